@@ -1,0 +1,120 @@
+//! The one error type of the engine; the binding maps each kind to a class.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// The result of every fallible engine function.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Which Python exception class an error becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Stored bytes are bad (`DataError`).
+    Data,
+    /// The store failed (`StoreError`); `errno` where the system gave one.
+    Store {
+        /// Trying again may help.
+        retryable: bool,
+        /// The operating system's number, if any.
+        errno: Option<i32>,
+    },
+    /// A caller's argument is wrong (`ArgumentError`).
+    Argument,
+    /// A selection is out of bounds or malformed (`SelectionError`).
+    Selection,
+    /// The store or array is open for reading only (`ReadOnlyError`).
+    ReadOnly,
+    /// Something that must not exist does (`ExistsError`).
+    Exists,
+    /// Not found (`NotFoundError`).
+    NotFound,
+    /// Valid, but not supported by this build (`UnsupportedError`).
+    Unsupported,
+    /// The user pressed Ctrl-C; the binding raises what is pending.
+    Interrupted,
+    /// A callback raised; `Error::foreign` holds its exception.
+    Foreign,
+    /// A broken promise inside the engine (`InternalError`).
+    Internal,
+}
+
+/// What failed, where and why.
+#[derive(Clone)]
+pub struct Error {
+    /// The class.
+    pub kind: Kind,
+    /// Why, in one sentence without a full stop.
+    pub message: String,
+    /// The store key concerned.
+    pub key: Option<String>,
+    /// The grid position concerned.
+    pub chunk: Option<Vec<u64>>,
+    /// The codec concerned, by its name.
+    pub codec: Option<String>,
+    /// The exception of a callback.
+    pub foreign: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Error {
+    /// A new error of `kind`.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), key: None, chunk: None, codec: None, foreign: None }
+    }
+
+    /// Stored bytes are bad.
+    pub fn data(message: impl Into<String>) -> Self {
+        Self::new(Kind::Data, message)
+    }
+
+    /// A broken promise inside the engine.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+
+    /// The operating system refused; `what` says which action on which path.
+    pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        let retryable = matches!(error.kind(), Interrupted | TimedOut | WouldBlock);
+        Self::new(Kind::Store { retryable, errno: error.raw_os_error() }, format!("{what}: {error}"))
+    }
+
+    /// Adds the key, unless one is known already.
+    #[must_use]
+    pub fn at_key(mut self, key: &str) -> Self {
+        self.key.get_or_insert_with(|| key.to_owned());
+        self
+    }
+
+    /// Adds the grid position, unless one is known already.
+    #[must_use]
+    pub fn at_chunk(mut self, chunk: &[u64]) -> Self {
+        self.chunk.get_or_insert_with(|| chunk.to_vec());
+        self
+    }
+
+    /// Adds the codec, unless one is known already.
+    #[must_use]
+    pub fn in_codec(mut self, codec: impl fmt::Display) -> Self {
+        self.codec.get_or_insert_with(|| codec.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?}: {} (key {:?}, chunk {:?}, codec {:?})",
+            self.kind, self.message, self.key, self.chunk, self.codec
+        )
+    }
+}
+
+impl std::error::Error for Error {}

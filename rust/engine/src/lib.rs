@@ -1,0 +1,9 @@
+//! The data plane of Tessarr: given a compiled array description and a
+//! selection it finds the chunks, fetches, decodes and scatters them into the
+//! caller's buffer, or gathers, encodes and stores them. No Python here.
+
+pub mod codec;
+pub mod error;
+pub mod store;
+
+pub use error::{Error, Kind, Result};
