@@ -1,0 +1,306 @@
+"""The exceptions of Tessarr: one tree, and a stable ``kind`` on each error.
+
+::
+
+    TessarrError (Exception)           .kind .path .key .chunk .codec
+    ├─ NotFoundError                   + FileNotFoundError, KeyError, ValueError
+    ├─ ExistsError                     + FileExistsError, KeyError, ValueError
+    ├─ MetadataError                   + ValueError             .problems
+    ├─ UnsupportedError                + NotImplementedError    .extension
+    ├─ SelectionError                  + IndexError
+    ├─ ArgumentError                   + ValueError
+    ├─ DataError                       + ValueError
+    ├─ StoreError                      + OSError                .retryable
+    ├─ ReadOnlyError                   + PermissionError, ValueError
+    └─ InternalError                   + RuntimeError
+
+Each class also derives from the builtin exceptions that users of other Zarr
+libraries and of h5py catch today. ``str(error)`` is the whole message: what
+failed, where, why and what to do. The cause of an error is kept as
+``__cause__`` or as a note (`BaseException.add_note`).
+
+`KINDS` lists every kind with its meaning. A kind never changes its name, so
+programs may compare against it; the text of messages may change.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "KINDS",
+    "ArgumentError",
+    "DataError",
+    "ExistsError",
+    "InternalError",
+    "MetadataError",
+    "NotFoundError",
+    "Problem",
+    "ReadOnlyError",
+    "SelectionError",
+    "StoreError",
+    "TessarrError",
+    "TessarrWarning",
+    "UnsupportedError",
+]
+
+KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # NotFoundError
+        "not_found": "a key that has to exist is absent",
+        "node_not_found": "there is neither an array nor a group at the path",
+        "array_not_found": "there is no array at the path",
+        "group_not_found": "there is no group at the path",
+        "attribute_not_found": "there is no attribute of that name",
+        "store_not_found": "the store itself does not exist",
+        # ExistsError
+        "exists": "a key that must not exist is present",
+        "node_exists": "there is an array or a group at the path already",
+        # MetadataError (the error itself, then its problems)
+        "invalid_metadata": "a metadata document breaks its specification",
+        "invalid_json": "the document is not JSON",
+        "missing_member": "a required member is absent",
+        "unknown_member": "a member that has to be understood is not known",
+        "wrong_type": "a value has the wrong JSON type",
+        "invalid_value": "a value is outside what the specification allows",
+        "mismatch": "two values that have to fit each other do not",
+        "too_large": "a size does not fit the arithmetic of 64 bits",
+        # UnsupportedError (also problems)
+        "unsupported": "valid, but not supported",
+        "unsupported_format": "a format of Zarr that is not supported",
+        "unsupported_data_type": "a data type that is not supported",
+        "unsupported_codec": "a codec that is not supported",
+        "unsupported_chunk_grid": "a chunk grid that is not supported",
+        "unsupported_chunk_key_encoding": "a chunk key encoding that is not supported",
+        "unsupported_storage_transformer": "a storage transformer that is not supported",
+        "missing_package": "an optional Python package is not installed",
+        # SelectionError
+        "invalid_selection": "the selection is malformed",
+        "out_of_bounds": "an index lies outside the array",
+        "too_many_indices": "the selection has more indices than the array has dimensions",
+        # ArgumentError
+        "invalid_argument": "an argument is outside what is allowed",
+        "invalid_path": "the path of a node is not allowed",
+        "shape_mismatch": "the shape of a value does not fit",
+        "cannot_cast": "a value cannot be converted to the data type",
+        # DataError
+        "bad_data": "stored bytes are damaged",
+        "checksum_mismatch": "a stored checksum differs from the data",
+        "wrong_size": "stored bytes are too many or too few",
+        # StoreError
+        "store_failed": "the store failed",
+        "timeout": "the time limit has passed",
+        "closed": "the store is closed",
+        # ReadOnlyError
+        "read_only": "the store or node is open for reading only",
+        # InternalError
+        "internal": "a bug of Tessarr",
+    }
+)
+"""Every kind of error and of metadata problem, with its meaning."""
+
+
+class TessarrWarning(UserWarning):
+    """Warns of input that breaks its specification but has only one sensible reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a metadata document.
+
+    Parameters
+    ----------
+    loc : str
+        The JSON pointer of the faulty value; ``""`` is the whole document.
+    message : str
+        What is wrong and what is allowed, in one sentence without a full stop.
+    kind : str
+        One of `KINDS`.
+
+    Examples
+    --------
+    >>> print(Problem("/codecs/0/configuration/level", "12 is not in 0 … 9", "invalid_value"))
+    /codecs/0/configuration/level: 12 is not in 0 … 9
+    """
+
+    loc: str
+    message: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.loc}: {self.message}" if self.loc else self.message
+
+
+class TessarrError(Exception):
+    """The base of all errors that Tessarr raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What failed, where, why and what to do.
+    kind : str, optional
+        One of `KINDS`; by default the general kind of the class.
+    path : str, optional
+        The path of the node concerned, in its hierarchy.
+    key : str, optional
+        The key concerned, in its store.
+    chunk : tuple of int, optional
+        The position concerned, in the chunk grid.
+    codec : str, optional
+        The name of the codec concerned.
+
+    Examples
+    --------
+    >>> error = NotFoundError("no node at 'a'", kind="node_not_found", path="a")
+    >>> str(error), error.kind, isinstance(error, KeyError)
+    ("no node at 'a'", 'node_not_found', True)
+    """
+
+    default_kind: ClassVar[str] = "internal"
+    _fields: ClassVar[tuple[str, ...]] = ("kind", "path", "key", "chunk", "codec")
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        path: str | None = None,
+        key: str | None = None,
+        chunk: Sequence[int] | None = None,
+        codec: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = self.default_kind if kind is None else kind
+        self.path = path
+        self.key = key
+        self.chunk = None if chunk is None else tuple(chunk)
+        self.codec = codec
+
+    def __str__(self) -> str:
+        # KeyError would quote the message and OSError would prefix its number.
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {name: getattr(self, name) for name in self._fields}
+        return _rebuild, (type(self), self.message, fields), dict(self.__dict__)
+
+
+def _rebuild(cls: type[TessarrError], message: str, fields: dict[str, Any]) -> TessarrError:
+    return cls(message, **fields)
+
+
+class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):
+    """What was asked for does not exist."""
+
+    default_kind = "not_found"
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.errno = errno.ENOENT
+
+
+class ExistsError(TessarrError, FileExistsError, KeyError, ValueError):
+    """What was to be created exists already."""
+
+    default_kind = "exists"
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.errno = errno.EEXIST
+
+
+class MetadataError(TessarrError, ValueError):
+    """A metadata document, or what would become one, breaks its specification.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        All faults that were found, each with its location.
+    """
+
+    default_kind = "invalid_metadata"
+    _fields = (*TessarrError._fields, "problems")
+
+    def __init__(self, message: str, *, problems: Sequence[Problem] = (), **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.problems = tuple(problems)
+
+
+class UnsupportedError(TessarrError, NotImplementedError):
+    """Valid, but not supported by this version or this installation.
+
+    Attributes
+    ----------
+    extension : str or None
+        The name of the data type, codec or other extension concerned.
+    """
+
+    default_kind = "unsupported"
+    _fields = (*TessarrError._fields, "extension")
+
+    def __init__(self, message: str, *, extension: str | None = None, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.extension = extension
+
+
+class SelectionError(TessarrError, IndexError):
+    """An index or a selection is malformed or out of bounds."""
+
+    default_kind = "invalid_selection"
+
+
+class ArgumentError(TessarrError, ValueError):
+    """An argument is outside what is allowed."""
+
+    default_kind = "invalid_argument"
+
+
+class DataError(TessarrError, ValueError):
+    """Stored bytes are damaged or do not fit their metadata."""
+
+    default_kind = "bad_data"
+
+
+class StoreError(TessarrError, OSError):
+    """The store failed to do what was asked.
+
+    Attributes
+    ----------
+    retryable : bool
+        Whether trying again may help.
+    errno : int or None
+        The number of the operating system's error, where there is one.
+    """
+
+    default_kind = "store_failed"
+    _fields = (*TessarrError._fields, "retryable", "errno")
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, errno: int | None = None, **fields: Any
+    ) -> None:
+        super().__init__(message, **fields)
+        self.retryable = retryable
+        self.errno = errno
+
+
+class ReadOnlyError(TessarrError, PermissionError, ValueError):
+    """The store or the node is open for reading only."""
+
+    default_kind = "read_only"
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.errno = errno.EACCES
+
+
+class InternalError(TessarrError, RuntimeError):
+    """A promise inside Tessarr is broken: please report it."""
+
+    default_kind = "internal"

@@ -1,0 +1,57 @@
+"""The types that signatures name, and nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = [
+    "JSON",
+    "ArrayLike",
+    "BytesLike",
+    "DTypeLike",
+    "JSONObject",
+    "MemoryOrder",
+    "SelectionLike",
+    "Shape",
+    "ShapeLike",
+    "ZarrFormat",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+"""Lengths of the axes, axis 0 first."""
+
+ShapeLike: TypeAlias = "int | Sequence[int]"
+"""A shape as users give it; an integer is a shape of one axis."""
+
+JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
+"""A JSON value. Parsed documents hold `list` and `dict`."""
+
+JSONObject: TypeAlias = "dict[str, Any]"
+"""A parsed JSON object."""
+
+ZarrFormat: TypeAlias = Literal[2, 3]
+"""The format of a node."""
+
+MemoryOrder: TypeAlias = Literal["C", "F"]
+"""How the elements of a chunk are laid out."""
+
+DTypeLike: TypeAlias = "npt.DTypeLike"
+"""What NumPy takes for a data type."""
+
+ArrayLike: TypeAlias = "npt.ArrayLike"
+"""What NumPy takes for an array."""
+
+BytesLike: TypeAlias = "bytes | bytearray | memoryview | np.ndarray[Any, Any]"
+"""An object with a contiguous buffer."""
+
+SelectionLike: TypeAlias = (
+    "int | slice | EllipsisType | None | npt.ArrayLike | tuple[SelectionLike, ...]"
+)
+"""What may stand between the brackets of an array."""
