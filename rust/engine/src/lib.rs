@@ -3,6 +3,7 @@
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
 pub mod codec;
+pub mod copy;
 pub mod error;
 pub mod store;
 

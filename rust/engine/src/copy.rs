@@ -1,0 +1,366 @@
+//! The one strided copy of the engine: chunk to caller's buffer and back.
+//!
+//! A copy is a nest of axes. Each axis walks source and destination together,
+//! either by two byte strides or by a list of offset pairs. [`Plan::new`]
+//! brings the nest into a normal form, after which few kernels cover all cases:
+//!
+//! 1. Axes of one step are dropped. An axis whose destination runs backwards is
+//!    turned round, so that destinations ascend.
+//! 2. An axis that is contiguous in both buffers is absorbed into the *run*, the
+//!    number of bytes that one step copies (at first one item).
+//! 3. The others are ordered by destination stride, widest outermost, and
+//!    neighbours that together form one longer axis are merged.
+//! 4. The innermost one or two axes become the kernel's *rows* and *cells*. Where
+//!    the source's closest axis is not the destination's, the copy is a
+//!    transposition of the two, done in tiles (`copy/transpose.rs`).
+//!
+//! Every axis is walked upwards (or, where no two steps meet the same byte,
+//! downwards), so among steps that write the same destination the last one of
+//! the caller's C order wins, whatever the order of the axes.
+
+mod kernel;
+mod scan;
+mod transpose;
+
+use kernel::{Inner, Kernel};
+
+pub use scan::{bool_ok, is_filled, swap_in_place};
+
+/// One axis of a copy, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Axis<'a> {
+    /// `count` steps; the strides may be negative, and `src` 0 broadcasts.
+    Strided {
+        /// How many steps.
+        count: usize,
+        /// From one source item to the next.
+        src: isize,
+        /// From one destination item to the next.
+        dst: isize,
+    },
+    /// One step per pair: (source offset, destination offset).
+    List {
+        /// The pairs, in the order in which they are copied.
+        offsets: &'a [(isize, isize)],
+    },
+}
+
+/// What one step of a copy moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Bytes per item.
+    pub bytes: usize,
+    /// The bytes of each group of this many are reversed; 0 and 1 mean none.
+    /// complex128 has items of 16 and units of 8. Must divide `bytes`.
+    pub swap: usize,
+}
+
+/// A regular axis after normalisation.
+#[derive(Clone, Copy, Debug)]
+struct Dim {
+    count: usize,
+    src: isize,
+    dst: isize,
+}
+
+impl Dim {
+    const ONE: Dim = Dim { count: 1, src: 0, dst: 0 };
+}
+
+/// Axes up to this many need no heap.
+const INLINE: usize = 8;
+
+/// The outer axes of a plan, on the stack while there are few.
+#[derive(Clone, Debug)]
+struct Levels<'a> {
+    inline: [Axis<'a>; INLINE],
+    spill: Vec<Axis<'a>>,
+    len: usize,
+}
+
+impl<'a> Levels<'a> {
+    fn new(capacity: usize) -> Self {
+        let blank = Axis::Strided { count: 1, src: 0, dst: 0 };
+        let spill = if capacity > INLINE { vec![blank; capacity] } else { Vec::new() };
+        Levels { inline: [blank; INLINE], spill, len: 0 }
+    }
+
+    fn slots(&mut self) -> &mut [Axis<'a>] {
+        if self.spill.is_empty() {
+            &mut self.inline
+        } else {
+            &mut self.spill
+        }
+    }
+
+    fn as_slice(&self) -> &[Axis<'a>] {
+        let slots = if self.spill.is_empty() { &self.inline[..] } else { &self.spill[..] };
+        &slots[..self.len]
+    }
+
+    /// Insert so that weights descend; equal ones keep their order.
+    fn insert(&mut self, axis: Axis<'a>) {
+        let key = weight(&axis);
+        let mut at = self.len;
+        self.len += 1;
+        let slots = self.slots();
+        while at > 0 && weight(&slots[at - 1]) < key {
+            slots[at] = slots[at - 1];
+            at -= 1;
+        }
+        slots[at] = axis;
+    }
+
+    fn remove(&mut self, at: usize) -> Axis<'a> {
+        let len = self.len;
+        let slots = self.slots();
+        let axis = slots[at];
+        slots.copy_within(at + 1..len, at);
+        self.len -= 1;
+        axis
+    }
+
+    fn strided(&self, at: usize) -> Option<Dim> {
+        match self.as_slice()[at] {
+            Axis::Strided { count, src, dst } => Some(Dim { count, src, dst }),
+            Axis::List { .. } => None,
+        }
+    }
+}
+
+/// How far out an axis belongs: its destination stride, then its source stride.
+/// A list is judged by its first step.
+fn weight(axis: &Axis<'_>) -> (usize, usize) {
+    match *axis {
+        Axis::Strided { src, dst, .. } => (dst.unsigned_abs(), src.unsigned_abs()),
+        Axis::List { offsets } => match offsets {
+            [first, second, ..] => {
+                let (src, dst) = (first.0.abs_diff(second.0), first.1.abs_diff(second.1));
+                if dst == 0 {
+                    (src, src)
+                } else {
+                    (dst, src)
+                }
+            }
+            _ => (0, 0),
+        },
+    }
+}
+
+/// A copy in normal form: made once, run at any number of places.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    levels: Levels<'a>,
+    inner: Inner<'a>,
+    kernel: Kernel,
+    src_shift: isize,
+    dst_shift: isize,
+    empty: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// Plan the copy of one item per step of the nest `axes` (outermost first;
+    /// no axes: one item).
+    #[must_use]
+    pub fn new(axes: &[Axis<'a>], item: Item) -> Self {
+        let unit = if item.swap < 2 { 1 } else { item.swap };
+        debug_assert_eq!(
+            item.bytes % unit,
+            0,
+            "swap unit {unit} does not divide item of {} bytes",
+            item.bytes
+        );
+        Self::build(axes, item.bytes, unit, -1)
+    }
+
+    /// Plan to write one value of `bytes` bytes at every step of `axes`, whose
+    /// source sides are ignored: the axes of a copy serve for filling too. Run
+    /// it with the value as source.
+    #[must_use]
+    pub fn fill(axes: &[Axis<'a>], bytes: usize) -> Self {
+        Self::build(axes, bytes, 1, 0)
+    }
+
+    /// `src_mask` is -1, or 0 where source strides and offsets are to be ignored.
+    fn build(axes: &[Axis<'a>], bytes: usize, unit: usize, src_mask: isize) -> Self {
+        let mut levels = Levels::new(axes.len());
+        let (mut src_shift, mut dst_shift) = (0isize, 0isize);
+        let mut empty = bytes == 0;
+        for axis in axes {
+            match *axis {
+                Axis::Strided { count, src, dst } => {
+                    let src = src & src_mask;
+                    if count > 1 {
+                        let (mut src, mut dst) = (src, dst);
+                        if dst < 0 {
+                            let last = (count - 1) as isize;
+                            src_shift = src_shift.wrapping_add(src.wrapping_mul(last));
+                            dst_shift = dst_shift.wrapping_add(dst.wrapping_mul(last));
+                            (src, dst) = (src.wrapping_neg(), dst.wrapping_neg());
+                        }
+                        levels.insert(Axis::Strided { count, src, dst });
+                    }
+                    empty |= count == 0;
+                }
+                Axis::List { offsets: [] } => empty = true,
+                Axis::List { offsets: [(src, dst)] } => {
+                    src_shift = src_shift.wrapping_add(src & src_mask);
+                    dst_shift = dst_shift.wrapping_add(*dst);
+                }
+                Axis::List { .. } => levels.insert(*axis),
+            }
+        }
+        if empty {
+            levels.len = 0;
+        }
+        let run = absorb(&mut levels, bytes);
+        merge(&mut levels);
+        let (inner, kernel) = choose(&mut levels, run, unit, src_mask);
+        Plan { levels, inner, kernel, src_shift, dst_shift, empty }
+    }
+
+    /// The size in bytes where the whole copy is one `memcpy` between the two
+    /// base pointers, so that a decoder may write to the destination directly.
+    #[must_use]
+    pub fn contiguous_bytes(&self) -> Option<usize> {
+        if self.empty {
+            return Some(0);
+        }
+        let single = self.levels.len == 0 && self.inner.is_single_run();
+        (single && self.src_shift == 0 && self.dst_shift == 0).then_some(self.inner.run)
+    }
+
+    /// Copy from `src` to `dst`.
+    ///
+    /// # Safety
+    /// At every step, with the offsets that `axes` gave, the item's bytes are
+    /// readable from `src` and writable from `dst`, and no byte written is
+    /// ever one that is read. No alignment is needed.
+    pub unsafe fn run(&self, src: *const u8, dst: *mut u8) {
+        if self.empty {
+            return;
+        }
+        let src = src.wrapping_offset(self.src_shift);
+        let dst = dst.wrapping_offset(self.dst_shift);
+        // SAFETY: the caller's promise; the normal form visits the same addresses.
+        unsafe { self.walk(self.levels.as_slice(), src, dst) }
+    }
+
+    /// # Safety
+    /// As `run`, for the steps of `levels` from these places.
+    unsafe fn walk(&self, levels: &[Axis<'_>], src: *const u8, dst: *mut u8) {
+        let Some((level, rest)) = levels.split_first() else {
+            // SAFETY: `choose` took this kernel for this inner part.
+            return unsafe { (self.kernel)(&self.inner, src, dst) };
+        };
+        match *level {
+            Axis::Strided { count, src: src_step, dst: dst_step } => {
+                let (mut src, mut dst) = (src, dst);
+                for _ in 0..count {
+                    // SAFETY: one step of this level.
+                    unsafe { self.walk(rest, src, dst) };
+                    src = src.wrapping_offset(src_step);
+                    dst = dst.wrapping_offset(dst_step);
+                }
+            }
+            Axis::List { offsets } => {
+                for &(src_at, dst_at) in offsets {
+                    let src_at = src_at & self.inner.src_mask;
+                    // SAFETY: one step of this level.
+                    unsafe { self.walk(rest, src.wrapping_offset(src_at), dst.wrapping_offset(dst_at)) };
+                }
+            }
+        }
+    }
+}
+
+/// Take axes that continue the run in both buffers into the run.
+fn absorb(levels: &mut Levels<'_>, bytes: usize) -> usize {
+    let mut run = bytes;
+    let mut at = levels.len;
+    while at > 0 {
+        at -= 1;
+        if let Some(dim) = levels.strided(at) {
+            if dim.src == run as isize && dim.dst == run as isize {
+                levels.remove(at);
+                run *= dim.count;
+                at = levels.len;
+            }
+        }
+    }
+    run
+}
+
+/// Join neighbours that together are one regular axis.
+fn merge(levels: &mut Levels<'_>) {
+    let mut at = levels.len;
+    while at > 1 {
+        at -= 1;
+        let (Some(outer), Some(inner)) = (levels.strided(at - 1), levels.strided(at)) else { continue };
+        let span = inner.count as isize;
+        if outer.src == inner.src.wrapping_mul(span) && outer.dst == inner.dst.wrapping_mul(span) {
+            let count = outer.count * inner.count;
+            levels.remove(at);
+            levels.slots()[at - 1] = Axis::Strided { count, src: inner.src, dst: inner.dst };
+        }
+    }
+}
+
+/// Take the innermost axes off `levels` and pick the kernel for them.
+fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize) -> (Inner<'a>, Kernel) {
+    let mut inner = Inner { rows: Dim::ONE, cells: Dim::ONE, list: &[], src_mask, run, unit };
+    if levels.len == 0 {
+        return (inner, kernel::grid(&inner));
+    }
+    match levels.remove(levels.len - 1) {
+        Axis::List { offsets } => {
+            inner.list = offsets;
+            (inner, kernel::list(&inner))
+        }
+        Axis::Strided { count, src, dst } => {
+            inner.cells = Dim { count, src, dst };
+            if let Some((at, rows)) = closest_source(levels, inner.cells) {
+                levels.remove(at);
+                inner.rows = rows;
+                return (inner, transpose::tiles(&inner));
+            }
+            if levels.len > 0 {
+                if let Some(rows) = levels.strided(levels.len - 1) {
+                    levels.remove(levels.len - 1);
+                    inner.rows = rows;
+                }
+            }
+            (inner, kernel::grid(&inner))
+        }
+    }
+}
+
+/// The axis that is nearer in the source than `cells` is, if there is one.
+fn closest_source(levels: &Levels<'_>, cells: Dim) -> Option<(usize, Dim)> {
+    (0..levels.len)
+        .filter_map(|at| levels.strided(at).map(|dim| (at, dim)))
+        .filter(|(_, dim)| dim.src != 0 && dim.src.unsigned_abs() < cells.src.unsigned_abs())
+        .min_by_key(|(_, dim)| dim.src.unsigned_abs())
+}
+
+/// Copy one item per step of the nest `axes`, from `src` to `dst`.
+///
+/// # Safety
+/// As for [`Plan::run`].
+pub unsafe fn copy(src: *const u8, dst: *mut u8, axes: &[Axis<'_>], item: Item) {
+    // SAFETY: the caller's promise.
+    unsafe { Plan::new(axes, item).run(src, dst) }
+}
+
+/// Write `value` at every step of the nest `axes`; their source sides are ignored.
+///
+/// # Safety
+/// At every step `value.len()` bytes are writable from `dst`, and none of them
+/// lies in `value`.
+pub unsafe fn fill(dst: *mut u8, axes: &[Axis<'_>], value: &[u8]) {
+    // SAFETY: the caller's promise; the only bytes read are those of `value`.
+    unsafe { Plan::fill(axes, value.len()).run(value.as_ptr(), dst) }
+}
+
+#[cfg(test)]
+mod tests;

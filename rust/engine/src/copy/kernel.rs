@@ -1,0 +1,340 @@
+//! The inner loops: how one run is moved, and one or two axes of runs.
+//!
+//! A *mover* knows how to move one run; it is a type, so that the loops around
+//! it are compiled for each. Kernels are function pointers, chosen once per plan.
+
+use super::Dim;
+
+/// The innermost part of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inner<'a> {
+    /// The outer one of the two regular axes.
+    pub(super) rows: Dim,
+    /// The inner one.
+    pub(super) cells: Dim,
+    /// Instead of rows and cells, for list kernels.
+    pub(super) list: &'a [(isize, isize)],
+    /// 0 where source offsets are ignored, else -1.
+    pub(super) src_mask: isize,
+    /// Bytes moved at each step.
+    pub(super) run: usize,
+    /// Bytes of each group are reversed; 1: none are.
+    pub(super) unit: usize,
+}
+
+impl Inner<'_> {
+    /// One plain run is all there is.
+    pub(super) fn is_single_run(&self) -> bool {
+        self.rows.count == 1 && self.cells.count == 1 && self.list.is_empty() && self.unit == 1
+    }
+}
+
+/// Does the innermost part of a plan from these two places.
+///
+/// Safety contract of every kernel: all runs that `Inner` describes from the two
+/// places are readable and writable, sources and destinations apart.
+pub(super) type Kernel = unsafe fn(&Inner<'_>, *const u8, *mut u8);
+
+/// Moves one run.
+pub(super) trait Move: Copy {
+    fn new(inner: &Inner<'_>) -> Self;
+
+    /// # Safety
+    /// The run is readable at `src`, writable at `dst`, and the two are apart.
+    unsafe fn one(self, src: *const u8, dst: *mut u8);
+}
+
+/// An unsigned integer whose bytes can be reversed.
+pub(super) trait Unit: Copy {
+    fn swapped(self) -> Self;
+}
+
+macro_rules! units {
+    ($($t:ty)*) => {$(
+        impl Unit for $t {
+            #[inline(always)]
+            fn swapped(self) -> Self {
+                self.swap_bytes()
+            }
+        }
+    )*};
+}
+units!(u8 u16 u32 u64);
+
+/// A run of `N` units, held in registers.
+#[derive(Clone, Copy)]
+pub(super) struct Words<U, const N: usize, const SWAP: bool>(std::marker::PhantomData<U>);
+
+impl<U: Unit, const N: usize, const SWAP: bool> Move for Words<U, N, SWAP> {
+    #[inline(always)]
+    fn new(_: &Inner<'_>) -> Self {
+        Words(std::marker::PhantomData)
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the run is N units long; unaligned access.
+        unsafe {
+            let mut words = src.cast::<[U; N]>().read_unaligned();
+            if SWAP {
+                words = words.map(U::swapped);
+            }
+            dst.cast::<[U; N]>().write_unaligned(words);
+        }
+    }
+}
+
+/// A run of any size from that of `W` to twice that: two words that may overlap.
+#[derive(Clone, Copy)]
+struct Pair<W> {
+    tail: usize,
+    word: std::marker::PhantomData<W>,
+}
+
+impl<W: Copy> Move for Pair<W> {
+    #[inline(always)]
+    fn new(inner: &Inner<'_>) -> Self {
+        Pair { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: both words lie inside the run; unaligned access.
+        unsafe {
+            let head = src.cast::<W>().read_unaligned();
+            let tail = src.add(self.tail).cast::<W>().read_unaligned();
+            dst.cast::<W>().write_unaligned(head);
+            dst.add(self.tail).cast::<W>().write_unaligned(tail);
+        }
+    }
+}
+
+/// A long run.
+#[derive(Clone, Copy)]
+struct Long {
+    run: usize,
+}
+
+impl Move for Long {
+    #[inline(always)]
+    fn new(inner: &Inner<'_>) -> Self {
+        Long { run: inner.run }
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the contract.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) }
+    }
+}
+
+/// A run of many units, each reversed.
+#[derive(Clone, Copy)]
+struct LongSwap<U> {
+    units: usize,
+    unit: std::marker::PhantomData<U>,
+}
+
+impl<U: Unit> Move for LongSwap<U> {
+    #[inline(always)]
+    fn new(inner: &Inner<'_>) -> Self {
+        LongSwap { units: inner.run / size_of::<U>(), unit: std::marker::PhantomData }
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        for at in 0..self.units {
+            // SAFETY: within the run; unaligned access.
+            unsafe {
+                let word = src.cast::<U>().add(at).read_unaligned();
+                dst.cast::<U>().add(at).write_unaligned(word.swapped());
+            }
+        }
+    }
+}
+
+/// A run of units of an unusual size, each reversed.
+#[derive(Clone, Copy)]
+struct AnySwap {
+    run: usize,
+    unit: usize,
+}
+
+impl Move for AnySwap {
+    #[inline(always)]
+    fn new(inner: &Inner<'_>) -> Self {
+        AnySwap { run: inner.run, unit: inner.unit }
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        for start in (0..self.run).step_by(self.unit) {
+            let end = self.run.min(start + self.unit);
+            for at in start..end {
+                // SAFETY: within the run.
+                unsafe { *dst.add(at) = *src.add(start + end - 1 - at) };
+            }
+        }
+    }
+}
+
+/// One shape of inner loop, compiled for every mover.
+pub(super) trait Shape {
+    /// # Safety
+    /// The contract of [`Kernel`]; `M` fits the run and the unit.
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8);
+}
+
+/// A shape of loops compiled with wider vectors.
+///
+/// # Safety
+/// As `S::run`; the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { S::run::<M>(inner, src, dst) }
+}
+
+/// The loops of shape `S` around mover `M`, as this processor runs them best.
+fn best<S: Shape, M: Move>() -> Kernel {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return wide::<S, M>;
+    }
+    S::run::<M>
+}
+
+/// The loops of shape `S` around the mover for this run and unit.
+pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
+    match (unit, run) {
+        (1, 1) => S::run::<Words<u8, 1, false>>,
+        (1, 2) => S::run::<Words<u16, 1, false>>,
+        (1, 4) => S::run::<Words<u32, 1, false>>,
+        (1, 8) => S::run::<Words<u64, 1, false>>,
+        (1, 16) => S::run::<Words<u64, 2, false>>,
+        (1, 3) => S::run::<Pair<u16>>,
+        (1, 5..8) => S::run::<Pair<u32>>,
+        (1, 9..16) => S::run::<Pair<u64>>,
+        (1, 17..=32) => S::run::<Pair<[u64; 2]>>,
+        (1, 33..=64) => best::<S, Pair<[u64; 4]>>(),
+        (1, 65..=128) => best::<S, Pair<[u64; 8]>>(),
+        (1, _) => S::run::<Long>,
+        (2, 2) => S::run::<Words<u16, 1, true>>,
+        (2, 4) => S::run::<Words<u16, 2, true>>,
+        (2, 8) => S::run::<Words<u16, 4, true>>,
+        (2, 16) => best::<S, Words<u16, 8, true>>(),
+        (2, _) => best::<S, LongSwap<u16>>(),
+        (4, 4) => S::run::<Words<u32, 1, true>>,
+        (4, 8) => S::run::<Words<u32, 2, true>>,
+        (4, 16) => best::<S, Words<u32, 4, true>>(),
+        (4, _) => best::<S, LongSwap<u32>>(),
+        (8, 8) => S::run::<Words<u64, 1, true>>,
+        (8, 16) => best::<S, Words<u64, 2, true>>(),
+        (8, _) => best::<S, LongSwap<u64>>(),
+        _ => S::run::<AnySwap>,
+    }
+}
+
+/// Rows of cells, any strides.
+struct Grid;
+
+impl Shape for Grid {
+    #[inline(always)]
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+        let mover = M::new(inner);
+        let (rows, cells) = (inner.rows, inner.cells);
+        let (mut src_row, mut dst_row) = (src, dst);
+        for _ in 0..rows.count {
+            let (mut src, mut dst) = (src_row, dst_row);
+            for _ in 0..cells.count {
+                // SAFETY: one of the runs described.
+                unsafe { mover.one(src, dst) };
+                src = src.wrapping_offset(cells.src);
+                dst = dst.wrapping_offset(cells.dst);
+            }
+            src_row = src_row.wrapping_offset(rows.src);
+            dst_row = dst_row.wrapping_offset(rows.dst);
+        }
+    }
+}
+
+/// Rows whose cells all get the same run, side by side.
+struct Repeat;
+
+/// A filled stretch is copied on in pieces of at most this many bytes, which
+/// stay in the first-level cache.
+const REPEAT_BYTES: usize = 4096;
+
+impl Shape for Repeat {
+    #[inline(always)]
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+        let mover = M::new(inner);
+        let total = inner.cells.count * inner.run;
+        let (mut src_row, mut dst_row) = (src, dst);
+        for _ in 0..inner.rows.count {
+            // SAFETY: the row's bytes are writable; what is read from the
+            // destination was written before.
+            unsafe {
+                mover.one(src_row, dst_row);
+                extend(dst_row, inner.run, total);
+            }
+            src_row = src_row.wrapping_offset(inner.rows.src);
+            dst_row = dst_row.wrapping_offset(inner.rows.dst);
+        }
+    }
+}
+
+/// Repeat the first `run` bytes at `dst` up to `total` bytes.
+///
+/// # Safety
+/// `total` bytes are writable at `dst`, and the first `run` are written.
+unsafe fn extend(dst: *mut u8, run: usize, total: usize) {
+    // SAFETY: the first run is initialised.
+    let first = unsafe { std::slice::from_raw_parts(dst, run) };
+    let byte = first[0];
+    if first.iter().all(|&other| other == byte) {
+        // SAFETY: the contract.
+        return unsafe { dst.add(run).write_bytes(byte, total - run) };
+    }
+    let mut done = run;
+    while done < total {
+        // A multiple of the run, so that the pattern goes on in step.
+        let piece = if done > REPEAT_BYTES { REPEAT_BYTES.max(run) / run * run } else { done };
+        let piece = piece.min(total - done);
+        // SAFETY: the piece is written before `done` and lies before it.
+        unsafe { std::ptr::copy_nonoverlapping(dst, dst.add(done), piece) };
+        done += piece;
+    }
+}
+
+/// Runs at listed places.
+struct List;
+
+impl Shape for List {
+    #[inline(always)]
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+        let mover = M::new(inner);
+        for &(src_at, dst_at) in inner.list {
+            // SAFETY: one of the runs described.
+            unsafe {
+                mover.one(src.wrapping_offset(src_at & inner.src_mask), dst.wrapping_offset(dst_at));
+            }
+        }
+    }
+}
+
+/// The kernel for rows of cells.
+pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
+    let Inner { cells, run, unit, .. } = *inner;
+    if cells.count > 1 && cells.src == 0 && cells.dst == run as isize {
+        shaped::<Repeat>(run, unit)
+    } else {
+        shaped::<Grid>(run, unit)
+    }
+}
+
+/// The kernel for a list.
+pub(super) fn list(inner: &Inner<'_>) -> Kernel {
+    shaped::<List>(inner.run, inner.unit)
+}

@@ -1,0 +1,349 @@
+//! The copy against a naive reference that visits every step in C order.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Every (source, destination) offset of the nest, in C order.
+fn steps(axes: &[Axis<'_>]) -> Vec<(isize, isize)> {
+    let mut places = vec![(0, 0)];
+    for axis in axes {
+        let offsets: Vec<(isize, isize)> = match *axis {
+            Axis::Strided { count, src, dst } => (0..count as isize).map(|i| (i * src, i * dst)).collect(),
+            Axis::List { offsets } => offsets.to_vec(),
+        };
+        places =
+            places.iter().flat_map(|&(s, d)| offsets.iter().map(move |&(ds, dd)| (s + ds, d + dd))).collect();
+    }
+    places
+}
+
+/// Buffers just large enough for the nest, and where its offset 0 lies in each.
+struct Room {
+    src: Vec<u8>,
+    src_base: usize,
+    dst: Vec<u8>,
+    dst_base: usize,
+}
+
+fn room(axes: &[Axis<'_>], bytes: usize) -> Room {
+    let places = steps(axes);
+    let extent = |pick: fn(&(isize, isize)) -> isize| {
+        let low = places.iter().map(pick).min().unwrap_or(0).min(0);
+        let high = places.iter().map(pick).max().unwrap_or(0).max(0);
+        (low.unsigned_abs(), high as usize + low.unsigned_abs() + bytes)
+    };
+    let ((src_base, src_len), (dst_base, dst_len)) = (extent(|p| p.0), extent(|p| p.1));
+    let src = (0..src_len).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    Room { src, src_base, dst: vec![0xee; dst_len], dst_base }
+}
+
+fn reference(room: &Room, axes: &[Axis<'_>], item: Item) -> Vec<u8> {
+    let mut dst = room.dst.clone();
+    for (s, d) in steps(axes) {
+        let s = (room.src_base as isize + s) as usize;
+        let d = (room.dst_base as isize + d) as usize;
+        dst[d..d + item.bytes].copy_from_slice(&room.src[s..s + item.bytes]);
+        if item.swap > 1 {
+            dst[d..d + item.bytes].chunks_exact_mut(item.swap).for_each(<[u8]>::reverse);
+        }
+    }
+    dst
+}
+
+/// Copy by the engine and by the reference, and compare.
+fn check(axes: &[Axis<'_>], item: Item) {
+    let mut room = room(axes, item.bytes);
+    let expected = reference(&room, axes, item);
+    // SAFETY: the buffers hold every step by construction.
+    unsafe {
+        copy(room.src.as_ptr().add(room.src_base), room.dst.as_mut_ptr().add(room.dst_base), axes, item)
+    };
+    assert_eq!(room.dst, expected, "{axes:?} {item:?}");
+}
+
+/// Fill by the engine and by the reference, and compare.
+fn check_fill(axes: &[Axis<'_>], value: &[u8]) {
+    let mut room = room(axes, value.len());
+    let mut expected = room.dst.clone();
+    for (_, d) in steps(axes) {
+        let d = (room.dst_base as isize + d) as usize;
+        expected[d..d + value.len()].copy_from_slice(value);
+    }
+    // SAFETY: the buffer holds every step by construction.
+    unsafe { fill(room.dst.as_mut_ptr().add(room.dst_base), axes, value) };
+    assert_eq!(room.dst, expected, "{axes:?} {value:?}");
+}
+
+const ITEMS: [Item; 21] = {
+    const fn item(bytes: usize, swap: usize) -> Item {
+        Item { bytes, swap }
+    }
+    [
+        item(1, 0),
+        item(2, 0),
+        item(3, 1),
+        item(4, 0),
+        item(5, 0),
+        item(7, 0),
+        item(8, 1),
+        item(12, 0),
+        item(16, 0),
+        item(24, 0),
+        item(33, 0),
+        item(100, 0),
+        item(200, 0),
+        item(2, 2),
+        item(4, 2),
+        item(4, 4),
+        item(6, 3),
+        item(8, 4),
+        item(8, 8),
+        item(16, 8),
+        item(24, 8),
+    ]
+};
+
+/// Strides of an array of `counts` items, whose axes lie in `order` (outermost
+/// first) with every axis widened by a gap and possibly running backwards.
+fn strides(counts: &[usize], order: &[usize], gaps: &[usize], back: &[bool], bytes: usize) -> Vec<isize> {
+    let mut strides = vec![0isize; counts.len()];
+    let mut next = bytes as isize;
+    for &axis in order.iter().rev() {
+        next *= gaps[axis] as isize;
+        strides[axis] = if back[axis] { -next } else { next };
+        next *= counts[axis].max(1) as isize;
+    }
+    strides
+}
+
+/// One side of a random nest: the order of its axes, gaps, directions.
+type Side = (Vec<usize>, Vec<usize>, Vec<bool>);
+
+fn side(rank: usize) -> impl Strategy<Value = Side> {
+    (
+        Just((0..rank).collect::<Vec<_>>()).prop_shuffle(),
+        prop::collection::vec(prop_oneof![4 => Just(1usize), 1 => 2..5usize], rank),
+        prop::collection::vec(prop::bool::weighted(0.2), rank),
+    )
+}
+
+/// What an axis is on top of its strides: regular, broadcast, or a list of these indices.
+#[derive(Clone, Debug)]
+enum Form {
+    Regular,
+    Broadcast,
+    List(Vec<usize>),
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    prop_oneof![
+        8 => Just(Form::Regular),
+        1 => Just(Form::Broadcast),
+        2 => prop::collection::vec(0..64usize, 0..20).prop_map(Form::List),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Nest {
+    counts: Vec<usize>,
+    src: Side,
+    dst: Side,
+    forms: Vec<Form>,
+    item: Item,
+    scatter: bool,
+}
+
+fn nest() -> impl Strategy<Value = Nest> {
+    (0..5usize).prop_flat_map(|rank| {
+        let count = prop_oneof![1 => 0..2usize, 10 => 1..6usize, 6 => 6..22usize, 1 => 60..90usize];
+        (
+            prop::collection::vec(count, rank),
+            side(rank),
+            side(rank),
+            prop::collection::vec(form(), rank),
+            prop::sample::select(&ITEMS[..]),
+            any::<bool>(),
+        )
+            .prop_map(|(mut counts, src, dst, forms, item, scatter)| {
+                // Bound the number of steps.
+                while counts.iter().product::<usize>() > 6000 {
+                    counts.iter_mut().for_each(|count| *count = count.div_ceil(2));
+                }
+                Nest { counts, src, dst, forms, item, scatter }
+            })
+    })
+}
+
+/// The random axes, with lists resolved to offset pairs: read-like (any source
+/// index, ascending destination) or write-like (`scatter`: the other way round).
+fn with_axes(nest: &Nest, run: impl Fn(&[Axis<'_>], Item)) {
+    let (order, gaps, back) = &nest.src;
+    let src = strides(&nest.counts, order, gaps, back, nest.item.bytes);
+    let (order, gaps, back) = &nest.dst;
+    let dst = strides(&nest.counts, order, gaps, back, nest.item.bytes);
+    let lists: Vec<Vec<(isize, isize)>> = (0..nest.counts.len())
+        .map(|axis| match &nest.forms[axis] {
+            Form::List(indices) => indices
+                .iter()
+                .take(nest.counts[axis])
+                .enumerate()
+                .map(|(i, &index)| {
+                    let index = (index % nest.counts[axis]) as isize;
+                    let (s, d) = if nest.scatter { (i as isize, index) } else { (index, i as isize) };
+                    (s * src[axis], d * dst[axis])
+                })
+                .collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let axes: Vec<Axis<'_>> = (0..nest.counts.len())
+        .map(|axis| match nest.forms[axis] {
+            Form::Regular => Axis::Strided { count: nest.counts[axis], src: src[axis], dst: dst[axis] },
+            Form::Broadcast => Axis::Strided { count: nest.counts[axis], src: 0, dst: dst[axis] },
+            Form::List(_) => Axis::List { offsets: &lists[axis] },
+        })
+        .collect();
+    run(&axes, nest.item);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any nest copies as the reference does, repeated destinations included.
+    #[test]
+    fn copies_like_the_reference(nest in nest()) {
+        with_axes(&nest, check);
+    }
+
+    /// Any nest fills as the reference does, with uniform and other values.
+    #[test]
+    fn fills_like_the_reference(nest in nest(), uniform in any::<bool>()) {
+        with_axes(&nest, |axes, item| {
+            let value: Vec<u8> = (0..item.bytes).map(|i| if uniform { 7 } else { i as u8 + 1 }).collect();
+            check_fill(axes, &value);
+        });
+    }
+
+    /// Two-dimensional transpositions of every item, around the edges of tiles.
+    #[test]
+    fn transposes_like_the_reference(
+        rows in 1..150usize, cells in 1..150usize, pad in 0..3usize, item in prop::sample::select(&ITEMS[..]),
+        row_back in any::<bool>(), cell_back in any::<bool>(),
+    ) {
+        let b = item.bytes as isize;
+        let (src_row, dst_cell) = (b, b);
+        let src_cell = b * (rows + pad) as isize;
+        let dst_row = b * (cells + pad) as isize;
+        let sign = |back| if back { -1 } else { 1 };
+        check(&[
+            Axis::Strided { count: rows, src: sign(row_back) * src_row, dst: dst_row },
+            Axis::Strided { count: cells, src: sign(cell_back) * src_cell, dst: dst_cell },
+        ], item);
+    }
+
+    /// `is_filled` compares every item, for odd item sizes and lengths too.
+    #[test]
+    fn is_filled_compares_every_item(
+        item in prop::collection::vec(any::<u8>(), 1..20), count in 0..300usize, harm in any::<prop::sample::Index>(),
+    ) {
+        let mut data = item.repeat(count);
+        prop_assert!(is_filled(&data, &item));
+        if !data.is_empty() {
+            let at = harm.index(data.len());
+            data[at] ^= 1;
+            prop_assert!(!is_filled(&data, &item));
+        }
+    }
+
+    /// `bool_ok` sees one bad byte anywhere.
+    #[test]
+    fn bool_ok_sees_one_bad_byte(len in 1..10_000usize, harm in any::<prop::sample::Index>(), bad in 2..=255u8) {
+        let mut data: Vec<u8> = (0..len).map(|i| (i % 2) as u8).collect();
+        prop_assert!(bool_ok(&data));
+        data[harm.index(len)] = bad;
+        prop_assert!(!bool_ok(&data));
+    }
+
+    /// Swapping reverses each unit and leaves a rest alone.
+    #[test]
+    fn swap_in_place_reverses_units(data in prop::collection::vec(any::<u8>(), 0..200), unit in 0..17usize) {
+        let mut swapped = data.clone();
+        swap_in_place(&mut swapped, unit);
+        let mut expected = data;
+        if unit > 1 {
+            expected.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        }
+        prop_assert_eq!(swapped, expected);
+    }
+}
+
+/// More axes than fit inline spill to the heap and still copy right.
+#[test]
+fn copies_many_axes() {
+    for rank in [9, 12, 40, 64] {
+        let counts: Vec<usize> = (0..rank).map(|axis| if axis % (rank / 9) == 0 { 2 } else { 1 }).collect();
+        let order: Vec<usize> = (0..rank).collect();
+        let (gaps, back) = (vec![1; rank], vec![false; rank]);
+        let reversed: Vec<usize> = order.iter().rev().copied().collect();
+        let src = strides(&counts, &reversed, &gaps, &back, 2);
+        let dst = strides(&counts, &order, &gaps, &back, 2);
+        let axes: Vec<Axis<'_>> = (0..rank)
+            .map(|axis| Axis::Strided { count: counts[axis], src: src[axis], dst: dst[axis] })
+            .collect();
+        check(&axes, Item { bytes: 2, swap: 2 });
+    }
+}
+
+/// No axes: one item; no bytes: nothing.
+#[test]
+fn copies_one_item_and_no_bytes() {
+    for item in ITEMS {
+        check(&[], item);
+    }
+    let axes = [Axis::Strided { count: 3, src: 0, dst: 0 }];
+    check(&axes, Item { bytes: 0, swap: 0 });
+    check_fill(&axes, &[]);
+}
+
+/// Large fills go on in step past the piece size, for sizes that do not divide it.
+#[test]
+fn fills_long_rows() {
+    for bytes in [1usize, 2, 3, 5, 8, 12, 16, 100, 5000] {
+        let value: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+        check_fill(
+            &[Axis::Strided { count: 30_000usize.div_ceil(bytes), src: 0, dst: bytes as isize }],
+            &value,
+        );
+    }
+}
+
+/// One memcpy is recognised through axes of one step and after merging, and nothing else is.
+#[test]
+fn recognises_one_memcpy() {
+    let item = Item { bytes: 2, swap: 0 };
+    let axis = |count, src, dst| Axis::Strided { count, src, dst };
+    let whole = [axis(3, 40, 40), axis(1, 9, -9), axis(4, 10, 10), axis(5, 2, 2)];
+    assert_eq!(Plan::new(&whole, item).contiguous_bytes(), Some(120));
+    assert_eq!(Plan::new(&[], item).contiguous_bytes(), Some(2));
+    assert_eq!(Plan::new(&[axis(0, 2, 2)], item).contiguous_bytes(), Some(0));
+    assert_eq!(Plan::new(&whole, Item { bytes: 2, swap: 2 }).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[axis(3, 42, 40), axis(20, 2, 2)], item).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[axis(3, -2, -2)], item).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[axis(3, 0, 2)], item).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[Axis::List { offsets: &[(0, 0), (2, 2)] }], item).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[Axis::List { offsets: &[(2, 0)] }], item).contiguous_bytes(), None);
+    assert_eq!(Plan::new(&[Axis::List { offsets: &[(0, 0)] }], item).contiguous_bytes(), Some(2));
+}
+
+/// The edges of the scans: empty buffers, part items, values that differ in their bits only.
+#[test]
+fn scans_edges() {
+    assert!(is_filled(&[], &[1, 2]));
+    assert!(!is_filled(&[1, 2, 1], &[1, 2]));
+    assert!(!is_filled(&(-0.0f64).to_ne_bytes(), &0.0f64.to_ne_bytes()));
+    assert!(is_filled(&f32::NAN.to_ne_bytes(), &f32::NAN.to_ne_bytes()));
+    assert!(bool_ok(&[]));
+}
