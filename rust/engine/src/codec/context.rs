@@ -1,5 +1,124 @@
 //! What one worker thread keeps between chunks.
+//!
+//! Every codec library has state that is dear to build (tables, workspaces)
+//! and cheap to use again. A [`Context`] belongs to one thread at a time, so
+//! nothing here is locked; each part is made when it is first needed.
+
+use zstd_safe::{CCtx, DCtx};
+
+use super::deflate::{Deflater, Inflater};
+use crate::error::{Error, Result};
+
+/// The scratch that a thread keeps; what is larger is freed after its use.
+const KEPT_BYTES: usize = 32 << 20;
+
+/// The highest level that libdeflate knows.
+const DEFLATE_LEVELS: usize = 13;
 
 /// Codec contexts and scratch of one thread; created empty, filled on first use.
 #[derive(Default)]
-pub struct Context {}
+pub struct Context {
+    zstd_decoder: Option<DCtx<'static>>,
+    zstd_encoder: Option<CCtx<'static>>,
+    inflater: Option<Inflater>,
+    deflaters: [Option<Deflater>; DEFLATE_LEVELS],
+    lz4hc: Vec<u64>,
+    snappy: Option<snap::raw::Encoder>,
+    pub(super) scratch: Scratch,
+}
+
+/// Memory of the Blosc codec that is reused and never cleared.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// One block between its filter and its compressor.
+    pub(super) block: Vec<u8>,
+    /// One whole block of which only a part is wanted; Snappy's output.
+    pub(super) whole: Vec<u8>,
+    /// A tile of the bit shuffle that stays in the first-level cache.
+    pub(super) tile: Vec<u8>,
+    /// The positions that BloscLZ saw each hash at.
+    pub(super) positions: Vec<u32>,
+}
+
+impl Context {
+    pub(super) fn zstd_decoder(&mut self) -> Result<&mut DCtx<'static>> {
+        made(&mut self.zstd_decoder, DCtx::try_create, "a Zstandard decoder")
+    }
+
+    pub(super) fn zstd_encoder(&mut self) -> Result<&mut CCtx<'static>> {
+        made(&mut self.zstd_encoder, CCtx::try_create, "a Zstandard encoder")
+    }
+
+    pub(super) fn inflater(&mut self) -> Result<&mut Inflater> {
+        made(&mut self.inflater, Inflater::new, "a Deflate decoder")
+    }
+
+    /// The compressor of `level`, 0 to 12.
+    pub(super) fn deflater(&mut self, level: u8) -> Result<&mut Deflater> {
+        let slot = self
+            .deflaters
+            .get_mut(usize::from(level))
+            .ok_or_else(|| Error::internal(format!("no Deflate level {level}")))?;
+        made(slot, || Deflater::new(level), "a Deflate encoder")
+    }
+
+    /// The state of LZ4's high-compression encoder, aligned to 8 bytes.
+    pub(super) fn lz4hc(&mut self, bytes: usize) -> &mut [u64] {
+        let words = bytes.div_ceil(8);
+        if self.lz4hc.len() < words {
+            self.lz4hc.resize(words, 0);
+        }
+        &mut self.lz4hc
+    }
+
+    /// Snappy's encoder, and room for what it makes of `bytes`.
+    pub(super) fn snappy(&mut self, bytes: usize) -> (&mut snap::raw::Encoder, &mut [u8]) {
+        let encoder = self.snappy.get_or_insert_with(snap::raw::Encoder::new);
+        (encoder, reused(&mut self.scratch.whole, snap::raw::max_compress_len(bytes)))
+    }
+
+    /// Frees scratch that a single unusual chunk made large.
+    pub(super) fn trim(&mut self) {
+        for buffer in [&mut self.scratch.block, &mut self.scratch.whole] {
+            if buffer.len() > KEPT_BYTES {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
+/// The first `bytes` of a reused buffer, which hold anything.
+pub(super) fn reused(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if buffer.len() < bytes {
+        // A fresh zeroed allocation costs less than growing one by copying.
+        *buffer = vec![0; bytes];
+    }
+    &mut buffer[..bytes]
+}
+
+fn made<'a, T>(slot: &'a mut Option<T>, make: impl FnOnce() -> Option<T>, what: &str) -> Result<&'a mut T> {
+    if slot.is_none() {
+        *slot = make();
+    }
+    slot.as_mut().ok_or_else(|| Error::internal(format!("no memory for {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_may_move_to_another_thread() {
+        fn moves<T: Send>(_: &T) {}
+        moves(&Context::default());
+    }
+
+    #[test]
+    fn trimming_frees_only_what_is_large() {
+        let mut context = Context::default();
+        reused(&mut context.scratch.block, KEPT_BYTES + 1);
+        reused(&mut context.scratch.whole, 10);
+        context.trim();
+        assert_eq!((context.scratch.block.len(), context.scratch.whole.len()), (0, 10));
+    }
+}

@@ -1,0 +1,327 @@
+//! `blosc`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html>.
+//!
+//! The Blosc-1 container of <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>,
+//! read and written here without c-blosc. A buffer is a [header], then either
+//! the bytes as they are, or blocks that are independent of each other: each
+//! is [shuffled](shuffle) and compressed as one [stream], or as one stream per
+//! byte of an item. Blocks make it cheap to decode a part of a buffer.
+//!
+//! The writer chooses blocks and splits exactly as c-blosc 1.21 does, so that
+//! for LZ4 and Zstandard the same bytes come out. There is no checksum.
+
+use std::mem::{take, MaybeUninit};
+use std::ops::Range;
+
+mod blosclz;
+mod header;
+mod shuffle;
+mod stream;
+
+use self::header::{Filter, Header, HEADER_BYTES};
+use self::shuffle::Kernel;
+use self::stream::Compressor;
+use super::context::reused;
+use super::{BytesCodec, Context};
+use crate::error::{Error, Kind, Result};
+
+/// The largest size of an item that a header can hold.
+const LARGEST_TYPESIZE: i64 = 255;
+
+/// The Blosc codec. Decoding looks at the buffer only, not at these parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Blosc {
+    compressor: Compressor,
+    level: u8,
+    filter: Filter,
+    typesize: u8,
+    blocksize: usize,
+}
+
+impl Blosc {
+    /// See [`super::CodecSpec::Blosc`] for the parameters.
+    pub fn new(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64) -> Result<Self> {
+        let wrong = |what: String| Error::new(Kind::Argument, format!("blosc: {what}"));
+        let compressor = Compressor::of_name(cname).ok_or_else(|| {
+            wrong(format!("cname '{cname}' is not one of blosclz, lz4, lz4hc, snappy, zlib, zstd"))
+        })?;
+        let level = u8::try_from(clevel).ok().filter(|level| *level <= 9);
+        let level = level.ok_or_else(|| wrong(format!("clevel {clevel} is not within 0 to 9")))?;
+        if typesize < 1 {
+            return Err(wrong(format!("typesize {typesize} is not positive")));
+        }
+        let typesize = if typesize > LARGEST_TYPESIZE { 1 } else { typesize as u8 };
+        let filter = match shuffle {
+            0 => Filter::Nothing,
+            1 => Filter::Bytes,
+            2 => Filter::Bits,
+            -1 if typesize == 1 => Filter::Bits,
+            -1 => Filter::Bytes,
+            _ => return Err(wrong(format!("shuffle {shuffle} is not one of -1, 0, 1, 2"))),
+        };
+        let blocksize = usize::try_from(blocksize)
+            .map_err(|_| wrong(format!("blocksize {blocksize} is negative")))?
+            .min(header::LARGEST_BLOCK);
+        Ok(Blosc { compressor, level, filter, typesize, blocksize })
+    }
+}
+
+impl BytesCodec for Blosc {
+    fn name(&self) -> &str {
+        "blosc"
+    }
+
+    fn bound(&self, decoded: usize) -> usize {
+        decoded.saturating_add(HEADER_BYTES)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
+        let header = Header::parse(input)?;
+        super::check_size(header.decoded_bytes, out.len())?;
+        decode_all(&header, input, out, context)
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, context: &mut Context) -> Result<()> {
+        out.clear();
+        let header = Header::parse(input)?;
+        super::check_limit(header.decoded_bytes, limit)?;
+        out.resize(header.decoded_bytes, 0);
+        decode_all(&header, input, out, context)
+    }
+
+    fn decode_part(
+        &self,
+        input: &[u8],
+        total: usize,
+        start: usize,
+        out: &mut [u8],
+        context: &mut Context,
+    ) -> Option<Result<()>> {
+        let header = match Header::parse(input) {
+            Ok(header) => header,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Err(error) = super::check_size(header.decoded_bytes, total) {
+            return Some(Err(error));
+        }
+        let range = start..start.checked_add(out.len()).filter(|end| *end <= total)?;
+        if !header.stored && header.block_count() < 2 {
+            return None;
+        }
+        let decoded = decode_range(&header, input, range, out, context);
+        context.trim();
+        Some(decoded)
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, context: &mut Context) -> Result<()> {
+        if input.len() > header::LARGEST_INPUT {
+            let (most, given) = (header::LARGEST_INPUT, input.len());
+            return Err(Error::new(Kind::Argument, format!("blosc takes at most {most} bytes, got {given}")));
+        }
+        let mut plan = Header::plan(
+            self.compressor,
+            self.level,
+            self.filter,
+            usize::from(self.typesize),
+            self.blocksize,
+            input.len(),
+        );
+        let most = HEADER_BYTES + input.len();
+        out.reserve(most);
+        let end = out.len();
+        let room = &mut out.spare_capacity_mut()[..most];
+        let mut whole = if plan.stored { 0 } else { encode_blocks(&plan, self.level, input, room, context)? };
+        context.trim();
+        if whole == 0 {
+            plan.stored = true;
+            whole = most;
+            put(room, HEADER_BYTES, input);
+        }
+        put(room, 0, &plan.to_bytes(whole));
+        // SAFETY: the header and everything up to `whole` has been written.
+        unsafe { out.set_len(end + whole) };
+        Ok(())
+    }
+}
+
+fn decode_all(header: &Header, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
+    let decoded = decode_range(header, input, 0..header.decoded_bytes, out, context);
+    context.trim();
+    decoded
+}
+
+/// Decode the bytes of `range`, touching only the blocks that hold them.
+fn decode_range(
+    header: &Header,
+    input: &[u8],
+    range: Range<usize>,
+    out: &mut [u8],
+    context: &mut Context,
+) -> Result<()> {
+    if header.stored {
+        out.copy_from_slice(&input[HEADER_BYTES..][range]);
+        return Ok(());
+    }
+    if range.is_empty() {
+        return Ok(());
+    }
+    let kernel = Kernel::detect();
+    for index in range.start / header.block_bytes..range.end.div_ceil(header.block_bytes) {
+        let block = header.block(index);
+        let wanted = block.start.max(range.start)..block.end.min(range.end);
+        let target = &mut out[wanted.start - range.start..wanted.end - range.start];
+        if wanted == block {
+            decode_block(header, kernel, input, index, target, context)?;
+            continue;
+        }
+        let mut whole = take(&mut context.scratch.whole);
+        let bytes = reused(&mut whole, block.len());
+        let decoded = decode_block(header, kernel, input, index, bytes, context);
+        if decoded.is_ok() {
+            target.copy_from_slice(&bytes[wanted.start - block.start..wanted.end - block.start]);
+        }
+        context.scratch.whole = whole;
+        decoded?;
+    }
+    Ok(())
+}
+
+fn decode_block(
+    header: &Header,
+    kernel: Kernel,
+    input: &[u8],
+    index: usize,
+    out: &mut [u8],
+    context: &mut Context,
+) -> Result<()> {
+    let filter = header.block_filter(out.len());
+    if filter == Filter::Nothing {
+        return decode_streams(header, input, index, out, context);
+    }
+    let mut block = take(&mut context.scratch.block);
+    let filtered = reused(&mut block, out.len());
+    let decoded = decode_streams(header, input, index, filtered, context);
+    if decoded.is_ok() {
+        match filter {
+            Filter::Bits => kernel.bitunshuffle(header.typesize, filtered, out, &mut context.scratch.tile),
+            _ => kernel.unshuffle(header.typesize, filtered, out),
+        }
+    }
+    context.scratch.block = block;
+    decoded
+}
+
+/// Decode the streams of one block, its filter still applied.
+fn decode_streams(
+    header: &Header,
+    input: &[u8],
+    index: usize,
+    out: &mut [u8],
+    context: &mut Context,
+) -> Result<()> {
+    let damaged = |why: String| Error::data(format!("damaged block {index}: {why}"));
+    let start = size_at(input, HEADER_BYTES + 4 * index);
+    let mut at = start
+        .filter(|start| *start >= header.blocks_start())
+        .ok_or_else(|| damaged("its position is outside of the buffer".into()))?;
+    let streams = header.streams(out.len());
+    if out.len() % streams != 0 {
+        return Err(damaged(format!("{} bytes in {streams} streams", out.len())));
+    }
+    for stream in out.chunks_exact_mut(out.len() / streams) {
+        let size = size_at(input, at).ok_or_else(|| damaged("it starts outside of the buffer".into()))?;
+        at += 4;
+        let bytes = input
+            .get(at..at.saturating_add(size))
+            .ok_or_else(|| damaged(format!("a stream of {size} bytes leaves the buffer")))?;
+        at += size;
+        if size == stream.len() {
+            stream.copy_from_slice(bytes);
+        } else {
+            let decoded = header.compressor.decode(bytes, stream, context);
+            decoded.map_err(|error| Error { message: damaged(error.message.clone()).message, ..error })?;
+        }
+    }
+    Ok(())
+}
+
+/// The number at `at`, unless that is outside of `input`.
+fn size_at(input: &[u8], at: usize) -> Option<usize> {
+    let bytes = input.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes) as usize)
+}
+
+/// Encode all blocks; the size of the buffer, or 0 where it is not smaller than storing.
+fn encode_blocks(
+    plan: &Header,
+    level: u8,
+    input: &[u8],
+    room: &mut [MaybeUninit<u8>],
+    context: &mut Context,
+) -> Result<usize> {
+    let kernel = Kernel::detect();
+    let mut at = plan.blocks_start();
+    for index in 0..plan.block_count() {
+        if at > room.len() {
+            return Ok(0);
+        }
+        put(room, HEADER_BYTES + 4 * index, &(at as u32).to_le_bytes());
+        let source = &input[plan.block(index)];
+        let mut block = take(&mut context.scratch.block);
+        let filtered = match plan.block_filter(source.len()) {
+            Filter::Nothing => source,
+            Filter::Bytes => {
+                let target = reused(&mut block, source.len());
+                kernel.shuffle(plan.typesize, source, target);
+                target
+            }
+            Filter::Bits => {
+                let target = reused(&mut block, source.len());
+                kernel.bitshuffle(plan.typesize, source, target, &mut context.scratch.tile);
+                target
+            }
+        };
+        let encoded = encode_streams(plan, level, filtered, room, at, context);
+        context.scratch.block = block;
+        at = encoded?;
+        if at == 0 {
+            return Ok(0);
+        }
+    }
+    Ok(at)
+}
+
+/// Encode the streams of one block from `at` on; where they end, or 0 if they do not fit.
+fn encode_streams(
+    plan: &Header,
+    level: u8,
+    filtered: &[u8],
+    room: &mut [MaybeUninit<u8>],
+    mut at: usize,
+    context: &mut Context,
+) -> Result<usize> {
+    for stream in filtered.chunks_exact(filtered.len() / plan.streams(filtered.len())) {
+        let start = at + 4;
+        if start >= room.len() {
+            return Ok(0);
+        }
+        let end = room.len().min(start + stream.len());
+        let mut size = plan.compressor.encode(level, stream, &mut room[start..end], context)?;
+        if size == 0 || size == stream.len() {
+            size = stream.len();
+            if start + size > room.len() {
+                return Ok(0);
+            }
+            put(room, start, stream);
+        }
+        put(room, at, &(size as u32).to_le_bytes());
+        at = start + size;
+    }
+    Ok(at)
+}
+
+/// Writes `bytes` at `at`, which the caller made sure to be within `room`.
+fn put(room: &mut [MaybeUninit<u8>], at: usize, bytes: &[u8]) {
+    let target = &mut room[at..at + bytes.len()];
+    // SAFETY: equal lengths, and a fresh buffer overlaps nothing.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_mut_ptr().cast(), bytes.len()) };
+}

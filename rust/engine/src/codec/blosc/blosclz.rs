@@ -1,0 +1,374 @@
+//! BloscLZ, the compressor that Blosc brings along: a byte-oriented LZ77 in the line of FastLZ.
+//!
+//! A stream is a sequence of instructions. The first byte `c` of each decides:
+//!
+//! - `c < 32`: `c + 1` literal bytes follow. The first instruction is always
+//!   one of these; the upper three bits of the very first byte are a marker.
+//! - else a match. Its length is `(c >> 5) + 2`; if `c >> 5` is 7, bytes follow
+//!   that are added to it, up to and including the first that is not 255. Then
+//!   comes a byte `d`: the match starts `((c & 31) << 8 | d) + 1` bytes back.
+//!   If those 13 bits are all set, two more bytes (big-endian) give the
+//!   distance beyond 8192.
+//!
+//! There is no end mark and no checksum. Other readers want an instruction after
+//! the last match, so our streams end in literals.
+
+use std::mem::MaybeUninit;
+
+use super::super::context::Scratch;
+use crate::error::{Error, Result};
+
+const MAX_LITERALS: usize = 32;
+/// What c-blosc sets in the first byte.
+const MARKER: u8 = 32;
+/// Distances below this take two bytes with the length.
+const NEAR: usize = 8192;
+/// The largest distance that a far match can name.
+const FAR: usize = NEAR + 65_535;
+const SHORTEST_MATCH: usize = 4;
+/// A far match takes 4 bytes, and breaks up literals.
+const SHORTEST_FAR_MATCH: usize = 7;
+/// Matches neither start within the last 12 bytes, nor reach the last one.
+const TAIL: usize = 12;
+const SMALLEST_INPUT: usize = 16;
+const SMALLEST_OUTPUT: usize = 66;
+/// How much of the input is tried before all of it.
+const PROBE_BYTES: usize = 4096;
+
+fn damaged(why: &str) -> Error {
+    Error::data(format!("damaged BloscLZ stream: {why}"))
+}
+
+/// Decode `input` to exactly `out.len()` bytes.
+pub(super) fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut reader = Reader { input, at: 0 };
+    let mut filled = 0;
+    let mut control = reader.byte()? & 31;
+    loop {
+        if control < 32 {
+            let count = usize::from(control) + 1;
+            reader.literals(count, out, filled)?;
+            filled += count;
+        } else {
+            let (distance, length) = reader.matched(control)?;
+            if distance > filled {
+                return Err(damaged("a match starts before the block"));
+            }
+            if length > out.len() - filled {
+                return Err(damaged("more bytes than expected"));
+            }
+            repeat(out, filled, distance, length);
+            filled += length;
+        }
+        if reader.at == input.len() {
+            break;
+        }
+        control = reader.byte()?;
+    }
+    if filled != out.len() {
+        return Err(Error::data(format!("decodes to {filled} bytes, expected {}", out.len())));
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    #[inline(always)]
+    fn byte(&mut self) -> Result<u8> {
+        let byte = self.input.get(self.at).copied().ok_or_else(|| damaged("truncated"))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// Distance and length of a match.
+    #[inline(always)]
+    fn matched(&mut self, control: u8) -> Result<(usize, usize)> {
+        let mut length = usize::from(control >> 5) + 2;
+        if control >> 5 == 7 {
+            loop {
+                let more = self.byte()?;
+                length += usize::from(more);
+                if more != 255 {
+                    break;
+                }
+            }
+        }
+        let near = usize::from(control & 31) << 8 | usize::from(self.byte()?);
+        if near < NEAR - 1 {
+            return Ok((near + 1, length));
+        }
+        let beyond = usize::from(self.byte()?) << 8 | usize::from(self.byte()?);
+        Ok((NEAR + beyond, length))
+    }
+
+    #[inline(always)]
+    fn literals(&mut self, count: usize, out: &mut [u8], filled: usize) -> Result<()> {
+        let source = &self.input[self.at..];
+        let target = &mut out[filled..];
+        if let (Some(source), Some(target)) =
+            (source.first_chunk::<MAX_LITERALS>(), target.first_chunk_mut::<MAX_LITERALS>())
+        {
+            // What is beyond `count` is overwritten later; a fixed size is one or two moves.
+            *target = *source;
+        } else {
+            let source = source.get(..count).ok_or_else(|| damaged("truncated"))?;
+            let target = target.get_mut(..count).ok_or_else(|| damaged("more bytes than expected"))?;
+            target.copy_from_slice(source);
+        }
+        self.at += count;
+        Ok(())
+    }
+}
+
+/// Fill `length` bytes at `filled` with what is `distance` before; they may overlap.
+#[inline(always)]
+fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
+    let start = filled - distance;
+    if distance == 1 {
+        let byte = out[start];
+        out[filled..filled + length].fill(byte);
+    } else if distance >= 16 && out.len() - filled >= length + 16 {
+        let mut done = 0;
+        while done < length {
+            // SAFETY: `filled + length + 16` is within `out`, and 16 bytes at a
+            // distance of at least 16 do not overlap.
+            unsafe {
+                let from = out.as_ptr().add(start + done);
+                let to = out.as_mut_ptr().add(filled + done);
+                std::ptr::copy_nonoverlapping(from, to, 16);
+            }
+            done += 16;
+        }
+    } else {
+        // The pattern doubles with each copy.
+        let mut done = 0;
+        while done < length {
+            let count = (distance + done).min(length - done);
+            out.copy_within(start..start + count, filled + done);
+            done += count;
+        }
+    }
+}
+
+/// Encode `input` into `out`; the bytes written, or 0 where that is not worth it.
+///
+/// `level` 1 to 9 says how well a sample has to compress, as c-blosc has it.
+pub(super) fn encode(level: u8, input: &[u8], out: &mut [MaybeUninit<u8>], scratch: &mut Scratch) -> usize {
+    if input.len() < SMALLEST_INPUT || out.len() < SMALLEST_OUTPUT {
+        return 0;
+    }
+    let hash_bits = match level {
+        1 => 12,
+        2 => 13,
+        _ => 14,
+    };
+    if input.len() > 2 * PROBE_BYTES {
+        let middle = input.len() * 3 / 4;
+        let sample = &input[middle..(middle + PROBE_BYTES).min(input.len())];
+        let mut target = [MaybeUninit::uninit(); 2 * PROBE_BYTES];
+        let size = compress(12, sample, &mut target, &mut scratch.positions);
+        if size == 0 || sample.len() * 100 < size * least_ratio(level) {
+            return 0;
+        }
+    }
+    compress(hash_bits, input, out, &mut scratch.positions)
+}
+
+/// Hundred times the ratio below which compressing is not worth the time.
+fn least_ratio(level: u8) -> usize {
+    match level {
+        0 | 1 => 200,
+        2 => 150,
+        3..=6 => 120,
+        7 => 115,
+        8 => 110,
+        _ => 100,
+    }
+}
+
+fn compress(hash_bits: u32, input: &[u8], out: &mut [MaybeUninit<u8>], positions: &mut Vec<u32>) -> usize {
+    positions.clear();
+    positions.resize(1 << hash_bits, 0);
+    let hash = |word: u32| (word.wrapping_mul(2_654_435_761) >> (32 - hash_bits)) as usize;
+    let mut writer = Writer { out, at: 0 };
+    let (mut anchor, mut at) = (0, 4);
+    let last_start = input.len() - TAIL;
+    while at < last_start {
+        let word = word(input, at);
+        let slot = &mut positions[hash(word)];
+        let candidate = *slot as usize;
+        *slot = at as u32;
+        let distance = at - candidate;
+        if distance > FAR || self::word(input, candidate) != word {
+            at += 1;
+            continue;
+        }
+        let length = SHORTEST_MATCH + common(input, candidate + SHORTEST_MATCH, at + SHORTEST_MATCH);
+        if distance >= NEAR && length < SHORTEST_FAR_MATCH {
+            at += 1;
+            continue;
+        }
+        let written = writer.literals(&input[anchor..at]).and_then(|()| writer.matched(distance, length));
+        if written.is_none() {
+            return 0;
+        }
+        at += length;
+        anchor = at;
+        if at < last_start {
+            // What the match ends in is often what the next one starts with.
+            positions[hash(self::word(input, at - 2))] = (at - 2) as u32;
+        }
+    }
+    if writer.literals(&input[anchor..]).is_none() {
+        return 0;
+    }
+    // SAFETY: written by the first call of `literals`.
+    let first = unsafe { writer.out[0].assume_init() };
+    writer.out[0] = MaybeUninit::new(first | MARKER);
+    writer.at
+}
+
+#[inline(always)]
+fn word(input: &[u8], at: usize) -> u32 {
+    input[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// How many bytes from `a` and from `b` on are equal; the last byte of the input is left out.
+#[inline(always)]
+fn common(input: &[u8], a: usize, b: usize) -> usize {
+    let later = &input[b..input.len() - 1];
+    let earlier = &input[a..a + later.len()];
+    let mut count = 0;
+    for (x, y) in earlier.chunks_exact(8).zip(later.chunks_exact(8)) {
+        let (mut p, mut q) = ([0; 8], [0; 8]);
+        p.copy_from_slice(x);
+        q.copy_from_slice(y);
+        let differing = u64::from_le_bytes(p) ^ u64::from_le_bytes(q);
+        if differing != 0 {
+            return count + (differing.trailing_zeros() / 8) as usize;
+        }
+        count += 8;
+    }
+    count + earlier[count..].iter().zip(&later[count..]).take_while(|(x, y)| x == y).count()
+}
+
+/// Writes instructions; None where they do not fit.
+struct Writer<'a> {
+    out: &'a mut [MaybeUninit<u8>],
+    at: usize,
+}
+
+impl Writer<'_> {
+    #[inline(always)]
+    fn room(&mut self, bytes: usize) -> Option<&mut [MaybeUninit<u8>]> {
+        let room = self.out.get_mut(self.at..self.at + bytes)?;
+        self.at += bytes;
+        Some(room)
+    }
+
+    #[inline(always)]
+    fn bytes<const N: usize>(&mut self, bytes: [u8; N]) -> Option<()> {
+        self.room(N)?.copy_from_slice(&bytes.map(MaybeUninit::new));
+        Some(())
+    }
+
+    #[inline(always)]
+    fn literals(&mut self, literals: &[u8]) -> Option<()> {
+        for run in literals.chunks(MAX_LITERALS) {
+            let room = self.room(1 + run.len())?;
+            room[0] = MaybeUninit::new(run.len() as u8 - 1);
+            for (target, byte) in room[1..].iter_mut().zip(run) {
+                *target = MaybeUninit::new(*byte);
+            }
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn matched(&mut self, distance: usize, length: usize) -> Option<()> {
+        let (near, beyond) =
+            if distance < NEAR { (distance - 1, None) } else { (NEAR - 1, Some((distance - NEAR) as u16)) };
+        let (high, low) = ((near >> 8) as u8, near as u8);
+        let code = length - 2;
+        if code < 7 {
+            self.bytes([(code as u8) << 5 | high])?;
+        } else {
+            self.bytes([7 << 5 | high])?;
+            let mut rest = code - 7;
+            while rest >= 255 {
+                self.bytes([255])?;
+                rest -= 255;
+            }
+            self.bytes([rest as u8])?;
+        }
+        self.bytes([low])?;
+        match beyond {
+            Some(beyond) => self.bytes(beyond.to_be_bytes()),
+            None => Some(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn round(level: u8, data: &[u8]) -> Option<usize> {
+        let mut out = vec![MaybeUninit::uninit(); data.len()];
+        let size = encode(level, data, &mut out, &mut Scratch::default());
+        if size == 0 {
+            return None;
+        }
+        // SAFETY: the first `size` bytes were written.
+        let input: Vec<u8> = out[..size].iter().map(|byte| unsafe { byte.assume_init() }).collect();
+        let mut back = vec![0; data.len()];
+        decode(&input, &mut back).unwrap();
+        assert_eq!(back, data);
+        for cut in (0..size).step_by(1 + size / 50) {
+            assert!(decode(&input[..cut], &mut back).is_err());
+        }
+        assert!(decode(&input, &mut back[1..]).is_err());
+        Some(size)
+    }
+
+    #[test]
+    fn near_and_far_matches_of_all_lengths_come_back() {
+        let mut data = Vec::new();
+        let mut state = 1u32;
+        for length in (4..400).chain([1000, 5000, 70_000]) {
+            for _ in 0..40 {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                data.push((state >> 24) as u8);
+            }
+            let distance = 1 + (state >> 12) as usize % data.len().min(FAR + 100);
+            for _ in 0..length {
+                data.push(data[data.len() - distance]);
+            }
+        }
+        for level in 3..=9 {
+            assert!(round(level, &data).unwrap() < data.len() * 2 / 3);
+        }
+    }
+
+    #[test]
+    fn runs_are_short_and_noise_is_refused() {
+        for level in 1..=9 {
+            assert!(round(level, &[3; 100_000]).unwrap() < 450);
+        }
+        let noise: Vec<u8> =
+            (0..20_000u32).map(|i| (i.wrapping_mul(i).wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        assert_eq!(round(5, &noise), None);
+        assert_eq!(round(5, &[1; 15]), None);
+    }
+
+    #[test]
+    fn a_match_before_the_start_is_damage() {
+        let error = decode(&[0, 7, 1 << 5, 1, 0, 0], &mut [0; 8]).unwrap_err();
+        assert_eq!(error.message, "damaged BloscLZ stream: a match starts before the block");
+    }
+}

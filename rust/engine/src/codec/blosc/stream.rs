@@ -1,0 +1,117 @@
+//! The streams within a Blosc block: one compressed run of bytes each.
+//!
+//! A stream has its size before it (u32, little-endian); one that is as long
+//! as what it decodes to is stored. Which compressor made it, the buffer's
+//! header says: `lz4` and `lz4hc` make the same raw blocks, `snappy` the raw
+//! Snappy format, `zlib` and `zstd` whole streams with their own headers.
+
+use std::mem::MaybeUninit;
+
+use super::super::context::Context;
+use super::super::{as_uninit, check_size, deflate, lz4, zstd};
+use super::blosclz;
+use crate::error::{Error, Result};
+
+/// Who compresses the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compressor {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Snappy,
+    Zlib,
+    Zstd,
+}
+
+/// The names in metadata, and the numbers of the formats in headers.
+const COMPRESSORS: [(&str, Compressor, u8); 6] = [
+    ("blosclz", Compressor::BloscLz, 0),
+    ("lz4", Compressor::Lz4, 1),
+    ("lz4hc", Compressor::Lz4Hc, 1),
+    ("snappy", Compressor::Snappy, 2),
+    ("zlib", Compressor::Zlib, 3),
+    ("zstd", Compressor::Zstd, 4),
+];
+
+impl Compressor {
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        COMPRESSORS.iter().find(|row| row.0 == name).map(|row| row.1)
+    }
+
+    /// The decoder of a header's format number.
+    pub(super) fn of_format(format: u8) -> Result<Self> {
+        let row = COMPRESSORS.iter().find(|row| row.2 == format);
+        row.map(|row| row.1).ok_or_else(|| Error::data(format!("unknown compressor format {format}")))
+    }
+
+    pub(super) fn format(self) -> u8 {
+        COMPRESSORS.iter().find(|row| row.1 == self).map_or(0, |row| row.2)
+    }
+
+    /// Decode a stream to exactly `out.len()` bytes.
+    pub(super) fn decode(self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
+        match self {
+            Compressor::BloscLz => blosclz::decode(input, out),
+            // SAFETY: the decoder writes initialised bytes only.
+            Compressor::Lz4 | Compressor::Lz4Hc => lz4::decode_block(input, unsafe { as_uninit(out) }),
+            Compressor::Snappy => decode_snappy(input, out),
+            // SAFETY: the decoder writes initialised bytes only.
+            Compressor::Zlib => context.inflater()?.inflate_zlib(input, unsafe { as_uninit(out) }),
+            Compressor::Zstd => {
+                let written = context.zstd_decoder()?.decompress(out, input).map_err(zstd::failure)?;
+                check_size(written, out.len())
+            }
+        }
+    }
+
+    /// Encode into `out`; the bytes written, or 0 where they do not fit or it is not worth it.
+    pub(super) fn encode(
+        self,
+        level: u8,
+        input: &[u8],
+        out: &mut [MaybeUninit<u8>],
+        context: &mut Context,
+    ) -> Result<usize> {
+        let small = i32::from(level);
+        Ok(match self {
+            Compressor::BloscLz => blosclz::encode(level, input, out, &mut context.scratch),
+            Compressor::Lz4 => lz4::encode_block(input, out, 10 - small),
+            Compressor::Lz4Hc => lz4::encode_block_hc(input, out, small, context),
+            Compressor::Snappy => encode_snappy(input, out, context)?,
+            Compressor::Zlib => context.deflater(level)?.deflate(deflate::Wrapper::Zlib, input, out),
+            Compressor::Zstd => {
+                let encoder = context.zstd_encoder()?;
+                zstd::configure(encoder, zstd_level(level), false)?;
+                encoder.compress2(&mut zstd::Room(out), input).unwrap_or(0)
+            }
+        })
+    }
+}
+
+/// The level that c-blosc gives to Zstandard.
+fn zstd_level(level: u8) -> i32 {
+    match level {
+        0..=8 => i32::from(level) * 2 - 1,
+        _ => 22,
+    }
+}
+
+fn decode_snappy(input: &[u8], out: &mut [u8]) -> Result<()> {
+    let damaged = |error: snap::Error| Error::data(format!("damaged Snappy stream: {error}"));
+    check_size(snap::raw::decompress_len(input).map_err(damaged)?, out.len())?;
+    let written = snap::raw::Decoder::new().decompress(input, out).map_err(damaged)?;
+    check_size(written, out.len())
+}
+
+fn encode_snappy(input: &[u8], out: &mut [MaybeUninit<u8>], context: &mut Context) -> Result<usize> {
+    // The encoder wants room for the worst case.
+    let (encoder, target) = context.snappy(input.len());
+    let written = encoder
+        .compress(input, target)
+        .map_err(|error| Error::internal(format!("Snappy cannot encode: {error}")))?;
+    let Some(room) = out.get_mut(..written) else { return Ok(0) };
+    for (to, byte) in room.iter_mut().zip(&target[..written]) {
+        *to = MaybeUninit::new(*byte);
+    }
+    Ok(written)
+}
