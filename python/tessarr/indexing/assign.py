@@ -1,0 +1,94 @@
+"""Fits a value to a selection before anything of it is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError
+from tessarr.indexing.selection import Selection
+
+__all__ = ["broadcast_value"]
+
+
+def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert and broadcast a value as the assignment ``a[key] = value`` of NumPy does.
+
+    Parameters
+    ----------
+    value : array_like
+        Anything that NumPy makes an array of.
+    selection : Selection
+        What is assigned to.
+    dtype : numpy.dtype
+        The data type of the array.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of `dtype` and `Selection.buffer_shape`; not to be written to. It is a view of `value`
+        where the type is the same, and strides of broadcast axes are 0. It is copied only if an
+        index array of several dimensions meets a value that is not contiguous.
+
+    Raises
+    ------
+    ArgumentError
+        Kind ``shape_mismatch``, with both shapes, if the value does not broadcast to
+        `Selection.shape` (leading axes of length 1 are dropped from it, as NumPy does). Kind
+        ``cannot_cast`` for values that have no meaning in `dtype`, such as a word as an integer.
+    OverflowError
+        If a Python integer does not fit `dtype` (NumPy 2).
+    TypeError
+        If an element cannot be converted, such as a complex number to float.
+
+    Notes
+    -----
+    The policy for types is NumPy's for assignments, so that a script does not change its meaning
+    when an ``ndarray`` becomes a stored array: an array is cast whatever its type (``unsafe``:
+    fractions are cut off, integers wrap around; NumPy warns of lost imaginary parts and of NaN cast
+    to integers), while Python's own numbers are checked one by one.
+
+    Examples
+    --------
+    >>> from tessarr.indexing import default
+    >>> v = broadcast_value([1.5, 2], default((slice(2), None), (4, 2)), np.dtype("i4"))
+    >>> v.tolist(), v.strides
+    ([[1, 2], [1, 2]], (0, 4))
+    """
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        array: npt.NDArray[Any] = np.asarray(value)
+    else:
+        array = _converted(value, dtype)
+    while array.ndim > len(selection.shape) and array.shape[0] == 1:
+        array = array[0]
+    if array.shape == selection.shape:
+        return array if array.shape == selection.buffer_shape else _reshaped(array, selection)
+    try:
+        wide = np.broadcast_to(array, selection.shape)
+    except ValueError:
+        raise ArgumentError(
+            f"cannot assign a value of shape {np.shape(array)} to a selection of shape "
+            f"{selection.shape}",
+            kind="shape_mismatch",
+        ) from None
+    return _reshaped(wide, selection)
+
+
+def _reshaped(array: npt.NDArray[Any], selection: Selection) -> npt.NDArray[Any]:
+    return array.reshape(selection.buffer_shape)
+
+
+def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    try:
+        if isinstance(value, np.generic):
+            # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
+            single = np.empty((), dtype)
+            single[()] = value
+            return single
+        return np.asarray(value, dtype=dtype)
+    except ValueError as error:
+        raise ArgumentError(
+            f"cannot convert the value to {dtype}: {error}", kind="cannot_cast"
+        ) from error

@@ -1,0 +1,137 @@
+"""The selection along one axis: bounds, wrapping of negative indices, and ranges.
+
+An index list that steps evenly *is* a range, and the engine walks ranges much faster (whole
+rows instead of elements), so each list is tried once. The try costs a look at three entries
+for a list that is not even, and one pass for a list that is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.indexing.selection import IndexList, Range
+
+__all__ = ["as_range", "index_list", "out_of_bounds", "range_of_slice", "wrap_integer"]
+
+
+def out_of_bounds(index: int, axis: int, size: int) -> SelectionError:
+    """Build the error for an index that the axis does not have.
+
+    Examples
+    --------
+    >>> out_of_bounds(12, 0, 10)
+    SelectionError('index 12 is out of bounds for axis 0 with size 10')
+    """
+    message = f"index {index} is out of bounds for axis {axis} with size {size}"
+    return SelectionError(message, kind="out_of_bounds")
+
+
+def wrap_integer(index: int, axis: int, size: int) -> int:
+    """Check an integer index and count a negative one from the end.
+
+    Raises
+    ------
+    SelectionError
+        Kind ``out_of_bounds``.
+
+    Examples
+    --------
+    >>> wrap_integer(-1, 0, 10)
+    9
+    """
+    if not -size <= index < size:
+        raise out_of_bounds(index, axis, size)
+    return index if index >= 0 else index + size
+
+
+def range_of_slice(item: slice, size: int) -> Range:
+    """Clip a slice to an axis, as NumPy does.
+
+    Raises
+    ------
+    ArgumentError
+        If the step is 0 (NumPy raises ValueError).
+    TypeError
+        If a member is neither an integer nor None (as NumPy).
+
+    Examples
+    --------
+    >>> range_of_slice(slice(None, None, -4), 10), range_of_slice(slice(7, 3), 10)
+    ((9, -4, 3), (0, 1, 0))
+    """
+    try:
+        start, stop, step = item.indices(size)
+    except ValueError as error:
+        raise ArgumentError(f"{error}, got {item}", kind="invalid_argument") from None
+    count = len(range(start, stop, step))
+    if count > 1:
+        return start, step, count
+    return (start, 1, 1) if count else (0, 1, 0)
+
+
+def index_list(values: npt.NDArray[Any], axis: int, size: int) -> IndexList:
+    """Check an array of integers and flatten it into a list of non-negative indices.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Of any integer type and rank.
+    axis, size : int
+        The number of the axis, for the message, and its length.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, one-dimensional, in C order, read-only; always a copy, so that nobody changes
+        it while the engine reads it.
+
+    Raises
+    ------
+    SelectionError
+        Kind ``out_of_bounds``, with the first index at fault.
+
+    Examples
+    --------
+    >>> index_list(np.array([[0, -1], [3, 3]]), 0, 10)
+    array([0, 9, 3, 3])
+    """
+    if values.size:
+        lowest, highest = int(values.min()), int(values.max())
+        if lowest < -size or highest >= size:
+            # Compared with Python's integers: an unsigned array may hold more than int64.
+            faulty = (values < -size) if values.dtype.kind == "i" else np.zeros(values.shape, bool)
+            faulty |= values >= size
+            raise out_of_bounds(int(values[faulty].flat[0]), axis, size)
+    else:
+        lowest = 0
+    flat = np.array(values, dtype=np.int64, order="C", copy=True).reshape(-1)
+    if lowest < 0:
+        flat[flat < 0] += size
+    flat.flags.writeable = False
+    return flat
+
+
+def as_range(indices: IndexList) -> Range | None:
+    """Return the range that equals a list of indices, if there is one.
+
+    Examples
+    --------
+    >>> as_range(np.array([8, 6, 4])), as_range(np.array([1, 1])), as_range(np.array([1, 2, 4]))
+    ((8, -2, 3), None, None)
+    """
+    count = indices.size
+    if count < 2:
+        return (int(indices[0]), 1, 1) if count else (0, 1, 0)
+    start = int(indices[0])
+    step = int(indices[1]) - start
+    if step == 0 or int(indices[-1]) != start + step * (count - 1):
+        return None
+    if count > 3 and not bool((indices[1:] - indices[:-1] == step).all()):
+        return None
+    if count == 3 and int(indices[2]) - int(indices[1]) != step:
+        return None
+    return start, step, count

@@ -1,0 +1,457 @@
+"""Turns the keys of NumPy, `oindex`, `vindex` and `blocks` into a `Selection`.
+
+Theory
+------
+Index arrays either walk together (*joint*, NumPy's own rule and `vindex`) or apart (*outer*,
+`oindex`). NumPy broadcasts the joint arrays to one shape and puts its dimensions where the index
+arrays stand, if these are neighbours (integers count as index arrays then), else first.
+
+Joint arrays that vary along different dimensions of the broadcast shape (``np.ix_`` makes
+such) walk apart in fact, and arrays of one element do not walk at all: both are taken for
+what they are, because the engine reads an outer selection of ``m + n`` indices much faster
+than ``m × n`` points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import SelectionError
+from tessarr.indexing.axis import as_range, index_list, range_of_slice, wrap_integer
+from tessarr.indexing.selection import AxisSelection, Selection
+from tessarr.indexing.terms import Array, Integer, Mask, Slice, Term, Zero, terms
+
+__all__ = ["basic", "block", "default", "mask", "outer", "points"]
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+def default(key: object, shape: Shape) -> Selection:
+    """Normalise a key by NumPy's own rules.
+
+    Parameters
+    ----------
+    key : object
+        What stands between the brackets: integers, slices with any step, ``...``, None,
+        masks, integer arrays or lists, or a tuple of these.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    Selection
+        `Selection.shape` is the shape that NumPy gives.
+
+    Raises
+    ------
+    SelectionError
+        Wherever NumPy raises IndexError, and for ragged lists. Kinds ``out_of_bounds``,
+        ``too_many_indices``, ``invalid_selection``.
+    ArgumentError
+        For a slice with step 0 (NumPy raises ValueError).
+
+    Examples
+    --------
+    >>> default(([4, 1], slice(None), [0, 2]), (10, 6, 5)).shape
+    (2, 6)
+    >>> default(([5, 6, 7], slice(None, None, -2)), (10, 6)).axes
+    ((5, 1, 3), (5, -2, 3))
+    """
+    return _plain(key, shape) or _combine(terms(key, shape), shape, joint_first=False)
+
+
+def basic(key: object, shape: Shape) -> Selection:
+    """Normalise a key of integers, slices, Ellipsis and None only.
+
+    Parameters
+    ----------
+    key, shape
+        As for `default`.
+
+    Returns
+    -------
+    Selection
+        All of its axes are ranges.
+
+    Raises
+    ------
+    SelectionError
+        As `default`, and if there is a mask or an index array.
+
+    Examples
+    --------
+    >>> basic((3, ...), (10, 6)).shape
+    (6,)
+    """
+    found = _plain(key, shape)
+    if found is not None:
+        return found
+    parts = terms(key, shape)
+    if any(isinstance(term, (Array, Mask)) for term in parts):
+        raise SelectionError("only integers, slices, ellipsis and None make a basic selection")
+    return _combine(parts, shape, joint_first=False)
+
+
+def points(key: object, shape: Shape) -> Selection:
+    """Normalise a key of `vindex`: all index arrays walk together.
+
+    Parameters
+    ----------
+    key : object
+        Integers and integer arrays, which are broadcast together, or masks. Slices and None
+        are allowed beside them.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    Selection
+        The dimensions of the index arrays come first, then those of the slices.
+
+    Raises
+    ------
+    SelectionError
+        As `default`.
+
+    Examples
+    --------
+    >>> s = points(([0, 4, 4], [1, 2, 0]), (10, 6))
+    >>> s.shape, s.out_axes
+    ((3,), (0, 0))
+    >>> points((slice(None), [0, 2], [1, 1]), (10, 6, 5)).shape
+    (2, 10)
+    """
+    return _combine(terms(key, shape), shape, joint_first=True)
+
+
+def mask(key: object, shape: Shape) -> Selection:
+    """Normalise one mask of the array's own shape.
+
+    Parameters
+    ----------
+    key : array_like of bool
+        True where an element is selected.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    Selection
+        One-dimensional; the elements are in C order.
+
+    Raises
+    ------
+    SelectionError
+        If `key` is not boolean or has another shape.
+
+    Examples
+    --------
+    >>> mask([[True, False], [True, True]], (2, 2)).shape
+    (3,)
+    """
+    values = np.asarray(key)
+    if values.dtype.kind != "b" or values.shape != shape:
+        raise SelectionError(
+            f"a mask has to be boolean and of shape {shape}, "
+            f"not {values.dtype} of shape {values.shape}"
+        )
+    return points(values, shape)
+
+
+def outer(key: object, shape: Shape) -> Selection:
+    """Normalise a key of `oindex`: each axis is indexed on its own.
+
+    Parameters
+    ----------
+    key : object
+        Per axis an integer, a slice, a mask or an integer array; ``...`` and None as in
+        NumPy. An index array of several dimensions puts all of them in its place. One mask
+        may cover several axes.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    Selection
+        Its dimensions are in the order of the key.
+
+    Raises
+    ------
+    SelectionError
+        As `default`; also for masks without dimensions and for a second mask of several.
+
+    Examples
+    --------
+    >>> outer(([0, 4], [1, 2, 5]), (10, 6)).shape
+    (2, 3)
+    """
+    plan = _Plan(shape)
+    integers_only = True
+    joint_masks = 0
+    for term in terms(key, shape):
+        if isinstance(term, Array):
+            indices = index_list(term.values, term.axis, shape[term.axis])
+            plan.put(term.axis, plan.add(indices.size, term.values.shape), _ranged(indices))
+        elif isinstance(term, Mask):
+            joint_masks += term.values.ndim != 1
+            if joint_masks > 1 or term.values.ndim == 0:
+                raise SelectionError("an outer selection has masks of one axis, and one of several")
+            lists = [_fresh(indices) for indices in term.values.nonzero()]
+            buffer_axis = plan.add(lists[0].size, (lists[0].size,))
+            for axis, indices in enumerate(lists, start=term.axis):
+                plan.put(axis, buffer_axis, (indices,) if len(lists) > 1 else _ranged(indices))
+        else:
+            plan.add_term(term)
+        integers_only = integers_only and isinstance(term, Integer)
+    return plan.selection(scalar=integers_only)
+
+
+def block(key: object, shape: Shape, chunk_shape: Shape) -> Selection:
+    """Normalise a key of `blocks`, which counts in chunks.
+
+    Parameters
+    ----------
+    key : object
+        Integers and slices of step 1, in chunks; ``...`` stands for all chunks. An integer
+        takes the whole chunk and drops no axis.
+    shape, chunk_shape : tuple of int
+        The shapes of the array and of one chunk.
+
+    Returns
+    -------
+    Selection
+        Ranges of step 1, clipped at the end of the array.
+
+    Raises
+    ------
+    SelectionError
+        Kinds ``out_of_bounds`` (in chunks), ``too_many_indices``, ``invalid_selection``.
+
+    Examples
+    --------
+    >>> block((-1, slice(1, 3)), (10, 100), (4, 10)).axes
+    ((8, 1, 2), (10, 1, 20))
+    """
+    lengths = [max(chunk, 1) for chunk in chunk_shape]
+    grid = tuple(-(-size // chunk) for size, chunk in zip(shape, lengths, strict=True))
+    plan = _Plan(shape)
+    for term in terms(key, grid):
+        if term is Zero.ELLIPSIS:
+            continue
+        if isinstance(term, Integer):
+            axis, (start, step, count) = term.axis, (term.index, 1, 1)
+        elif isinstance(term, Slice):
+            axis, (start, step, count) = term.axis, term.range
+        else:
+            raise SelectionError("a selection of blocks has integers, slices and ellipsis only")
+        if step != 1:
+            raise SelectionError(f"a slice of blocks has step 1, not {step}")
+        first = start * lengths[axis]
+        size = min((start + count) * lengths[axis], shape[axis]) - first
+        plan.put(axis, plan.add(size, (size,)), (first if size else 0, 1, size))
+    return plan.selection(scalar=False)
+
+
+class _Plan:
+    """Collects the axes of the array and of the buffer into a `Selection`."""
+
+    __slots__ = ("axes", "buffer_shape", "out_axes", "result_shape", "shape")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.axes: list[AxisSelection] = [(0, 1, 0)] * len(shape)
+        self.out_axes: list[int | None] = [None] * len(shape)
+        self.result_shape: list[int] = []
+        self.buffer_shape: list[int] = []
+
+    def add(self, size: int, result: Shape) -> int:
+        """Append one axis to the buffer, and what it is in the result; return its number."""
+        self.buffer_shape.append(size)
+        self.result_shape += result
+        return len(self.buffer_shape) - 1
+
+    def put(self, axis: int, buffer_axis: int | None, selection: AxisSelection) -> None:
+        """Let an axis of the array run along an axis of the buffer."""
+        self.axes[axis] = selection
+        self.out_axes[axis] = buffer_axis
+
+    def add_term(self, term: Term) -> None:
+        """Append a term that is the same in all kinds of indexing."""
+        if isinstance(term, Slice):
+            size = term.range[2]
+            self.put(term.axis, self.add(size, (size,)), term.range)
+        elif isinstance(term, Integer):
+            self.put(term.axis, None, (term.index, 1, 1))
+        elif term is Zero.NEWAXIS:
+            self.result_shape.append(1)
+
+    def selection(self, *, scalar: bool) -> Selection:
+        result = tuple(self.result_shape)
+        buffer = tuple(self.buffer_shape)
+        if 0 in result and set(self.out_axes) != set(range(len(buffer))):
+            # Empty through a mask without dimensions: no axis of the array runs along it.
+            rank = len(self.shape)
+            empty = ((0, 1, 0),) * rank
+            return Selection(empty, tuple(range(rank)), result, (0,) * max(rank, 1))
+        return Selection(tuple(self.axes), tuple(self.out_axes), result, buffer, scalar)
+
+
+_PLAIN = frozenset((int, slice, type(None), EllipsisType))
+
+
+def _plain(key: Any, shape: Shape) -> Selection | None:
+    """Normalise the everyday key in one pass: int, slice, None and ``...``; else None."""
+    items = key if isinstance(key, tuple) else (key,)
+    spare = len(shape)
+    ellipses = 0
+    for item in items:
+        if type(item) not in _PLAIN:
+            return None
+        if item is Ellipsis:
+            ellipses += 1
+        elif item is not None:
+            spare -= 1
+    if spare < 0 or ellipses > 1:
+        return None  # the general way names the fault
+    axes: list[AxisSelection] = []
+    out_axes: list[int | None] = []
+    result: list[int] = []
+    buffer: list[int] = []
+    for item in items if ellipses else (*items, ...):
+        axis = len(axes)
+        if item is None:
+            result.append(1)
+        elif item is Ellipsis:
+            for size in shape[axis : axis + spare]:
+                axes.append((0, 1, size))
+                out_axes.append(len(buffer))
+                buffer.append(size)
+                result.append(size)
+        elif type(item) is int:
+            axes.append((wrap_integer(item, axis, shape[axis]), 1, 1))
+            out_axes.append(None)
+        else:
+            span = range_of_slice(item, shape[axis])
+            axes.append(span)
+            out_axes.append(len(buffer))
+            buffer.append(span[2])
+            result.append(span[2])
+    scalar = not result and not ellipses
+    return Selection(tuple(axes), tuple(out_axes), tuple(result), tuple(buffer), scalar)
+
+
+def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection:
+    """Normalise terms whose index arrays are broadcast together."""
+    plan = _Plan(shape)
+    walking = [n for n, term in enumerate(parts) if isinstance(term, (Integer, Array, Mask))]
+    joint = _joint([parts[n] for n in walking], shape)
+    neighbours = bool(walking) and walking[-1] - walking[0] == len(walking) - 1
+    place = walking[0] if joint is not None and neighbours and not joint_first else -1
+    if joint is not None and place < 0:
+        joint.put(plan)
+    for n, term in enumerate(parts):
+        if joint is not None and n == place:
+            joint.put(plan)
+        if not isinstance(term, (Array, Mask)):
+            plan.add_term(term)
+    return plan.selection(scalar=all(isinstance(term, Integer) for term in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """Index arrays that are broadcast together, and how the buffer holds them."""
+
+    shape: Shape
+    buffer_shape: Shape
+    axes: dict[int, tuple[int | None, AxisSelection]]
+    """Per axis of the array: the buffer axis, counted from the first of these, and its walk."""
+
+    def put(self, plan: _Plan) -> None:
+        first = len(plan.buffer_shape)
+        plan.buffer_shape += self.buffer_shape
+        plan.result_shape += self.shape
+        for axis, (buffer_axis, selection) in self.axes.items():
+            plan.put(axis, None if buffer_axis is None else first + buffer_axis, selection)
+
+
+def _joint(walking: list[Term], shape: Shape) -> _Joint | None:
+    """Broadcast the index arrays of a key; None if there are none."""
+    arrays: dict[int, npt.NDArray[Any]] = {}
+    shapes: list[Shape] = []
+    for term in walking:
+        if isinstance(term, Array):
+            arrays[term.axis] = term.values
+            shapes.append(term.values.shape)
+        elif isinstance(term, Mask):
+            lists = term.values.nonzero() if term.values.ndim else ()
+            arrays |= dict(enumerate(lists, start=term.axis))
+            shapes.append(lists[0].shape if lists else (int(term.values),))
+    if not shapes:
+        return None
+    try:
+        together = np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        listed = " ".join(map(str, shapes))
+        raise SelectionError(
+            f"the index arrays cannot be broadcast together: shapes {listed}"
+        ) from error
+    count = prod(together)
+    if count == 0:  # NumPy does not look at the indices then
+        none = _fresh(np.empty(0, np.int64))
+        walk: AxisSelection = (none,) if len(arrays) > 1 else (0, 1, 0)
+        return _Joint(together, (0,), {axis: (0, walk) for axis in arrays})
+    constant: dict[int, tuple[int | None, AxisSelection]] = {}
+    varying: dict[int, npt.NDArray[Any]] = {}
+    for axis, values in arrays.items():
+        if values.size == 1:
+            constant[axis] = None, (wrap_integer(int(values.flat[0]), axis, shape[axis]), 1, 1)
+        else:
+            varying[axis] = values
+    apart = _apart(varying, len(together))
+    if apart is not None:
+        lists_apart = {axis: index_list(varying[axis], axis, shape[axis]) for axis in apart}
+        walks = {axis: (n, _ranged(lists_apart[axis])) for n, axis in enumerate(apart)}
+        sizes = tuple(indices.size for indices in lists_apart.values())
+        return _Joint(together, sizes, constant | walks)
+    tied = {
+        axis: (0, (_fresh(np.broadcast_to(_checked(values, axis, shape), together).reshape(-1)),))
+        for axis, values in varying.items()
+    }
+    return _Joint(together, (count,), constant | tied)
+
+
+def _apart(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
+    """Return the axes in the order of the dimensions they vary along, if none shares one."""
+    owners: list[int] = []
+    for dimension in range(-rank, 0):
+        here = [
+            axis for axis, a in arrays.items() if a.ndim >= -dimension and a.shape[dimension] != 1
+        ]
+        if len(here) > 1:
+            return None
+        if here and here != owners[-1:]:
+            owners += here
+    # An array that comes twice varies along dimensions with another's in between.
+    return owners if len(set(owners)) == len(owners) else None
+
+
+def _checked(values: npt.NDArray[Any], axis: int, shape: Shape) -> npt.NDArray[np.int64]:
+    return index_list(values, axis, shape[axis]).reshape(values.shape)
+
+
+def _fresh(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Freeze a list that is ours and in bounds."""
+    found = np.ascontiguousarray(indices, dtype=np.int64)
+    found.flags.writeable = False
+    return found
+
+
+def _ranged(indices: npt.NDArray[np.int64]) -> AxisSelection:
+    span = as_range(indices)
+    return indices if span is None else span

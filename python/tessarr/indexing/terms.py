@@ -1,0 +1,186 @@
+"""Reads a key: which of its items takes which axes.
+
+`terms` settles what all kinds of indexing share: what counts as an integer, a mask or an
+index array (NumPy's rules), where the Ellipsis stands, and how many axes are taken. How the
+index arrays then combine (NumPy's way, outer, pointwise) is for `tessarr.indexing.normalize`.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from enum import Enum
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import SelectionError
+from tessarr.indexing.axis import range_of_slice, wrap_integer
+from tessarr.indexing.selection import Range
+
+__all__ = ["Array", "Integer", "Mask", "Slice", "Term", "Zero", "terms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A slice, clipped to its axis."""
+
+    axis: int
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer, checked and not negative."""
+
+    axis: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """An array of integers of one or more dimensions, not checked yet."""
+
+    axis: int
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """A mask over as many axes as it has dimensions, from `axis` on; its shape fits."""
+
+    axis: int
+    values: npt.NDArray[np.bool_]
+
+
+class Zero(Enum):
+    """Terms that take no axis."""
+
+    NEWAXIS = "newaxis"
+    ELLIPSIS = "ellipsis"
+    """Where the Ellipsis stood: it keeps index arrays apart even if it took no axis."""
+
+
+Term: TypeAlias = Slice | Integer | Array | Mask | Zero
+Item: TypeAlias = slice | EllipsisType | int | npt.NDArray[Any] | None
+
+_ALLOWED = (
+    "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays"
+)
+
+
+def terms(key: object, shape: tuple[int, ...]) -> list[Term]:
+    """Split a key into terms that together take every axis once, in order.
+
+    Parameters
+    ----------
+    key : object
+        What stands between the brackets.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    list of Term
+        Axes that the key does not mention come as full slices.
+
+    Raises
+    ------
+    SelectionError
+        Kinds ``invalid_selection``, ``out_of_bounds``, ``too_many_indices``.
+
+    Examples
+    --------
+    >>> terms((..., 1), (4, 5))
+    [Slice(axis=0, range=(0, 1, 4)), <Zero.ELLIPSIS: 'ellipsis'>, Integer(axis=1, index=1)]
+    """
+    items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(_axes_taken(item) for item in items)
+    spare = len(shape) - taken
+    if spare < 0:
+        raise SelectionError(
+            f"too many indices: the array has {len(shape)} dimensions, but {taken} were indexed",
+            kind="too_many_indices",
+        )
+    if sum(item is Ellipsis for item in items) > 1:
+        raise SelectionError("an index can only have a single ellipsis ('...')")
+    found: list[Term] = []
+    axis = 0
+    for item in items:
+        if item is Ellipsis:
+            found += _full_slices(axis, axis + spare, shape)
+            found.append(Zero.ELLIPSIS)
+            axis += spare
+        else:
+            found.append(_term(item, axis, shape))
+            axis += _axes_taken(item)
+    return found + _full_slices(axis, len(shape), shape)
+
+
+def _full_slices(start: int, stop: int, shape: tuple[int, ...]) -> list[Term]:
+    return [Slice(axis, (0, 1, shape[axis])) for axis in range(start, stop)]
+
+
+def _axes_taken(item: Item) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
+
+
+def _term(item: Item, axis: int, shape: tuple[int, ...]) -> Term:
+    if item is None:
+        return Zero.NEWAXIS
+    if isinstance(item, slice):
+        return Slice(axis, range_of_slice(item, shape[axis]))
+    if isinstance(item, int):
+        return Integer(axis, wrap_integer(item, axis, shape[axis]))
+    assert isinstance(item, np.ndarray)
+    if item.dtype.kind != "b":
+        return Array(axis, item)
+    covered = shape[axis : axis + item.ndim]
+    if item.shape != covered:
+        wrong = next(d for d, (a, b) in enumerate(zip(item.shape, covered, strict=True)) if a != b)
+        raise SelectionError(
+            f"the mask of shape {item.shape} does not fit axes {axis} to {axis + item.ndim - 1}: "
+            f"axis {axis + wrong} has size {covered[wrong]}, the mask {item.shape[wrong]}"
+        )
+    return Mask(axis, item)
+
+
+def _item(item: Any) -> Item:
+    """Tell integers, masks and index arrays apart, as NumPy does."""
+    kind = type(item)
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return item  # type: ignore[no-any-return]
+    if isinstance(item, np.ndarray):
+        array: npt.NDArray[Any] = np.asarray(item)
+    elif isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    else:
+        try:
+            return operator.index(item)
+        except TypeError:
+            array = _array_like(item)
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind not in "iu":
+        raise SelectionError(f"only {_ALLOWED} are indices, not {_describe(item)}")
+    return array if array.ndim else int(array)
+
+
+def _array_like(item: Any) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.asarray(item)
+    except ValueError as error:  # a ragged list
+        raise SelectionError(f"only {_ALLOWED} are indices: {error}") from error
+    # An empty list says nothing of its type and NumPy would call it float64.
+    return array.astype(np.int64) if array.size == 0 and array.ndim else array
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, np.ndarray):
+        return f"an array of {item.dtype}"
+    text = repr(item)
+    return text if len(text) <= 60 else f"a {type(item).__name__}"

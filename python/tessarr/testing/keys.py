@@ -1,0 +1,224 @@
+"""Hypothesis strategies for what may stand between the brackets of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+__all__ = [
+    "advanced_keys",
+    "basic_keys",
+    "block_keys",
+    "integers",
+    "masks",
+    "outer_keys",
+    "point_keys",
+    "slices",
+    "wild_keys",
+]
+
+Shape = tuple[int, ...]
+
+
+def integers(size: int) -> st.SearchStrategy[Any]:
+    """Generate an index of an axis, negative ones too, as a Python or a NumPy integer."""
+    plain = st.integers(-size, size - 1)
+    return plain | plain | st.builds(lambda n, kind: kind(n), plain, st.sampled_from(_INTEGERS))
+
+
+_INTEGERS = (np.int64, np.int16, lambda n: np.array(n, np.int32))
+
+
+def slices(size: int) -> st.SearchStrategy[slice]:
+    """Generate a slice of an axis: any step but 0, members missing, too large or negative."""
+    bound = st.none() | st.integers(-size - 2, size + 2)
+    step = st.none() | st.integers(-size - 1, size + 1).filter(bool)
+    return (
+        st.just(slice(None)) | st.builds(slice, bound, bound) | st.builds(slice, bound, bound, step)
+    )
+
+
+def _index_arrays(size: int, shape: Shape) -> st.SearchStrategy[npt.NDArray[Any]]:
+    """Generate an array of valid indices of an axis; even steps are made likely."""
+    count = int(np.prod(shape))
+    low = 0 if size == 0 else -size
+    if size == 0 and count:
+        raise ValueError("an axis of length 0 has no index")
+    any_order = st.lists(st.integers(low, max(size - 1, 0)), min_size=count, max_size=count)
+    kinds = st.sampled_from((np.int64, np.int32, np.int8) if size < 120 else (np.int64,))
+    arrays = st.builds(lambda v, kind: np.array(v, kind).reshape(shape), any_order, kinds)
+    if count == 0 or count > size:
+        return arrays
+    even = st.builds(
+        lambda start, step: (start + step * np.arange(count)).reshape(shape) % size,
+        st.integers(0, size - 1),
+        st.sampled_from((1, 2, -1)),
+    )
+    return arrays | even
+
+
+def masks(shape: Shape) -> st.SearchStrategy[npt.NDArray[np.bool_]]:
+    """Generate a mask of a shape, from empty to full."""
+    count = int(np.prod(shape))
+    bits = st.lists(st.booleans(), min_size=count, max_size=count)
+    some = bits.map(lambda b: np.array(b, np.bool_).reshape(shape))
+    return some | some | st.booleans().map(lambda value: np.full(shape, value))
+
+
+@st.composite
+def basic_keys(draw: st.DrawFn, shape: Shape, *, newaxis: bool = True) -> Any:
+    """Generate a valid key of integers, slices, ``...`` and None."""
+    items = [draw(slices(size) if size == 0 else slices(size) | integers(size)) for size in shape]
+    return _finish(draw, items, newaxis=newaxis)
+
+
+@st.composite
+def outer_keys(draw: st.DrawFn, shape: Shape) -> Any:
+    """Generate a valid key of `oindex`: per axis an integer, slice, list, array or mask."""
+    items: list[Any] = []
+    for size in shape:
+        count = draw(st.integers(0, min(size + 2, 7))) if size else 0
+        arrays = _index_arrays(size, (count,))
+        choices = [slices(size), arrays, arrays.map(_as_list), masks((size,))]
+        if size:
+            choices.append(integers(size))
+        items.append(draw(st.one_of(choices)))
+    return _finish(draw, items, newaxis=False)
+
+
+@st.composite
+def point_keys(draw: st.DrawFn, shape: Shape) -> Any:
+    """Generate a valid key of `vindex`: an index array for each axis, broadcast together."""
+    together = draw(_joint_shapes(empty=0 in shape))
+    items: list[Any] = []
+    for size in shape:
+        if size and draw(st.integers(0, 5)) == 0:
+            items.append(draw(integers(size)))
+        else:
+            items.append(
+                _maybe_list(draw, draw(_index_arrays(size, _narrowed(draw, together, size))))
+            )
+    return tuple(items)
+
+
+@st.composite
+def advanced_keys(draw: st.DrawFn, shape: Shape) -> Any:
+    """Generate a key with index arrays or masks among integers and slices; NumPy's rules.
+
+    Most of them are valid; a mask may select a number of elements that does not broadcast
+    with the other index arrays.
+    """
+    together = draw(_joint_shapes(empty=0 in shape))
+    items: list[Any] = []
+    axis = 0
+    while axis < len(shape):
+        size = shape[axis]
+        kind = draw(st.sampled_from(("array", "array", "slice", "integer", "mask", "outer mask")))
+        taken = 1
+        if kind == "mask" and draw(st.booleans()):
+            taken = draw(st.integers(1, len(shape) - axis))
+            items.append(draw(masks(shape[axis : axis + taken])))
+        elif kind == "outer mask" and together and together[-1] <= size:
+            chosen = draw(st.permutations(range(size)))[: together[-1]]
+            items.append(np.isin(np.arange(size), chosen))
+        elif kind == "integer" and size:
+            items.append(draw(integers(size)))
+        elif kind == "slice" or (size == 0 and 0 not in together):
+            items.append(draw(slices(size)))
+        else:
+            items.append(
+                _maybe_list(draw, draw(_index_arrays(size, _narrowed(draw, together, size))))
+            )
+        axis += taken
+    if draw(st.integers(0, 9)) == 0:
+        items.insert(draw(st.integers(0, len(items))), draw(st.booleans()))
+    return _finish(draw, items, newaxis=True)
+
+
+@st.composite
+def block_keys(draw: st.DrawFn, shape: Shape, chunk_shape: Shape) -> Any:
+    """Generate a valid key of `blocks`."""
+    items: list[Any] = []
+    for size, chunk in zip(shape, chunk_shape, strict=True):
+        blocks = -(-size // chunk)
+        bound = st.none() | st.integers(-blocks - 1, blocks + 1)
+        spans = st.builds(slice, bound, bound)
+        items.append(draw(spans | st.integers(-blocks, blocks - 1) if blocks else spans))
+    return _finish(draw, items, newaxis=False)
+
+
+@st.composite
+def wild_keys(draw: st.DrawFn, shape: Shape) -> Any:
+    """Generate keys that are wrong more often than not: bounds, ranks, types."""
+    size = max(shape, default=3)
+    near = st.integers(-size - 2, size + 2)
+    item = st.one_of(
+        near,
+        slices(size),
+        st.just(...),
+        st.none(),
+        st.booleans(),
+        st.lists(near, max_size=3),
+        st.lists(st.booleans(), max_size=size),
+        st.sampled_from(
+            (1.5, "x", np.float64(1), np.array([1.5]), 2**70, object(), b"", [[]], [None])
+        ),
+        near.map(np.int64),
+    )
+    items = draw(st.lists(item, max_size=len(shape) + 2))
+    return items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
+
+
+@st.composite
+def _joint_shapes(draw: st.DrawFn, *, empty: bool) -> Shape:
+    rank = draw(st.sampled_from((1, 1, 1, 2, 2, 3)))
+    shape = draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    if empty or draw(st.integers(0, 14)) == 0:
+        shape[draw(st.integers(0, rank - 1))] = 0
+    return tuple(shape)
+
+
+def _narrowed(draw: st.DrawFn, shape: Shape, size: int) -> Shape:
+    """Drop leading dimensions of a broadcast shape, and set others to 1."""
+    if size == 0:
+        return shape
+    kept = shape[draw(st.integers(0, len(shape) - 1)) :] if draw(st.booleans()) else shape
+    if not draw(st.booleans()):
+        return kept
+    ones = draw(st.lists(st.booleans(), min_size=len(kept), max_size=len(kept)))
+    return tuple(1 if one else length for one, length in zip(ones, kept, strict=True))
+
+
+def _maybe_list(draw: st.DrawFn, array: npt.NDArray[Any]) -> Any:
+    return _as_list(array) if draw(st.integers(0, 2)) == 0 else array
+
+
+def _as_list(array: npt.NDArray[Any]) -> Any:
+    """Return nested lists, unless they would lose dimensions after an empty one."""
+    nested = array.tolist()
+    return nested if np.shape(nested) == array.shape else array
+
+
+def _finish(draw: st.DrawFn, items: list[Any], *, newaxis: bool) -> Any:
+    """Leave out trailing axes, put in an Ellipsis and new axes, unwrap a tuple of one."""
+    form = draw(st.integers(0, 3))
+    if form == 0:
+        items = items[: draw(st.integers(0, len(items)))]
+    elif form == 1:
+        place = draw(st.integers(0, len(items)))
+        if draw(st.booleans()) and not any(_is_mask(item) for item in items):
+            drop = draw(st.integers(0, len(items) - place))
+            items = [*items[:place], ..., *items[place + drop :]]
+        else:
+            items = [*items[:place], ..., *items[place:]]
+    if newaxis:
+        for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
+            items.insert(draw(st.integers(0, len(items))), None)
+    return items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
+
+
+def _is_mask(item: Any) -> bool:
+    return bool(np.asarray(item).dtype.kind == "b") if item is not ... else False

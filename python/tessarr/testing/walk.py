@@ -1,0 +1,127 @@
+"""Carries out a selection on an ndarray, one element at a time: the meaning of `Selection`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.indexing import AxisSelection, Selection
+
+__all__ = ["assign", "check", "take"]
+
+
+def take(array: npt.NDArray[Any], selection: Selection) -> Any:
+    """Read a selection as an engine would, and give the result its shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessarr.indexing import default
+    >>> take(np.arange(6).reshape(2, 3), default((..., [2, 0]), (2, 3)))
+    array([[2, 0],
+           [5, 3]])
+    """
+    buffer = np.empty(selection.buffer_shape, array.dtype)
+    for position, index in _pairs(selection):
+        buffer[position] = array[index]
+    return selection.result(buffer)
+
+
+def assign(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any]) -> None:
+    """Write a value of `Selection.buffer_shape`; the last in C order wins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessarr.indexing import default
+    >>> a = np.zeros(4, int)
+    >>> assign(a, default([0, 2, 0], (4,)), np.array([7, 8, 9]))
+    >>> a.tolist()
+    [9, 0, 8, 0]
+    """
+    if value.shape != selection.buffer_shape:
+        raise ValueError(f"a value of shape {value.shape} for {selection.buffer_shape}")
+    for position, index in _pairs(selection):
+        array[index] = value[position]
+
+
+def check(selection: Selection, shape: tuple[int, ...]) -> None:
+    """Assert everything that `Selection` promises to the engine.
+
+    Parameters
+    ----------
+    selection : Selection
+        A selection of an array of `shape`.
+    shape : tuple of int
+        The shape of the array.
+
+    Raises
+    ------
+    AssertionError
+        If an index is out of bounds, a list has a wrong type, or the buffer has an axis
+        that no axis of the array runs along.
+
+    Examples
+    --------
+    >>> from tessarr.indexing import default
+    >>> check(default((..., 1), (2, 3)), (2, 3))
+    """
+    assert len(selection.axes) == len(selection.out_axes) == len(shape)
+    lengths: dict[int, int] = {}
+    joint_axes = set()
+    for walk, out_axis, size in zip(selection.axes, selection.out_axes, shape, strict=True):
+        count = _check_walk(walk, size)
+        if out_axis is None:
+            assert count == 1
+            continue
+        is_joint = len(walk) == 1 and not isinstance(walk, np.ndarray)
+        if is_joint:
+            joint_axes.add(out_axis)
+        assert lengths.setdefault(out_axis, count) == count
+        assert is_joint or list(selection.out_axes).count(out_axis) == 1
+    assert len(joint_axes) <= 1
+    assert int(np.prod(selection.shape)) == int(np.prod(selection.buffer_shape))
+    if shape or selection.size:
+        assert tuple(lengths[n] for n in sorted(lengths)) == selection.buffer_shape
+    assert not selection.scalar or selection.shape == ()
+
+
+def _check_walk(walk: AxisSelection, size: int) -> int:
+    """Assert that a walk stays in bounds, and return its length."""
+    if isinstance(walk, tuple) and len(walk) == 3:
+        start, step, count = walk
+        assert type(start) is type(step) is type(count) is int
+        assert step != 0 and count >= 0
+        assert count > 1 or step == 1
+        assert count == 0 or (0 <= start < size and 0 <= start + step * (count - 1) < size)
+        return count
+    indices = walk if isinstance(walk, np.ndarray) else walk[0]
+    assert indices.dtype == np.dtype(np.int64) and indices.ndim == 1
+    assert indices.flags.c_contiguous and not indices.flags.writeable
+    assert not indices.size or (indices.min() >= 0 and indices.max() < size)
+    return indices.size
+
+
+def _pairs(selection: Selection) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield each position in the buffer, in C order, with its index in the array."""
+    pairs = list(zip(selection.axes, selection.out_axes, strict=True))
+    for position in np.ndindex(*selection.buffer_shape):
+        yield (
+            position,
+            tuple(
+                _index(walk, 0 if out_axis is None else position[out_axis])
+                for walk, out_axis in pairs
+            ),
+        )
+
+
+def _index(walk: AxisSelection, n: int) -> int:
+    if isinstance(walk, np.ndarray):
+        return int(walk[n])
+    if len(walk) == 1:
+        return int(walk[0][n])
+    start, step, _ = walk
+    return start + step * n

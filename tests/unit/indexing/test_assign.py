@@ -1,0 +1,141 @@
+"""`broadcast_value` does to a value what NumPy does in ``a[key] = value``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessarr.errors import ArgumentError
+from tessarr.indexing import broadcast_value, default, points
+from tessarr.testing import keys, walk
+
+SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (3, 2, 2, 3)]
+
+
+@settings(max_examples=1500)
+@given(st.data())
+def test_assignments(data: st.DataObject) -> None:
+    """An assignment changes what NumPy's changes, or is refused as NumPy's is."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    key = data.draw(keys.basic_keys(shape) | keys.advanced_keys(shape))
+    ours = np.zeros(shape, np.int32)
+    theirs = ours.copy()
+    try:
+        target = theirs[key].shape
+    except IndexError:
+        return
+    lengths = [data.draw(st.sampled_from((n, n, n, 1))) for n in target]
+    lengths = (
+        lengths[data.draw(st.integers(0, len(lengths))) :]
+        if data.draw(st.booleans())
+        else [1] * data.draw(st.integers(0, 2)) + lengths
+    )
+    if lengths and data.draw(st.integers(0, 9)) == 0:
+        lengths[data.draw(st.integers(0, len(lengths) - 1))] += 1
+    value = 1 + np.arange(int(np.prod(lengths)), dtype=np.int32).reshape(lengths)
+    selection = default(key, shape)
+    try:
+        theirs[key] = value
+    except ValueError:
+        if selection.scalar and value.size == 1:
+            return  # NumPy >= 2.4 takes no [1] for one element, although for a slice of one
+        with pytest.raises(ArgumentError, match="cannot assign a value of shape") as caught:
+            broadcast_value(value, selection, ours.dtype)
+        assert caught.value.kind == "shape_mismatch"
+        return
+    except TypeError as error:  # NumPy takes no leading axes with a mask alone
+        assert "boolean array indexing assignment" in str(error)
+        return
+    try:
+        fitted = broadcast_value(value, selection, ours.dtype)
+    except ArgumentError:
+        assert selection.size == 0  # NumPy looks at no shape where there is nothing to assign
+    else:
+        walk.assign(ours, selection, fitted)
+        np.testing.assert_array_equal(ours, theirs)
+
+
+VALUES: list[Any] = [
+    0,
+    -1,
+    300,
+    2**40,
+    1.5,
+    -1.5,
+    float("nan"),
+    1j,
+    True,
+    None,
+    "3",
+    "x",
+    b"7",
+    [1, 2],
+    [1.5, True],
+    [300, 1],
+    [[1], [1, 2]],
+    np.int64(300),
+    np.float64(2.7),
+    np.complex64(1j),
+    np.array(300),
+    np.array(np.nan),
+    np.array([1.9, -2.9]),
+    np.array([1j, 2]),
+    np.array([5, 6], ">i8"),
+    np.array(["1", "2"]),
+    object(),
+]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", ">i4", "u8", "f2", "<f8", ">c8"])
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_casts(value: Any, dtype: str) -> None:
+    """Values are converted, or refused with the same builtin error, as NumPy does."""
+    theirs = np.zeros((3, 2), dtype)
+    ours = theirs.copy()
+    selection = default(slice(1, None), (3, 2))
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        try:
+            theirs[1:] = value
+        except (ValueError, TypeError, OverflowError) as error:
+            with pytest.raises((ValueError, TypeError, OverflowError)) as caught:
+                broadcast_value(value, selection, theirs.dtype)
+            if isinstance(error, ValueError):
+                assert isinstance(caught.value, ArgumentError)
+                assert caught.value.kind in ("cannot_cast", "shape_mismatch")
+            else:
+                assert type(caught.value) is type(error)
+            return
+        fitted = broadcast_value(value, selection, theirs.dtype)
+    assert fitted.dtype == theirs.dtype
+    walk.assign(ours, selection, fitted)
+    assert ours.tobytes() == theirs.tobytes()
+
+
+def test_same_type_is_not_copied() -> None:
+    """A value of the same type is passed on as it is, with strides of 0 where it is wide."""
+    value = np.arange(4.0)
+    fitted = broadcast_value(value, default(slice(3), (5, 4)), value.dtype)
+    assert np.shares_memory(fitted, value)
+    assert fitted.strides == (0, 8)
+    one = broadcast_value(np.float64(1), points(([[0, 1], [2, 0]],), (5,)), value.dtype)
+    assert (one.shape, one.strides) == ((4,), (0,))
+
+
+def test_bytes_are_kept() -> None:
+    """NaN payloads and the sign of zero survive."""
+    value = np.array([0x7FF8DEADBEEF0001, 1 << 63], "u8").view("f8")
+    fitted = broadcast_value(value, default(..., (2,)), np.dtype("f8"))
+    assert fitted.tobytes() == value.tobytes()
+
+
+def test_message_has_both_shapes() -> None:
+    """The error says what was given and what it has to fit."""
+    text = r"shape \(2, 3\) to a selection of shape \(4, 2\)"
+    with pytest.raises(ArgumentError, match=text):
+        broadcast_value(np.ones((2, 3)), default(..., (4, 2)), np.dtype("f8"))

@@ -1,0 +1,194 @@
+"""`outer`, `points`, `mask` and `block` against what they mean in terms of NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessarr.errors import SelectionError
+from tessarr.indexing import Selection, block, mask, outer, points
+from tessarr.testing import keys, walk
+
+SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 2, 3)]
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """An array in which each element is its own number."""
+    return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+
+
+def same(selection: Selection, shape: tuple[int, ...], expected: Any) -> None:
+    """Assert that a selection is well formed and reads what is expected."""
+    walk.check(selection, shape)
+    found = walk.take(numbered(shape), selection)
+    assert type(found) is type(expected)
+    assert found.shape == selection.shape
+    np.testing.assert_array_equal(found, expected)
+
+
+def outer_by_numpy(array: np.ndarray, key: Any) -> Any:
+    """Index one axis after the other, from the last to the first."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    place = next((n for n, item in enumerate(items) if item is ...), len(items))
+    spare = array.ndim - sum(item is not ... for item in items)
+    items = [*items[:place], *[slice(None)] * spare, *items[place + 1 :]]
+    for axis in reversed(range(array.ndim)):
+        item = items[axis]
+        item = np.array(item, np.int64) if isinstance(item, list) else item
+        array = array[(slice(None),) * axis + (item,)]
+    return array
+
+
+@settings(max_examples=700)
+@given(st.data())
+def test_outer(data: st.DataObject) -> None:
+    """Each axis is indexed on its own."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    key = data.draw(keys.outer_keys(shape))
+    expected = np.asarray(outer_by_numpy(numbered(shape), key))
+    has_ellipsis = any(item is ... for item in (key if isinstance(key, tuple) else (key,)))
+    same(outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()])
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_points(data: st.DataObject) -> None:
+    """With an index for every axis `points` is NumPy's own indexing."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    key = data.draw(keys.point_keys(shape))
+    same(points(key, shape), shape, numbered(shape)[key])
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_points_beside_slices(data: st.DataObject) -> None:
+    """The dimensions of the index arrays come first wherever these stand."""
+    shape = data.draw(st.sampled_from([(3, 4, 2), (2, 2, 3, 2)]))
+    sliced = data.draw(st.integers(0, len(shape) - 1))
+    key = list(data.draw(keys.point_keys(shape)))
+    key[sliced] = data.draw(keys.slices(shape[sliced]))
+    moved = np.moveaxis(numbered(shape), sliced, -1)
+    expected = moved[(*(item for n, item in enumerate(key) if n != sliced), key[sliced])]
+    same(points(tuple(key), shape), shape, expected)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_masks(data: st.DataObject) -> None:
+    """A mask is the same by `mask`, `points`, and NumPy."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    chosen = data.draw(keys.masks(shape))
+    for kind in (mask, points):
+        same(kind(chosen, shape), shape, numbered(shape)[chosen])
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_blocks(data: st.DataObject) -> None:
+    """A block is a slice of as many elements as the chunk has, clipped at the end."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    chunk_shape = tuple(data.draw(st.integers(1, size + 2)) for size in shape)
+    key = data.draw(keys.block_keys(shape, chunk_shape))
+    grid = [-(-size // chunk) for size, chunk in zip(shape, chunk_shape, strict=True)]
+    picked = outer_by_numpy_blocks(key, grid)
+    indices = [
+        [n for b in blocks for n in range(b * chunk, min((b + 1) * chunk, size))]
+        for blocks, chunk, size in zip(picked, chunk_shape, shape, strict=True)
+    ]
+    expected = numbered(shape)[np.ix_(*indices)] if shape else np.array(0, np.int32)
+    same(block(key, shape, chunk_shape), shape, expected)
+
+
+def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
+    """List the chunks that a key takes along each axis."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    place = next((n for n, item in enumerate(items) if item is ...), len(items))
+    spare = len(grid) - sum(item is not ... for item in items)
+    items = [*items[:place], *[slice(None)] * spare, *items[place + 1 :]]
+    return [
+        np.atleast_1d(np.arange(count)[item]).tolist()
+        for item, count in zip(items, grid, strict=True)
+    ]
+
+
+def test_outer_of_several_dimensions() -> None:
+    """An index array of several dimensions puts them in its place, a mask its points."""
+    a = numbered((4, 3, 2))
+    index = np.array([[0, 3], [1, 1]])
+    same(outer((index, slice(None), [1, 0]), a.shape), a.shape, a[index][..., [1, 0]])
+    chosen = a[..., 0] % 4 == 0
+    same(outer((chosen, [1]), a.shape), a.shape, a[chosen][:, [1]])
+    same(outer((None, 0, None, [2, 0]), a.shape), a.shape, a[0][[2, 0]][None, None])
+
+
+def test_outer_lists_become_ranges() -> None:
+    """An even list, or a mask with even gaps, is a range in the engine."""
+    selection = outer(([1, 3, 5], [True, False, True], 4), (6, 3, 5))
+    assert selection.axes == ((1, 2, 3), (0, 2, 2), (4, 1, 1))
+    assert selection.out_axes == (0, 1, None)
+
+
+def test_scalars() -> None:
+    """Integers for every axis give a scalar here too, but never in blocks."""
+    assert outer((0, -1), (2, 3)).scalar
+    assert points((0, -1), (2, 3)).scalar
+    assert not block((0, -1), (2, 3), (1, 1)).scalar
+    assert not points((0, [1]), (2, 3)).scalar
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "text"),
+    [
+        (outer, (0, 0, 0), "too many indices"),
+        (outer, (0, [3]), "index 3 is out of bounds for axis 1 with size 3"),
+        (outer, (True, 0), "masks of one axis"),
+        (outer, ([True, False, True],), "axis 0 has size 2, the mask 3"),
+        (points, ([0, 1], [0, 1, 2]), "broadcast together"),
+        (points, ([0, 2], [0, 0]), "index 2 is out of bounds for axis 0 with size 2"),
+        (mask, [True, False], "boolean and of shape"),
+        (mask, [[1, 0, 1], [0, 0, 0]], "boolean and of shape"),
+    ],
+)
+def test_errors(kind: Any, key: object, text: str) -> None:
+    """What cannot be is refused, and the message says why."""
+    with pytest.raises(SelectionError, match=text):
+        kind(key, (2, 3))
+
+
+def test_a_second_mask_of_several_axes_is_refused() -> None:
+    """The engine walks one joint group."""
+    both = np.ones((2, 2), bool)
+    with pytest.raises(SelectionError, match="one of several"):
+        outer((both, both), (2, 2, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (3, "index 3 is out of bounds for axis 0 with size 3"),
+        (slice(None, None, 2), "step 1"),
+        ([0], "integers, slices and ellipsis"),
+        (None, "integers, slices and ellipsis"),
+        (np.ones(3, bool), "integers, slices and ellipsis"),
+        ((0, 0, 0), "too many"),
+    ],
+)
+def test_block_errors(key: object, text: str) -> None:
+    """Blocks are counted in chunks and come whole."""
+    with pytest.raises(SelectionError, match=text):
+        block(key, (5, 4), (2, 4))
+
+
+def test_ranges_of_every_short_list() -> None:
+    """A list becomes a range exactly if it steps evenly."""
+    for indices in itertools.chain(*(itertools.product(range(4), repeat=n) for n in range(5))):
+        (walked,) = outer(list(indices), (4,)).axes
+        even = len({b - a for a, b in itertools.pairwise(indices)} - {0}) <= 1
+        even = even and not any(a == b for a, b in itertools.pairwise(indices))
+        assert isinstance(walked, tuple) == even
+        walk.check(outer(list(indices), (4,)), (4,))
