@@ -333,15 +333,15 @@ def _plain(key: Any, shape: Shape) -> Selection | None:
                 out_axes.append(len(buffer))
                 buffer.append(size)
                 result.append(size)
-        elif type(item) is int:
-            axes.append((wrap_integer(item, axis, shape[axis]), 1, 1))
-            out_axes.append(None)
-        else:
+        elif isinstance(item, slice):
             span = range_of_slice(item, shape[axis])
             axes.append(span)
             out_axes.append(len(buffer))
             buffer.append(span[2])
             result.append(span[2])
+        else:
+            axes.append((wrap_integer(item, axis, shape[axis]), 1, 1))
+            out_axes.append(None)
     scalar = not result and not ellipses
     return Selection(tuple(axes), tuple(out_axes), tuple(result), tuple(buffer), scalar)
 
