@@ -323,7 +323,8 @@ def _plain(key: Any, shape: Shape) -> Selection | None:
     out_axes: list[int | None] = []
     result: list[int] = []
     buffer: list[int] = []
-    for item in items if ellipses else (*items, ...):
+    complete: tuple[Any, ...] = items if ellipses else (*items, ...)
+    for item in complete:
         axis = len(axes)
         if item is None:
             result.append(1)
