@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import EllipsisType
 
     import numpy as np
@@ -30,7 +30,7 @@ Shape: TypeAlias = tuple[int, ...]
 ShapeLike: TypeAlias = "int | Sequence[int]"
 """A shape as users give it; an integer is a shape of one axis."""
 
-JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 """A JSON value. Parsed documents hold `list` and `dict`."""
 
 JSONObject: TypeAlias = "dict[str, Any]"
@@ -52,6 +52,6 @@ BytesLike: TypeAlias = "bytes | bytearray | memoryview | np.ndarray[Any, Any]"
 """An object with a contiguous buffer."""
 
 SelectionLike: TypeAlias = (
-    "int | slice | EllipsisType | None | npt.ArrayLike | tuple[SelectionLike, ...]"
+    "int | slice | EllipsisType | npt.ArrayLike | tuple[SelectionLike, ...] | None"
 )
 """What may stand between the brackets of an array."""

@@ -1,0 +1,204 @@
+"""Integers and floats of NumPy (Zarr core 3.1 "Core data types", format 2 typestrings)."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from tessarr.dtype.base import DataType, register
+from tessarr.problems import describe, is_integer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members, Problems
+    from tessarr.types import JSON, ZarrFormat
+
+__all__ = ["Float", "Integer", "float_from_json", "float_to_json"]
+
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_HEX: Final = re.compile("0x([0-9a-fA-F]+)")
+
+
+@register
+class Integer(DataType):
+    r"""Integers of 1, 2, 4 or 8 bytes, with or without sign.
+
+    Examples
+    --------
+    >>> Integer(np.dtype(">u2")).cast_fill(258)
+    b'\x01\x02'
+    """
+
+    __slots__ = ()
+    v3_names = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    v2_kinds = "iu"
+
+    @property
+    def name(self) -> str:
+        return self.numpy.name
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Integer | None:
+        configuration.done()
+        return cls(np.dtype(name))
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        if isinstance(value, float) and zarr_format == 2 and value.is_integer():
+            problems.tolerate(loc, f"an integer fill value is written as {value!r}")
+            value = int(value)
+        if not is_integer(value):
+            problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
+            return None
+        limits = np.iinfo(self.numpy)
+        if not limits.min <= value <= limits.max:
+            problems.add(loc, f"{describe(value)} does not fit {self.name}")
+            return None
+        return np.array(value, dtype=self.numpy).tobytes()
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        return int(np.frombuffer(fill, dtype=self.numpy)[0])
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            value = int(value)
+        if not isinstance(value, int | np.integer | np.bool_):
+            raise ValueError(f"{value!r} is not an integer")
+        number, limits = int(value), np.iinfo(self.numpy)
+        if not limits.min <= number <= limits.max:
+            raise ValueError(f"{number} does not fit {self.name}")
+        return np.array(number, dtype=self.numpy).tobytes()
+
+
+@register
+class Float(DataType):
+    """IEEE 754 floats of 2, 4 or 8 bytes.
+
+    Examples
+    --------
+    >>> Float(np.dtype(">f4")).cast_fill(1).hex()
+    '3f800000'
+    """
+
+    __slots__ = ()
+    v3_names = ("float16", "float32", "float64")
+    v2_kinds = "f"
+
+    @property
+    def name(self) -> str:
+        return self.numpy.name
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Float | None:
+        configuration.done()
+        return cls(np.dtype(name))
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        return float_from_json(value, self.numpy, zarr_format, loc, problems)
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        return float_to_json(fill, self.numpy, zarr_format)
+
+    def cast_fill(self, value: Any) -> bytes:
+        return cast_float(value, self.numpy)
+
+    def storable_fill(self, fill: bytes, zarr_format: ZarrFormat) -> bytes:
+        return storable_float(fill, self.numpy, zarr_format)
+
+
+def float_from_json(
+    value: Any, dtype: np.dtype[Any], zarr_format: ZarrFormat, loc: str, problems: Problems
+) -> bytes | None:
+    """Return a float of metadata as the bytes of one item of `dtype`.
+
+    Format 3 has a hexadecimal form besides, which is the only one that states
+    the bits of a NaN.
+    """
+    if isinstance(value, str):
+        if value in _NOT_FINITE:
+            return np.array(_NOT_FINITE[value], dtype=dtype).tobytes()
+        match = _HEX.fullmatch(value) if zarr_format == 3 else None
+        if match is not None:
+            return _float_from_hex(match.group(1), dtype, loc, problems)
+        allowed = "'NaN', 'Infinity' or '-Infinity'"
+        if zarr_format == 3:
+            allowed = f"'NaN', 'Infinity', '-Infinity' or '0x' and {dtype.itemsize * 2} digits"
+        problems.add(loc, f"{describe(value)} is not a number, nor {allowed}")
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problems.add(loc, f"{describe(value)} is not a number", "wrong_type")
+        return None
+    try:
+        return cast_float(value, dtype)
+    except ValueError as error:
+        problems.add(loc, str(error))
+        return None
+
+
+def _float_from_hex(
+    digits: str, dtype: np.dtype[Any], loc: str, problems: Problems
+) -> bytes | None:
+    # Fewer digits are refused: readers disagree whether they are the low bits
+    # of this type or the bits of a narrower one.
+    if len(digits) != dtype.itemsize * 2:
+        wanted = dtype.itemsize * 2
+        problems.add(loc, f"{len(digits)} hexadecimal digits instead of {wanted} for {dtype.name}")
+        return None
+    bits = int(digits, 16)
+    return bits.to_bytes(dtype.itemsize, "big" if _is_big(dtype) else "little")
+
+
+def float_to_json(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> JSON:
+    """Return the bytes of one float as metadata states it."""
+    value = float(np.frombuffer(fill, dtype=dtype)[0])
+    if math.isfinite(value):
+        return value
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if zarr_format == 2 or fill == np.array(math.nan, dtype=dtype).tobytes():
+        return "NaN"
+    return "0x" + (fill if _is_big(dtype) else fill[::-1]).hex()
+
+
+def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """Return a user's number as the bytes of one float of `dtype`, rounded to nearest.
+
+    Raises
+    ------
+    ValueError
+        Where it is not a number, or finite but too large.
+    """
+    if isinstance(value, str) and value in _NOT_FINITE:
+        value = _NOT_FINITE[value]
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        raise ValueError(f"{value!r} is not a number")
+    try:
+        finite = math.isfinite(value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            item = np.array(value).astype(dtype) if isinstance(value, np.generic) else None
+            item = np.array(float(value)).astype(dtype) if item is None else item
+    except OverflowError:
+        bits = int(value).bit_length()
+        raise ValueError(f"an integer of {bits} bits does not fit {dtype.name}") from None
+    if finite and not np.isfinite(item):
+        raise ValueError(f"{value!r} does not fit {dtype.name}")
+    return item.tobytes()
+
+
+def storable_float(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> bytes:
+    """Return `fill`, or in format 2, which has but one NaN, the NaN that it stores."""
+    if zarr_format == 2 and np.isnan(np.frombuffer(fill, dtype=dtype)[0]):
+        return np.array(math.nan, dtype=dtype).tobytes()
+    return fill
+
+
+def _is_big(dtype: np.dtype[Any]) -> bool:
+    return dtype.newbyteorder("big") == dtype

@@ -1,0 +1,109 @@
+"""Raw bits: ``r<N>`` of format 3 and ``|V<n>`` of format 2, opaque bytes of a fixed number."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from tessarr.dtype.base import DataType, register
+from tessarr.problems import describe, is_integer, pointer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members, Problems
+    from tessarr.types import JSON, ZarrFormat
+
+__all__ = ["RAW_NAME", "Raw"]
+
+RAW_NAME: Final = re.compile("r([1-9][0-9]{0,9})")
+"""The names of the family in format 3: bits, which have to be a multiple of 8."""
+
+_MAX_BYTES: Final = 2**31 - 1  # what NumPy can hold in one item
+
+
+@register
+class Raw(DataType):
+    """Opaque items of one or more bytes.
+
+    Examples
+    --------
+    >>> Raw(np.dtype("V2")).name
+    'r16'
+    """
+
+    __slots__ = ()
+    v2_kinds = "V"
+
+    @property
+    def name(self) -> str:
+        return f"r{self.numpy.itemsize * 8}"
+
+    @property
+    def unit_bytes(self) -> int:
+        return 1
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Raw | None:
+        match = RAW_NAME.fullmatch(name)
+        bits = int(match.group(1)) if match else 0
+        if bits == 0 or bits % 8 or bits // 8 > _MAX_BYTES:
+            wanted = "'r' and a positive multiple of 8"
+            configuration.problems.add(configuration.loc, f"{describe(name)} is not {wanted}")
+            return None
+        configuration.done()
+        return cls(np.dtype(f"V{bits // 8}"))
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        if zarr_format == 3 and isinstance(value, list):
+            return self._from_list(value, loc, problems)
+        if isinstance(value, str):
+            fill = self._from_base64(value, loc, problems)
+            if zarr_format == 3 and fill is not None:
+                problems.tolerate(loc, f"the fill value of {self.name} is written as base64")
+            return fill
+        if zarr_format == 2 and is_integer(value) and value == 0:
+            problems.tolerate(loc, f"the fill value of {self.numpy.str} is written as 0")
+            return bytes(self.item_bytes)
+        wanted = "a base64 string" if zarr_format == 2 else "a list of bytes"
+        problems.add(loc, f"{describe(value)} is not {wanted}", "wrong_type")
+        return None
+
+    def _from_list(self, value: list[Any], loc: str, problems: Problems) -> bytes | None:
+        before = len(problems)
+        if len(value) != self.item_bytes:
+            problems.add(loc, f"{len(value)} bytes instead of {self.item_bytes}")
+        for i, item in enumerate(value):
+            if not is_integer(item) or not 0 <= item <= 255:
+                problems.add(pointer(loc, i), f"{describe(item)} is not an integer of 0 to 255")
+        return bytes(value) if len(problems) == before else None
+
+    def _from_base64(self, value: str, loc: str, problems: Problems) -> bytes | None:
+        try:
+            fill = base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            problems.add(loc, f"{describe(value)} is not base64")
+            return None
+        if len(fill) != self.item_bytes:
+            problems.add(loc, f"{len(fill)} bytes instead of {self.item_bytes}")
+            return None
+        return fill
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        return base64.b64encode(fill).decode("ascii") if zarr_format == 2 else list(fill)
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.ndarray | np.void):
+            value = value.tobytes()
+        if isinstance(value, int) and value == 0:
+            return self.default_fill()
+        if isinstance(value, list | tuple):
+            value = bytes(value)
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise ValueError(f"{value!r} is not bytes")
+        if len(value) != self.item_bytes:
+            raise ValueError(f"{len(value)} bytes instead of {self.item_bytes}")
+        return bytes(value)

@@ -1,0 +1,271 @@
+"""Node paths, store keys, and the keys of chunks.
+
+A *path* says where a node is in its hierarchy: names joined by ``/``, the root
+is ``""``. A *key* says where a value is in the store: the path and a name such
+as ``zarr.json`` or ``c/0/1``. Key encodings of chunks are an extension point of
+format 3.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from tessarr.errors import ArgumentError
+from tessarr.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tessarr.problems import Members
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = [
+    "ChunkKeyEncoding",
+    "DefaultKeys",
+    "Separator",
+    "V2Keys",
+    "ancestors",
+    "find_key_encoding",
+    "is_node_name",
+    "join",
+    "node_path",
+    "register",
+    "split",
+]
+
+Separator = Literal[".", "/"]
+
+_RESERVED: Final[dict[ZarrFormat, frozenset[str]]] = {
+    2: frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"}),
+    3: frozenset({"zarr.json"}),
+}
+_PERIODS: Final = re.compile(r"\.+")
+
+
+def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
+    r"""Return a path in its one normal form, or refuse it.
+
+    Slashes at both ends are dropped and runs of them collapsed. In format 2 a
+    backslash is a slash; in format 3 it is an ordinary character.
+
+    Parameters
+    ----------
+    path : str
+        Names joined by ``/``.
+    zarr_format : {2, 3}, optional
+        Whose rules hold; by default what is refused in both formats is refused.
+
+    Raises
+    ------
+    ArgumentError
+        ``invalid_path``, where a name is not allowed.
+
+    Examples
+    --------
+    >>> node_path("/foo//bar/"), node_path("a\\b", 2), node_path("/")
+    ('foo/bar', 'a/b', '')
+    >>> node_path("a/../b")
+    Traceback (most recent call last):
+    tessarr.errors.ArgumentError: path 'a/../b' is not allowed: '..' is not a name
+    """
+    text = path.replace("\\", "/") if zarr_format == 2 else path
+    names = [name for name in text.split("/") if name]
+    for name in names:
+        reason = _refuse(name, zarr_format)
+        if reason is not None:
+            message = f"path {path!r} is not allowed: {reason}"
+            raise ArgumentError(message, kind="invalid_path", path=path)
+    return "/".join(names)
+
+
+def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
+    """Tell whether a node may be called `name`; listings skip what may not.
+
+    Examples
+    --------
+    >>> is_node_name("a", 3), is_node_name("__hidden", 3), is_node_name("zarr.json", 3)
+    (True, False, False)
+    """
+    return bool(name) and "/" not in name and _refuse(name, zarr_format) is None
+
+
+def _refuse(name: str, zarr_format: ZarrFormat | None) -> str | None:
+    if name in {".", ".."} or (zarr_format == 3 and _PERIODS.fullmatch(name)):
+        return f"{name!r} is not a name"
+    if zarr_format == 3 and name.startswith("__"):
+        return f"{name!r} starts with '__', which is reserved"
+    if zarr_format is not None and name in _RESERVED[zarr_format]:
+        return f"{name!r} is the name of a metadata document"
+    if "\0" in name:
+        return f"{name!r} holds a NUL character"
+    if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
+        return f"{name!r} cannot be encoded as UTF-8"
+    return None
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a child, or the key of a value, of the node at `path`.
+
+    Examples
+    --------
+    >>> join("", "zarr.json"), join("foo", "bar")
+    ('zarr.json', 'foo/bar')
+    """
+    return f"{path}/{name}" if path else name
+
+
+def split(path: str) -> tuple[str, str]:
+    """Return the path of the parent and the name of the node at `path`.
+
+    Examples
+    --------
+    >>> split("foo/bar/baz"), split("foo")
+    (('foo/bar', 'baz'), ('', 'foo'))
+    """
+    parent, _, name = path.rpartition("/")
+    return parent, name
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield the paths above `path`, the root first.
+
+    Examples
+    --------
+    >>> list(ancestors("foo/bar/baz")), list(ancestors(""))
+    (['', 'foo', 'foo/bar'], [])
+    """
+    if path:
+        yield ""
+    position = path.find("/")
+    while position >= 0:
+        yield path[:position]
+        position = path.find("/", position + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkKeyEncoding(ABC):
+    """How a position in the chunk grid becomes a key under the array's path."""
+
+    name: ClassVar[str] = ""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, configuration: Members) -> ChunkKeyEncoding | None:
+        """Return the encoding of a ``configuration``, or None and problems."""
+
+    @abstractmethod
+    def to_json(self) -> JSONObject:
+        """Return the encoding as metadata of format 3 states it."""
+
+    @abstractmethod
+    def encode(self, cell: Sequence[int]) -> str:
+        """Return the key of the chunk at `cell`, relative to the array's path."""
+
+    @abstractmethod
+    def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
+        """Return the position whose key is `key`, or None if it is no chunk's."""
+
+    @abstractmethod
+    def description(self) -> dict[str, object]:
+        """Return the encoding as the engine takes it."""
+
+
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,18}")
+
+
+def _decode(parts: list[str], rank: int) -> tuple[int, ...] | None:
+    if len(parts) != rank or not all(_INDEX.fullmatch(part) for part in parts):
+        return None
+    return tuple(int(part) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultKeys(ChunkKeyEncoding):
+    """``c/0/1``: the encoding "default" of format 3.
+
+    Examples
+    --------
+    >>> DefaultKeys().encode((0, 12)), DefaultKeys(".").encode(())
+    ('c/0/12', 'c')
+    >>> DefaultKeys().decode("c/0/12", 2)
+    (0, 12)
+    """
+
+    name = "default"
+    separator: Separator = "/"
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> DefaultKeys | None:
+        separator = configuration.choice("separator", ("/", "."), "/")
+        configuration.done()
+        return None if separator is None else cls("/" if separator == "/" else ".")
+
+    def to_json(self) -> JSONObject:
+        return {"name": self.name, "configuration": {"separator": self.separator}}
+
+    def encode(self, cell: Sequence[int]) -> str:
+        return self.separator.join(("c", *map(str, cell)))
+
+    def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
+        first, *parts = key.split(self.separator)
+        return _decode(parts, rank) if first == "c" else None
+
+    def description(self) -> dict[str, object]:
+        return {"kind": "default", "separator": self.separator}
+
+
+@dataclass(frozen=True, slots=True)
+class V2Keys(ChunkKeyEncoding):
+    """``0.1``: the encoding of format 2, and "v2" of format 3.
+
+    Examples
+    --------
+    >>> V2Keys().encode((0, 12)), V2Keys("/").encode(()), V2Keys().decode("0.12", 2)
+    ('0.12', '0', (0, 12))
+    """
+
+    name = "v2"
+    separator: Separator = "."
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> V2Keys | None:
+        separator = configuration.choice("separator", ("/", "."), ".")
+        configuration.done()
+        return None if separator is None else cls("/" if separator == "/" else ".")
+
+    def to_json(self) -> JSONObject:
+        return {"name": self.name, "configuration": {"separator": self.separator}}
+
+    def encode(self, cell: Sequence[int]) -> str:
+        return self.separator.join(map(str, cell)) or "0"
+
+    def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
+        if rank == 0:
+            return () if key == "0" else None
+        return _decode(key.split(self.separator), rank)
+
+    def description(self) -> dict[str, object]:
+        return {"kind": "v2", "separator": self.separator}
+
+
+_encodings: Registry[type[ChunkKeyEncoding]] = Registry(
+    "chunk key encoding", "tessarr.chunk_key_encodings"
+)
+
+
+def register(encoding: type[ChunkKeyEncoding]) -> type[ChunkKeyEncoding]:
+    """Register a chunk key encoding by its name; a class decorator."""
+    _encodings.add(encoding.name, encoding)
+    return encoding
+
+
+def find_key_encoding(name: str) -> type[ChunkKeyEncoding] | None:
+    """Return the chunk key encoding called `name`, or None."""
+    return _encodings.find(name)
+
+
+register(DefaultKeys)
+register(V2Keys)

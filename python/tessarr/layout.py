@@ -1,0 +1,135 @@
+"""The choice of a chunk shape where the user leaves it open."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tessarr.types import Shape
+
+__all__ = ["chunk_shape", "guess_chunk_shape", "normalize_shape"]
+
+_BASE_BYTES: Final = 64 * 1024
+_MIN_BYTES: Final = 128 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
+_MIB: Final = 1024 * 1024
+
+
+def normalize_shape(shape: Any) -> Shape:
+    """Return a shape as a tuple of integers of at least 0.
+
+    Raises
+    ------
+    ArgumentError
+        Where it is not an integer or a sequence of integers, or one is negative.
+
+    Examples
+    --------
+    >>> normalize_shape(3), normalize_shape([2, 3])
+    ((3,), (2, 3))
+    """
+    try:
+        lengths = (
+            (operator.index(shape),) if _is_index(shape) else tuple(map(operator.index, shape))
+        )
+    except TypeError as error:
+        message = f"shape {shape!r} is not an integer or a sequence of integers"
+        raise ArgumentError(message, kind="invalid_argument") from error
+    if any(length < 0 for length in lengths):
+        raise ArgumentError(f"shape {shape!r} has a negative length", kind="invalid_argument")
+    return lengths
+
+
+def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
+    """Return the chunk shape that a user means.
+
+    Parameters
+    ----------
+    chunks : None, bool, int, or sequence of (int or None)
+        ``None`` or ``True``: guess. ``False`` or ``-1``: one chunk. An integer: that length
+        along every axis. In a sequence ``None`` and ``-1`` mean the whole axis, and so do
+        axes that a short sequence leaves out.
+    shape : tuple of int
+        The shape of the array.
+    item_bytes : int
+        Bytes of one element.
+
+    Raises
+    ------
+    ArgumentError
+        Where a length is less than 1, or there are more lengths than axes.
+
+    Examples
+    --------
+    >>> chunk_shape(None, (10000, 10000), 4), chunk_shape((100,), (10000, 500), 4)
+    ((313, 313), (100, 500))
+    >>> chunk_shape(-1, (20, 30), 4), chunk_shape(10, (20, 30), 4)
+    ((20, 30), (10, 10))
+    """
+    if chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto"):
+        return guess_chunk_shape(shape, item_bytes)
+    whole = tuple(max(length, 1) for length in shape)
+    if chunks is False:
+        return whole
+    entries = (chunks,) * len(shape) if _is_index(chunks) else _entries(chunks)
+    if len(entries) > len(shape):
+        message = f"chunks {chunks!r} has more lengths than the {len(shape)} axes of the array"
+        raise ArgumentError(message, kind="invalid_argument")
+    lengths = list(whole)
+    for axis, entry in enumerate(entries):
+        if entry is None or (_is_index(entry) and entry == -1):
+            continue
+        if not _is_index(entry) or entry < 1:
+            message = f"chunks {chunks!r}: {entry!r} is not None, -1 or an integer of at least 1"
+            raise ArgumentError(message, kind="invalid_argument")
+        lengths[axis] = operator.index(entry)
+    return tuple(lengths)
+
+
+def guess_chunk_shape(shape: Shape, item_bytes: int) -> Shape:
+    """Return a chunk shape for an array of `shape`.
+
+    A chunk aims at 64 KiB, doubled for every factor of ten by which the array
+    exceeds 1 MiB, and at least 128 KiB and at most 16 MiB. From the whole array
+    on, one axis after the other is halved until that is met.
+
+    Examples
+    --------
+    >>> guess_chunk_shape((10000, 10000), 4), guess_chunk_shape((), 8), guess_chunk_shape((0,), 8)
+    ((313, 313), (), (1,))
+    """
+    lengths = [max(length, 1) for length in shape]
+    total_bytes = math.prod(lengths) * item_bytes
+    target = _BASE_BYTES * 2 ** math.log10(total_bytes / _MIB)
+    target = min(max(target, _MIN_BYTES), _MAX_BYTES)
+    axis = 0
+    while any(length > 1 for length in lengths):
+        chunk_bytes = math.prod(lengths) * item_bytes
+        near = chunk_bytes < target or abs(chunk_bytes - target) < target / 2
+        if near and chunk_bytes < _MAX_BYTES:
+            break
+        lengths[axis] = -(-lengths[axis] // 2)
+        axis = (axis + 1) % len(lengths)
+    return tuple(lengths)
+
+
+def _is_index(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not _has_axes(value)
+
+
+def _has_axes(value: object) -> bool:
+    return bool(getattr(value, "shape", ()))
+
+
+def _entries(chunks: Any) -> tuple[Any, ...]:
+    if isinstance(chunks, str | bytes):
+        chunks = None
+    try:
+        return tuple(chunks)
+    except TypeError as error:
+        message = f"chunks {chunks!r} is not an integer, None, True or a sequence of integers"
+        raise ArgumentError(message, kind="invalid_argument") from error

@@ -1,0 +1,310 @@
+"""Collects everything that is wrong with a document, each with its location.
+
+Reading a document never stops at its first fault: every reader is handed a
+`Problems`, adds what it finds and returns ``None`` for what it cannot make
+sense of. `Problems.check` raises all of it at once. What real writers got
+wrong but has only one sensible reading is tolerated: it becomes part of one
+warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
+
+from tessarr.errors import ArgumentError, MetadataError, Problem, TessarrWarning, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = [
+    "ABSENT",
+    "INT64_MAX",
+    "Absent",
+    "Members",
+    "Problems",
+    "describe",
+    "is_integer",
+    "lengths",
+    "pointer",
+]
+
+INT64_MAX: Final = 2**63 - 1
+
+
+class Absent(Enum):
+    """The type of `ABSENT`, which stands for a member that a document lacks."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+Required: TypeAlias = Literal[Absent.ABSENT]
+
+
+class Problems:
+    """The faults of one document, in the order they were found.
+
+    Examples
+    --------
+    >>> problems = Problems()
+    >>> problems.add("/shape/0", "-1 is negative", "invalid_value")
+    >>> len(problems), str(problems.found[0])
+    (1, '/shape/0: -1 is negative')
+    """
+
+    __slots__ = ("_extensions", "defects", "found")
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.defects: list[str] = []
+        self._extensions: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def add(self, loc: str, message: str, kind: str = "invalid_value") -> None:
+        """Note a fault at the JSON pointer `loc`."""
+        self.found.append(Problem(loc, message, kind))
+
+    def unsupported(self, loc: str, what: str, name: str, *, kind: str, hint: str = "") -> None:
+        """Note the extension `name`, which is valid as far as we know but not supported."""
+        self.found.append(Problem(loc, f"{what} {name!r} is not supported{hint}", kind))
+        self._extensions.append(name)
+
+    def tolerate(self, loc: str, defect: str) -> None:
+        """Note a defect that has only one sensible reading."""
+        self.defects.append(f"{loc}: {defect}" if loc else defect)
+
+    def check(self, what: str, *, path: str | None = None, key: str | None = None) -> None:
+        """Raise everything that was found, or warn of the defects that were tolerated.
+
+        Parameters
+        ----------
+        what : str
+            What was read, for the message: ``"metadata 'foo/zarr.json'"``.
+        path, key : str, optional
+            Fields of the error.
+
+        Raises
+        ------
+        MetadataError
+            Where there is any fault.
+        UnsupportedError
+            Where all that is wrong is that extensions are not supported.
+        """
+        if self.found:
+            message = self._message(f"invalid {what}")
+            if len(self._extensions) < len(self.found):
+                raise MetadataError(message, problems=self.found, path=path, key=key)
+            kind, extension = self.found[0].kind, self._extensions[0]
+            message = self._message(f"cannot use {what}")
+            raise UnsupportedError(message, kind=kind, extension=extension, path=path, key=key)
+        if self.defects:
+            text = f"{what} breaks its specification, read all the same: {'; '.join(self.defects)}"
+            warnings.warn(text, TessarrWarning, stacklevel=2)
+
+    def check_arguments(self, what: str) -> None:
+        """Raise everything that was found in a caller's arguments.
+
+        Raises
+        ------
+        ArgumentError
+            Where there is any fault.
+        UnsupportedError
+            Where all that is wrong is that extensions are not supported.
+        """
+        if not self.found:
+            return
+        message = self._message(f"cannot {what}")
+        kind = self.found[0].kind
+        if len(self._extensions) < len(self.found):
+            raise ArgumentError(message, kind="invalid_argument")
+        raise UnsupportedError(message, kind=kind, extension=self._extensions[0])
+
+    def _message(self, start: str) -> str:
+        if len(self.found) == 1:
+            return f"{start}: {self.found[0]}"
+        lines = "".join(f"\n  {problem}" for problem in self.found)
+        return f"{start}: {len(self.found)} problems{lines}"
+
+
+class Members:
+    """The members of one JSON object, read one by one.
+
+    Every reading method notes a fault and returns ``None`` where the member is
+    not as asked for. `done` notes the members that nobody asked for.
+
+    Parameters
+    ----------
+    value : mapping
+        The JSON object.
+    loc : str
+        Its JSON pointer.
+    problems : Problems
+        Where faults go.
+
+    Examples
+    --------
+    >>> problems = Problems()
+    >>> members = Members({"level": 12, "x": 1}, "/configuration", problems)
+    >>> members.integer("level", 0, 9)
+    >>> members.done()
+    >>> [str(problem) for problem in problems.found]
+    ['/configuration/level: 12 is not an integer of 0 to 9', "/configuration/x: unknown member 'x'"]
+    """
+
+    __slots__ = ("_asked", "loc", "problems", "value")
+
+    def __init__(self, value: Mapping[str, Any], loc: str, problems: Problems) -> None:
+        self.value = value
+        self.loc = loc
+        self.problems = problems
+        self._asked: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.value
+
+    def at(self, name: str) -> str:
+        """Return the JSON pointer of the member `name`."""
+        return pointer(self.loc, name)
+
+    def get(self, name: str, default: Any = ABSENT) -> Any:
+        """Return the member as it is, or `default`."""
+        self._asked.add(name)
+        return self.value.get(name, default)
+
+    def require(self, name: str) -> Any:
+        """Return the member as it is, or note that it is absent and return `ABSENT`."""
+        value = self.get(name)
+        if value is ABSENT:
+            self.problems.add(self.loc, f"member {name!r} is missing", "missing_member")
+        return value
+
+    def integer(
+        self, name: str, low: int, high: int | None, default: int | Required | None = ABSENT
+    ) -> int | None:
+        """Return an integer of `low` to `high` (``None``: no upper limit)."""
+        value = self._get_or(name, default)
+        if value is default:
+            return None if default is ABSENT else default
+        if is_integer(value) and value >= low and (high is None or value <= high):
+            return value
+        span = f"of {low} to {high}" if high is not None else f"of at least {low}"
+        self._refuse(name, value, f"an integer {span}", right_type=is_integer(value))
+        return None
+
+    def boolean(self, name: str, default: bool | Required = ABSENT) -> bool | None:
+        """Return a boolean."""
+        value = self._get_or(name, default)
+        if value is default:
+            return None if default is ABSENT else default
+        if isinstance(value, bool):
+            return value
+        self._refuse(name, value, "true or false", right_type=False)
+        return None
+
+    def choice(
+        self, name: str, choices: Collection[str], default: str | Required | None = ABSENT
+    ) -> str | None:
+        """Return one of the strings `choices`."""
+        value = self._get_or(name, default)
+        if value is default:
+            return None if default is ABSENT else default
+        if isinstance(value, str) and value in choices:
+            return value
+        wanted = "one of " + ", ".join(repr(choice) for choice in choices)
+        self._refuse(name, value, wanted, right_type=isinstance(value, str))
+        return None
+
+    def lengths(self, name: str, low: int) -> tuple[int, ...] | None:
+        """Return a list of integers of `low` to 2**63 - 1 as a tuple."""
+        value = self.require(name)
+        if value is ABSENT:
+            return None
+        return lengths(value, low, self.at(name), self.problems)
+
+    def done(self) -> None:
+        """Note every member that was not asked for."""
+        for name in self.value:
+            if name not in self._asked:
+                self.problems.add(self.at(name), f"unknown member {name!r}", "unknown_member")
+
+    def _get_or(self, name: str, default: object) -> Any:
+        if default is ABSENT:
+            return self.require(name)
+        value = self.get(name)
+        return default if value is ABSENT else value
+
+    def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
+        kind = "invalid_value" if right_type else "wrong_type"
+        self.problems.add(self.at(name), f"{describe(value)} is not {wanted}", kind)
+
+
+def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:
+    """Return a JSON list of integers of `low` to 2**63 - 1 as a tuple."""
+    if not isinstance(value, list):
+        problems.add(loc, f"{describe(value)} is not a list of integers", "wrong_type")
+        return None
+    good = True
+    for position, item in enumerate(value):
+        if is_integer(item) and low <= item <= INT64_MAX:
+            continue
+        good = False
+        at = pointer(loc, position)
+        if not is_integer(item):
+            problems.add(at, f"{describe(item)} is not an integer", "wrong_type")
+        elif item < low:
+            problems.add(at, f"{describe(item)} is less than {low}")
+        else:
+            problems.add(at, f"{describe(item)} is more than 2**63 - 1", "too_large")
+    return tuple(value) if good else None
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Tell whether a JSON value is an integer; true and 1.0 are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def pointer(loc: str, member: str | int) -> str:
+    """Return the JSON pointer of a member or item of what is at `loc`.
+
+    Examples
+    --------
+    >>> pointer("/attributes", "a/b")
+    '/attributes/a~1b'
+    """
+    if isinstance(member, int):
+        return f"{loc}/{member}"
+    return f"{loc}/{member.replace('~', '~0').replace('/', '~1')}"
+
+
+def describe(value: object) -> str:
+    """Return a JSON value as it is written in messages: short, and safe to print.
+
+    Examples
+    --------
+    >>> describe(None), describe(True), describe([1, 2]), describe("a")
+    ('null', 'true', '[1, 2]', "'a'")
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str):
+        return ascii(value if len(value) <= 60 else value[:57] + "...")
+    if isinstance(value, list | tuple) and len(value) <= 8 and all(_is_flat(v) for v in value):
+        return "[" + ", ".join(describe(item) for item in value) + "]"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)} items"
+    if isinstance(value, dict):
+        return f"an object with {len(value)} members"
+    return repr(value)[:60]
+
+
+def _is_flat(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
