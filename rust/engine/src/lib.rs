@@ -5,6 +5,7 @@
 pub mod codec;
 pub mod copy;
 pub mod error;
+pub mod pool;
 pub mod store;
 
 pub use error::{Error, Kind, Result};

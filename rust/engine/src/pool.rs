@@ -1,0 +1,499 @@
+//! The engine's worker threads.
+//!
+//! One pool per process, made on first use. Work comes in two forms:
+//!
+//! * [`parallel_for`]: numbered tasks, run by the calling thread and whoever is
+//!   idle. The job lives on the caller's stack; tasks are handed out by an atomic
+//!   counter. The caller works until none are left, then waits only for tasks that
+//!   are running elsewhere. Hence nested calls cannot deadlock: every wait is for a
+//!   task deeper than the waiting one, and the deepest ones run.
+//! * [`spawn`]: one operation that nobody waits for. It queues until a worker is free.
+//!
+//! Workers sleep on one condition variable. Who brings work wakes one of them, and
+//! each that finds more to do than it takes wakes two others: the caller pays for one
+//! wake-up however many join. Threads are created in the same way, when nobody is idle.
+//!
+//! After `fork` the child has none of the threads, and a lock may be held by one of
+//! them for ever. So the child forgets the pool (it stays allocated, untouched) and
+//! makes another one when it needs it.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Kind, Result};
+
+/// How often a calling thread asks whether it was interrupted.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Looks at a job's helpers before the caller sleeps until they are done; about 3 µs.
+const SPINS: usize = 64;
+
+/// The process-wide limit; 0 until first asked for.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// The pool of this process; null before first use and in a forked child.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// How many forks lie between the first process and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The most threads that work for one operation, its calling thread included.
+#[must_use]
+pub fn threads() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            // Another thread's `set_threads` in between counts.
+            match LIMIT.compare_exchange(0, cores, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => cores,
+                Err(limit) => limit,
+            }
+        }
+        limit => limit,
+    }
+}
+
+/// Set the process-wide limit of threads; 0 is the number of available cores.
+/// Workers in excess end as soon as they are idle.
+pub fn set_threads(limit: usize) {
+    LIMIT.store(limit, Ordering::Relaxed);
+    // SAFETY: a pool is never freed.
+    if let Some(pool) = unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+        let _state = pool.lock();
+        pool.work.notify_all();
+    }
+}
+
+/// Run `task(0)` to `task(tasks - 1)`, on at most `max_threads` threads.
+///
+/// The calling thread takes part and returns when no task runs any more. With one
+/// task or one thread everything runs on it, in order, without locks. The first
+/// error ends the handing out of tasks and is returned (of several that run at the
+/// same time, the one of the lowest task). A panic is a `Kind::Internal` error.
+///
+/// About every 50 ms the calling thread asks `interrupt`, between its tasks and
+/// while it waits; true ends the handing out and the result is `Kind::Interrupted`.
+pub fn parallel_for(
+    tasks: usize,
+    max_threads: usize,
+    interrupt: Option<&dyn Fn() -> bool>,
+    task: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
+    let job = Job::new(tasks, task);
+    let helpers = tasks.min(max_threads).min(threads()).saturating_sub(1);
+    let mut watch = Watch::new(if tasks > 1 { interrupt } else { None });
+    if helpers == 0 {
+        job.work(&mut watch);
+    } else {
+        Pool::get().help(&job, helpers, &mut watch)?;
+    }
+    if watch.interrupted {
+        return Err(Error::new(Kind::Interrupted, "interrupted"));
+    }
+    job.outcome()
+}
+
+/// Run `operation` on a worker, as soon as one is free, in the order of the calls.
+///
+/// The operation reports its own outcome; a panic in it ends it and nothing else.
+/// A child made by `fork` does not run what its parent had queued.
+pub fn spawn(operation: impl FnOnce() + Send + 'static) {
+    let pool = Pool::get();
+    let mut state = pool.lock();
+    state.operations.push_back(Box::new(operation));
+    pool.recruit(state, 1);
+}
+
+/// The numbered tasks of one `parallel_for`, on the stack of its caller.
+struct Job<'a> {
+    task: &'a (dyn Fn(usize) -> Result<()> + Sync),
+    tasks: usize,
+    /// The next task to hand out; `tasks` and more: none.
+    next: AtomicUsize,
+    /// Threads besides the caller that are at work; changed under the pool's lock.
+    active: AtomicUsize,
+    /// Signals the end of the last of them.
+    done: Condvar,
+    /// The error of the lowest task so far.
+    error: Mutex<Option<(usize, Error)>>,
+}
+
+impl<'a> Job<'a> {
+    fn new(tasks: usize, task: &'a (dyn Fn(usize) -> Result<()> + Sync)) -> Self {
+        Job {
+            task,
+            tasks,
+            next: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            done: Condvar::new(),
+            error: Mutex::new(None),
+        }
+    }
+
+    /// Run tasks until there are none. Never unwinds.
+    fn work(&self, watch: &mut Watch<'_>) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.tasks {
+                return;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| (self.task)(index)));
+            if let Err(error) = outcome.unwrap_or_else(|panic| Err(panicked(panic))) {
+                self.fail(index, error);
+            }
+            if watch.is_up() {
+                self.stop();
+            }
+        }
+    }
+
+    fn is_handed_out(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.tasks
+    }
+
+    /// Hand out no more tasks.
+    fn stop(&self) {
+        self.next.store(self.tasks, Ordering::Relaxed);
+    }
+
+    fn fail(&self, index: usize, error: Error) {
+        self.stop();
+        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(lowest, _)| index < *lowest) {
+            *first = Some((index, error));
+        }
+    }
+
+    /// To be asked when no task runs any more.
+    fn outcome(self) -> Result<()> {
+        match self.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a panic's payload says, as an error.
+fn panicked(panic: Box<dyn Any + Send>) -> Error {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let error = Error::internal(format!("a task panicked: {text}"));
+    // Its destructor could panic again, out of here.
+    std::mem::forget(panic);
+    error
+}
+
+/// Asks from time to time whether the operation was interrupted.
+struct Watch<'a> {
+    interrupt: Option<&'a dyn Fn() -> bool>,
+    asked: Option<Instant>,
+    interrupted: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(interrupt: Option<&'a dyn Fn() -> bool>) -> Self {
+        let asked = interrupt.is_some().then(Instant::now);
+        Watch { interrupt, asked, interrupted: false }
+    }
+
+    /// A helper's, which asks nothing.
+    const BLIND: Watch<'static> = Watch { interrupt: None, asked: None, interrupted: false };
+
+    /// How long until the next question; None: there is none to ask.
+    fn due_in(&self) -> Option<Duration> {
+        let asked = self.asked.filter(|_| !self.interrupted)?;
+        Some(INTERRUPT_INTERVAL.saturating_sub(asked.elapsed()))
+    }
+
+    /// Ask if it is time to, and say whether the answer was yes now. Never unwinds.
+    fn is_up(&mut self) -> bool {
+        let (Some(interrupt), Some(Duration::ZERO)) = (self.interrupt, self.due_in()) else { return false };
+        self.asked = Some(Instant::now());
+        self.interrupted = catch_unwind(AssertUnwindSafe(interrupt)).unwrap_or(true);
+        self.interrupted
+    }
+}
+
+/// A job that workers may join. The pointer is good while the entry is queued or
+/// the worker counts as active: `Pool::help` sees to both before it returns.
+struct Entry {
+    job: *const Job<'static>,
+    /// How many more may join.
+    seats: usize,
+}
+
+// SAFETY: a `Job` is shared between threads by design (its parts are `Sync`); the
+// pointer's validity is argued above.
+unsafe impl Send for Entry {}
+
+type Operation = Box<dyn FnOnce() + Send>;
+
+/// What the pool's lock guards.
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Entry>,
+    operations: VecDeque<Operation>,
+    /// Which of the workers "tessarr-0", "tessarr-1", … exist.
+    alive: Vec<bool>,
+    /// Sleeping workers, those that were just woken included.
+    idle: usize,
+    /// Wake-ups that no worker has answered yet.
+    waking: usize,
+}
+
+impl State {
+    /// Whether a worker would find anything; forgets jobs whose tasks are handed out.
+    fn has_work(&mut self) -> bool {
+        // SAFETY: a queued job's caller has not returned.
+        while self.jobs.front().is_some_and(|entry| unsafe { &*entry.job }.is_handed_out()) {
+            self.jobs.pop_front();
+        }
+        !self.jobs.is_empty() || !self.operations.is_empty()
+    }
+
+    /// Take a seat at the oldest job with one free.
+    fn take_seat(&mut self) -> Option<*const Job<'static>> {
+        let entry = self.jobs.front_mut()?;
+        let job = entry.job;
+        entry.seats -= 1;
+        if entry.seats == 0 {
+            self.jobs.pop_front();
+        }
+        Some(job)
+    }
+
+    /// Give a number to a new worker, if there may be one more.
+    fn enlist(&mut self) -> Option<usize> {
+        let limit = threads();
+        let number = self.alive.iter().position(|alive| !alive).unwrap_or(self.alive.len());
+        if number >= limit {
+            return None;
+        }
+        if number == self.alive.len() {
+            self.alive.push(true);
+        } else {
+            self.alive[number] = true;
+        }
+        Some(number)
+    }
+}
+
+struct Pool {
+    state: Mutex<State>,
+    /// Signals work to sleeping workers.
+    work: Condvar,
+    generation: u32,
+}
+
+impl Pool {
+    /// The pool of this process.
+    fn get() -> &'static Pool {
+        // SAFETY: a pool is never freed, and published whole.
+        match unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+            Some(pool) => pool,
+            None => Self::create(),
+        }
+    }
+
+    #[cold]
+    fn create() -> &'static Pool {
+        forget_pool_in_children();
+        let generation = GENERATION.load(Ordering::Relaxed);
+        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation };
+        let fresh = Box::into_raw(Box::new(pool));
+        let empty = std::ptr::null_mut();
+        match POOL.compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: just made, and never freed from now on.
+            Ok(_) => unsafe { &*fresh },
+            Err(theirs) => {
+                // SAFETY: ours was not published; theirs is never freed.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*theirs
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that runs under the lock panics.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Work on `job` with at most `helpers` workers, until no task runs.
+    fn help(&'static self, job: &Job<'_>, helpers: usize, watch: &mut Watch<'_>) -> Result<()> {
+        let shared = std::ptr::from_ref(job).cast::<Job<'static>>();
+        let mut state = self.lock();
+        state.jobs.push_back(Entry { job: shared, seats: helpers });
+        self.recruit(state, 1);
+        job.work(watch);
+        // From here on nobody new can join, and nothing above unwinds.
+        if self.generation != GENERATION.load(Ordering::Relaxed) {
+            // The helpers stayed in the parent, perhaps with the lock.
+            return Err(Error::internal("a task of a parallel operation forked the process"));
+        }
+        let mut state = self.lock();
+        state.jobs.retain(|entry| !std::ptr::eq(entry.job, shared));
+        if job.active.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        drop(state);
+        for _ in 0..SPINS {
+            if job.active.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        // Under the lock, so that the last helper has let go of the job.
+        let mut state = self.lock();
+        while job.active.load(Ordering::Relaxed) != 0 {
+            state = match watch.due_in() {
+                None => job.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    drop(state);
+                    watch.is_up();
+                    self.lock()
+                }
+                Some(left) => job.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+        Ok(())
+    }
+
+    /// Wake or create up to `wanted` workers for what is queued, and release the lock.
+    fn recruit(&'static self, mut state: MutexGuard<'_, State>, wanted: usize) {
+        let mut wake = 0;
+        let mut create = [None; 2];
+        for slot in create.iter_mut().take(wanted) {
+            if state.idle > state.waking {
+                state.waking += 1;
+                wake += 1;
+            } else {
+                *slot = state.enlist();
+            }
+        }
+        drop(state);
+        for _ in 0..wake {
+            self.work.notify_one();
+        }
+        for number in create.into_iter().flatten() {
+            self.start(number);
+        }
+    }
+
+    /// Start the worker that was enlisted with `number`.
+    fn start(&'static self, number: usize) {
+        let named = std::thread::Builder::new().name(format!("tessarr-{number}"));
+        if named.spawn(move || self.serve(number)).is_ok() {
+            return;
+        }
+        // No more threads: callers do their jobs alone, but operations need somebody.
+        let mut state = self.lock();
+        state.alive[number] = false;
+        while !state.alive.contains(&true) {
+            let Some(operation) = state.operations.pop_front() else { break };
+            drop(state);
+            run(operation);
+            state = self.lock();
+        }
+    }
+
+    /// A worker's life.
+    fn serve(&'static self, number: usize) {
+        let mut state = self.lock();
+        loop {
+            if number >= threads().max(1) {
+                break;
+            }
+            if !state.has_work() {
+                state.idle += 1;
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                state.waking = state.waking.saturating_sub(1);
+                continue;
+            }
+            state = match state.take_seat() {
+                Some(job) => self.join(job, state),
+                None => self.operate(state),
+            };
+        }
+        state.alive[number] = false;
+        if state.has_work() {
+            // A wake-up may have been meant for this worker.
+            self.recruit(state, 1);
+        }
+    }
+
+    /// Work on a job where a seat was taken.
+    fn join<'s>(
+        &'static self,
+        job: *const Job<'static>,
+        state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State>
+    where
+        Self: 's,
+    {
+        // SAFETY: the entry was queued until the lock was taken, so the job's
+        // caller has not returned; from here on it waits for `active`.
+        let job = unsafe { &*job };
+        job.active.fetch_add(1, Ordering::Relaxed);
+        self.pass_on(state);
+        job.work(&mut { Watch::BLIND });
+        let state = self.lock();
+        if job.active.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // Under the lock: the caller cannot leave before this is done.
+            job.done.notify_one();
+        }
+        state
+    }
+
+    /// Run the oldest operation.
+    fn operate<'s>(&'static self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State>
+    where
+        Self: 's,
+    {
+        let operation = state.operations.pop_front();
+        self.pass_on(state);
+        operation.into_iter().for_each(run);
+        self.lock()
+    }
+
+    /// Call others if there is more to do, and release the lock.
+    fn pass_on(&'static self, mut state: MutexGuard<'_, State>) {
+        if state.has_work() {
+            self.recruit(state, 2);
+        }
+    }
+}
+
+fn run(operation: Operation) {
+    // The panic hook has printed it; the operation's owner reports to its user.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(operation)) {
+        std::mem::forget(panic);
+    }
+}
+
+/// Register the forgetting of the pool in forked children, once.
+fn forget_pool_in_children() {
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn forget() {
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+        POOL.store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    if !REGISTERED.load(Ordering::Acquire) {
+        // Two threads may both come here; forgetting twice does no harm, while a
+        // lock could be held across a fork.
+        // SAFETY: the handler only stores to atomics.
+        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+        REGISTERED.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;

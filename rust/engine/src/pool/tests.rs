@@ -1,0 +1,411 @@
+//! The pool under errors, panics, nesting, interrupts, forks and load.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{mpsc, Barrier};
+
+use super::*;
+
+/// Taken by tests that need a certain limit; the others work under any.
+static LIMIT_LOCK: Mutex<()> = Mutex::new(());
+
+fn with_limit<T>(limit: usize, test: impl FnOnce() -> T) -> T {
+    let _guard = LIMIT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    set_threads(limit);
+    let result = test();
+    set_threads(0);
+    result
+}
+
+fn count_runs(tasks: usize, max_threads: usize) {
+    let runs: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+    parallel_for(tasks, max_threads, None, &|index| {
+        runs[index].fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    })
+    .unwrap();
+    assert!(runs.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+}
+
+/// Every task runs exactly once, for any number of tasks and threads.
+#[test]
+fn every_task_runs_once() {
+    with_limit(4, || {
+        for tasks in [0, 1, 2, 3, 7, 100, 5000] {
+            for max_threads in [0, 1, 2, 3, 64, usize::MAX] {
+                count_runs(tasks, max_threads);
+            }
+        }
+    });
+}
+
+/// Without helpers the tasks run on the calling thread, in order.
+#[test]
+fn one_thread_runs_inline_and_in_order() {
+    let caller = std::thread::current().id();
+    let seen = Mutex::new(Vec::new());
+    let task = |index| {
+        assert_eq!(std::thread::current().id(), caller);
+        seen.lock().unwrap().push(index);
+        Ok(())
+    };
+    parallel_for(5, 1, None, &task).unwrap();
+    parallel_for(1, 8, None, &task).unwrap();
+    with_limit(1, || parallel_for(3, 8, None, &task)).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4, 0, 0, 1, 2]);
+}
+
+/// As many threads as the limit allows work on one job, the workers under their names.
+#[test]
+fn workers_join_up_to_the_limit() {
+    with_limit(4, || {
+        let (barrier, threads) = (Barrier::new(4), Mutex::new(HashSet::new()));
+        parallel_for(4, 9, None, &|_| {
+            threads.lock().unwrap().insert(std::thread::current().name().map(str::to_owned));
+            barrier.wait();
+            Ok(())
+        })
+        .unwrap();
+        let threads = threads.into_inner().unwrap();
+        assert_eq!(threads.len(), 4);
+        let named = |name: &Option<String>| name.as_ref().is_some_and(|name| name.starts_with("tessarr-"));
+        assert_eq!(threads.iter().filter(|name| named(name)).count(), 3);
+    });
+}
+
+/// A job's own limit holds although more workers are free.
+#[test]
+fn a_job_keeps_to_its_own_limit() {
+    with_limit(4, || {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        parallel_for(200, 2, None, &|_| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_micros(50));
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        })
+        .unwrap();
+        assert!(most.into_inner() <= 2);
+    });
+}
+
+/// After an error no further tasks start, and it is returned.
+#[test]
+fn the_first_error_stops_and_is_returned() {
+    with_limit(4, || {
+        let runs = AtomicUsize::new(0);
+        let error = parallel_for(1_000_000, 4, None, &|index| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            if index == 10 {
+                return Err(Error::data("ten"));
+            }
+            std::thread::sleep(Duration::from_micros(20));
+            Ok(())
+        })
+        .unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (Kind::Data, "ten"));
+        assert!(runs.into_inner() < 100_000);
+    });
+}
+
+/// Of several errors the one of the lowest task is returned.
+#[test]
+fn the_lowest_of_simultaneous_errors_is_returned() {
+    with_limit(4, || {
+        let barrier = Barrier::new(4);
+        let error = parallel_for(4, 4, None, &|index| {
+            barrier.wait();
+            Err(Error::data(format!("task {index}")))
+        })
+        .unwrap_err();
+        assert_eq!(error.message, "task 0");
+    });
+}
+
+/// Running tasks end before an error is returned.
+#[test]
+fn an_error_waits_for_running_tasks() {
+    with_limit(2, || {
+        let (barrier, ended) = (Barrier::new(2), AtomicBool::new(false));
+        let outcome = parallel_for(2, 2, None, &|index| {
+            barrier.wait();
+            if index == 0 {
+                return Err(Error::data("first"));
+            }
+            std::thread::sleep(Duration::from_millis(30));
+            ended.store(true, Ordering::SeqCst);
+            Ok(())
+        });
+        assert!(outcome.is_err() && ended.load(Ordering::SeqCst));
+    });
+}
+
+/// A panic becomes an internal error that carries its message, on any thread, and the pool goes on.
+#[test]
+fn a_panic_is_an_internal_error() {
+    for max_threads in [1, 4] {
+        let error = parallel_for(8, max_threads, None, &|index| {
+            assert!(index != 3, "task {index} is bad");
+            Ok(())
+        })
+        .unwrap_err();
+        assert_eq!(error.kind, Kind::Internal);
+        assert!(error.message.contains("task 3 is bad"), "{error}");
+    }
+    count_runs(100, 4);
+}
+
+/// Jobs inside jobs inside jobs end, whatever the limit.
+#[test]
+fn nested_jobs_end() {
+    for limit in [1, 2, 4] {
+        with_limit(limit, || {
+            let runs = AtomicUsize::new(0);
+            parallel_for(8, 8, None, &|_| {
+                parallel_for(8, 8, None, &|_| {
+                    parallel_for(8, 8, None, &|_| {
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        Ok(())
+                    })
+                })
+            })
+            .unwrap();
+            assert_eq!(runs.into_inner(), 512);
+        });
+    }
+}
+
+/// Ctrl-C between the caller's tasks stops the handing out, inline too.
+#[test]
+fn an_interrupt_between_tasks_stops() {
+    for max_threads in [1, 4] {
+        let runs = AtomicUsize::new(0);
+        let error = parallel_for(usize::MAX / 2, max_threads, Some(&|| true), &|_| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        })
+        .unwrap_err();
+        assert_eq!(error.kind, Kind::Interrupted);
+        assert!(runs.into_inner() < 10_000);
+    }
+}
+
+/// While the caller waits for a helper it still asks, and more than once.
+#[test]
+fn a_waiting_caller_asks_for_interrupts() {
+    with_limit(2, || {
+        let (caller, barrier) = (std::thread::current().id(), Barrier::new(2));
+        let (asked, released) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let interrupt = || {
+            released.store(asked.fetch_add(1, Ordering::SeqCst) == 2, Ordering::SeqCst);
+            released.load(Ordering::SeqCst)
+        };
+        let error = parallel_for(2, 2, Some(&interrupt), &|_| {
+            barrier.wait();
+            while std::thread::current().id() != caller && !released.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        })
+        .unwrap_err();
+        assert_eq!(error.kind, Kind::Interrupted);
+        assert_eq!(asked.into_inner(), 3);
+    });
+}
+
+/// Quick jobs never ask.
+#[test]
+fn a_quick_job_does_not_ask() {
+    parallel_for(2, 1, Some(&|| panic!("asked")), &|_| Ok(())).unwrap();
+}
+
+/// Spawned operations all run, in order where there is one worker, and survive a panic.
+#[test]
+fn spawned_operations_run() {
+    for limit in [1, 3] {
+        with_limit(limit, || {
+            let (sender, receiver) = mpsc::channel();
+            for index in 0..500 {
+                let sender = sender.clone();
+                spawn(move || {
+                    assert!(index != 7, "operation 7 is bad");
+                    sender.send(index).unwrap();
+                });
+            }
+            drop(sender);
+            let mut seen: Vec<i32> = receiver.iter().collect();
+            if limit > 1 {
+                seen.sort_unstable();
+            }
+            assert_eq!(seen, (0..500).filter(|&index| index != 7).collect::<Vec<_>>());
+        });
+    }
+}
+
+/// Operations that run jobs which run jobs end, with more operations than workers.
+#[test]
+fn spawned_operations_run_jobs() {
+    with_limit(2, || {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..20 {
+            let sender = sender.clone();
+            spawn(move || {
+                count_runs(50, 4);
+                sender.send(()).unwrap();
+            });
+        }
+        drop(sender);
+        assert_eq!(receiver.iter().count(), 20);
+    });
+}
+
+/// Numbers of threads of this process whose name is a worker's.
+#[cfg(target_os = "linux")]
+fn workers() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("tessarr-")).count()
+}
+
+/// Lowering the limit ends idle workers; raising it brings others.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_limit_ends_and_brings_workers() {
+    let gather = |count| {
+        let barrier = Barrier::new(count);
+        parallel_for(count, count, None, &|_| {
+            barrier.wait();
+            Ok(())
+        })
+        .unwrap();
+    };
+    with_limit(6, || {
+        gather(6);
+        assert!(workers() >= 5);
+        set_threads(2);
+        let since = Instant::now();
+        while workers() > 2 {
+            assert!(since.elapsed() < Duration::from_secs(20), "{} workers stay", workers());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        set_threads(5);
+        gather(5);
+    });
+}
+
+/// Run `test` in a forked child; its panic or hang fails the test.
+fn in_child(test: impl FnOnce()) {
+    // SAFETY: the child runs only the test and leaves by `_exit`; glibc's allocator works after fork.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        // SAFETY: plain system calls.
+        unsafe { libc::alarm(20) };
+        let code = i32::from(catch_unwind(AssertUnwindSafe(test)).is_err());
+        // SAFETY: ends the child without running the parent's handlers.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: our child, our variable.
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+}
+
+/// A child forked while the parent's workers are busy (and hold locks) has a working pool.
+#[test]
+fn a_forked_child_has_its_own_pool() {
+    with_limit(4, || {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        parallel_for(16, 4, None, &|_| Ok(())).unwrap();
+                    }
+                });
+            }
+            for _ in 0..30 {
+                in_child(|| {
+                    count_runs(200, 4);
+                    let (sender, receiver) = mpsc::channel();
+                    spawn(move || sender.send(5).unwrap());
+                    assert_eq!(receiver.recv().unwrap(), 5);
+                    // A grandchild too.
+                    in_child(|| count_runs(50, 4));
+                });
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        count_runs(200, 4);
+    });
+}
+
+/// A task that forks: the child's job ends with an error instead of waiting for ever.
+#[test]
+fn a_fork_inside_a_task_does_not_hang_the_child() {
+    with_limit(2, || {
+        let (caller, barrier) = (std::thread::current().id(), Barrier::new(2));
+        let forked = AtomicU64::new(u64::MAX);
+        let outcome = parallel_for(2, 2, None, &|_| {
+            barrier.wait();
+            if std::thread::current().id() == caller {
+                // SAFETY: the child only returns from the job and leaves by `_exit`.
+                forked.store(unsafe { libc::fork() } as u64, Ordering::SeqCst);
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Ok(())
+        });
+        let child = forked.into_inner();
+        if child == 0 {
+            let told = outcome.is_err_and(|error| error.kind == Kind::Internal);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!told)) };
+        }
+        outcome.unwrap();
+        let mut status = 0;
+        // SAFETY: our child, our variable.
+        unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) };
+        assert_eq!(status, 0);
+    });
+}
+
+/// Many callers with many tiny jobs and operations lose and repeat nothing.
+#[test]
+fn stress() {
+    with_limit(4, || {
+        let (jobs, operations) = (AtomicU64::new(0), std::sync::Arc::new(AtomicU64::new(0)));
+        std::thread::scope(|scope| {
+            for seed in 0..4usize {
+                let (jobs, operations) = (&jobs, &operations);
+                scope.spawn(move || {
+                    for round in 0..2000usize {
+                        let tasks = (seed * 7 + round) % 9;
+                        parallel_for(tasks, 1 + round % 5, Some(&|| false), &|_| {
+                            jobs.fetch_add(1, Ordering::Relaxed);
+                            Ok(())
+                        })
+                        .unwrap();
+                        jobs.fetch_sub(tasks as u64, Ordering::Relaxed);
+                        if round % 10 == 0 {
+                            let operations = operations.clone();
+                            spawn(move || {
+                                operations.fetch_add(1, Ordering::SeqCst);
+                            });
+                            set_threads(1 + round / 10 % 4);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(jobs.into_inner(), 0);
+        let since = Instant::now();
+        while operations.load(Ordering::SeqCst) < 800 {
+            assert!(since.elapsed() < Duration::from_secs(20));
+            std::thread::yield_now();
+        }
+    });
+}
