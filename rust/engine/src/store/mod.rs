@@ -1,11 +1,26 @@
 //! Stores: keys to byte strings, read by ranges, replaced atomically.
 
+mod counting;
+mod foreign;
+mod fork;
+mod key;
+mod keylock;
+mod local;
+mod memory;
+
 use std::fmt::Debug;
 
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
+
+pub use counting::{CountingStore, Counts};
+pub use foreign::{Foreign, ForeignStore};
+pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
+pub use local::LocalStore;
+pub use memory::MemoryStore;
 
 /// Identifies one state of a value: equal versions mean equal bytes.
 /// Local: (device, inode, size, mtime ns and ctime ns mixed); memory: a counter.
+/// Foreign stores have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Version(pub [u64; 4]);
 
@@ -61,6 +76,17 @@ pub enum Part<'a> {
     },
 }
 
+impl Part<'_> {
+    /// The size in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Part::Owned(bytes) => bytes.len() as u64,
+            Part::Borrowed(bytes) => bytes.len() as u64,
+            Part::Current { size, .. } => *size,
+        }
+    }
+}
+
 /// What to do with one key.
 #[derive(Debug)]
 pub enum Change<'a> {
@@ -76,13 +102,34 @@ pub enum Change<'a> {
 /// A store with optimistic concurrency may call it again on a conflict.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
-/// A directory listing one level down.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What lies directly below a prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Keys directly under the prefix, sorted, whole keys.
     pub keys: Vec<String>,
-    /// Prefixes one level down, sorted, each ending in "/", whole.
+    /// Prefixes one level down, sorted, each ending in "/", whole. A local
+    /// store names every folder, also one without a file below.
     pub prefixes: Vec<String>,
+}
+
+impl Listing {
+    /// The level below `prefix`, given every key under it in order.
+    pub fn of<'k>(keys: impl IntoIterator<Item = &'k str>, prefix: &str) -> Self {
+        let mut listing = Listing::default();
+        for key in keys {
+            let Some(rest) = key.strip_prefix(prefix) else { continue };
+            match rest.find('/') {
+                None => listing.keys.push(key.to_owned()),
+                Some(slash) => {
+                    let below = &key[..=prefix.len() + slash];
+                    if listing.prefixes.last().is_none_or(|last| last != below) {
+                        listing.prefixes.push(below.to_owned());
+                    }
+                }
+            }
+        }
+        listing
+    }
 }
 
 /// A key-value store. Keys are "/"-separated, relative, without empty, "." or
@@ -93,7 +140,9 @@ pub trait Store: Send + Sync + Debug {
 
     /// Decide and make one change so that no other `update` of this key, by
     /// any thread or process, falls between. `updater` sees the current value
-    /// where `needs_current`, else None. Gives back what was written.
+    /// where `needs_current`, else None, and then it runs before anything is
+    /// locked. Gives back what was written. Inside `updater` other keys of the
+    /// store may be used freely, `key` itself only be opened.
     fn update<'a>(&self, key: &str, needs_current: bool, updater: &mut Updater<'_, 'a>)
         -> Result<Change<'a>>;
 
@@ -109,5 +158,117 @@ pub trait Store: Send + Sync + Debug {
     /// Refuses every change.
     fn read_only(&self) -> bool {
         false
+    }
+}
+
+impl dyn Store {
+    /// The whole value, copied; None if the key is absent.
+    pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        self.open(key, Want::Whole)?.map(|object| read_all(&*object)).transpose()
+    }
+
+    /// Replaces the value of `key`.
+    pub fn put(&self, key: &str, data: &[u8]) -> Result<()> {
+        self.update(key, false, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
+        Ok(())
+    }
+
+    /// Removes `key`; that it is absent is fine.
+    pub fn delete(&self, key: &str) -> Result<()> {
+        self.update(key, false, &mut |_| Ok(Change::Delete))?;
+        Ok(())
+    }
+
+    /// Changes `key` to `data` if its value is `expected` (None: absent), at once.
+    /// Gives false, and changes nothing, if it is not.
+    pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
+        let mut matched = false;
+        self.update(key, true, &mut |current| {
+            matched = match (current, expected) {
+                (None, None) => true,
+                (Some(object), Some(bytes)) => holds(object, bytes)?,
+                _ => false,
+            };
+            Ok(match data {
+                _ if !matched => Change::Keep,
+                Some(data) => Change::Write(vec![Part::Borrowed(data)]),
+                None => Change::Delete,
+            })
+        })?;
+        Ok(matched)
+    }
+}
+
+/// All bytes of `object`.
+pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
+    if let Some(bytes) = object.bytes() {
+        return Ok(bytes.to_vec());
+    }
+    let mut out = room_for(object.size())?;
+    out.resize(object.size() as usize, 0);
+    object.read_at(0, &mut out)?;
+    Ok(out)
+}
+
+/// Whether the bytes of `object` are `expected`.
+fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
+    if object.size() != expected.len() as u64 {
+        return Ok(false);
+    }
+    match object.bytes() {
+        Some(bytes) => Ok(bytes == expected),
+        None => Ok(read_all(object)? == expected),
+    }
+}
+
+/// [`Object::read_at`] of a value in memory.
+pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
+    let found = usize::try_from(offset)
+        .ok()
+        .and_then(|start| Some(start..start.checked_add(out.len())?))
+        .and_then(|range| bytes.get(range));
+    match found {
+        Some(found) => out.copy_from_slice(found),
+        None => return Err(past_the_end(offset, out.len(), bytes.len() as u64)),
+    }
+    Ok(())
+}
+
+fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
+    Error::data(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
+}
+
+/// The bytes that `parts` make, one after another.
+fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
+    let mut out = room_for(parts.iter().map(Part::size).fold(0, u64::saturating_add))?;
+    for part in parts {
+        match part {
+            Part::Owned(bytes) => out.extend_from_slice(bytes),
+            Part::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Part::Current { offset, size } => {
+                let current = current.ok_or_else(no_current)?;
+                let start = out.len();
+                out.resize(start + *size as usize, 0);
+                current.read_at(*offset, &mut out[start..])?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn no_current() -> Error {
+    Error::internal("a part of the current value, but there is none")
+}
+
+/// An empty vector with room for `size` bytes; too much is an error, no abort.
+fn room_for(size: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let reserved = usize::try_from(size).is_ok_and(|size| out.try_reserve_exact(size).is_ok());
+    let errno = Some(libc::ENOMEM);
+    if reserved {
+        Ok(out)
+    } else {
+        let kind = Kind::Store { retryable: false, errno };
+        Err(Error::new(kind, format!("no memory for a value of {size} bytes")))
     }
 }

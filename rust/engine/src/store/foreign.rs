@@ -1,0 +1,184 @@
+//! Stores that somebody else implements: simple calls, made into a [`Store`].
+
+use std::fmt::Debug;
+
+use super::keylock::KeyLocks;
+use super::{check_key, check_prefix, is_key, joined, read_all};
+use super::{Change, Listing, Object, Store, Updater, Want};
+use crate::error::{Error, Kind, Result};
+
+/// What a foreign store has to offer. Keys are checked before it is called.
+pub trait Foreign: Send + Sync + Debug {
+    /// The value, opened; None if the key is absent.
+    fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
+
+    /// Replaces the value.
+    fn put(&self, key: &str, data: &[u8]) -> Result<()>;
+
+    /// Removes the key; a missing key is fine.
+    fn delete(&self, key: &str) -> Result<()>;
+
+    /// Changes the key to `data` if it holds `expected` (None: absent), at once
+    /// for all users of the store; Some(false) if it does not hold it. None: the
+    /// store has no such call.
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<Option<bool>>;
+
+    /// Every key under `prefix`, in any order.
+    fn list(&self, prefix: &str) -> Result<Vec<String>>;
+
+    /// One level below `prefix`. None: the store has no such call.
+    fn list_dir(&self, prefix: &str) -> Result<Option<Listing>>;
+
+    /// Removes every key under `prefix`. False: the store has no such call.
+    fn delete_prefix(&self, prefix: &str) -> Result<bool>;
+}
+
+/// How often a change is decided anew because somebody else was faster.
+const ATTEMPTS: usize = 1000;
+
+/// A [`Foreign`] as a [`Store`].
+///
+/// Changes of one key exclude each other within the process. Between processes
+/// they do so if the foreign store has `replace`.
+#[derive(Debug)]
+pub struct ForeignStore<F> {
+    foreign: F,
+    read_only: bool,
+    changing: KeyLocks,
+}
+
+impl<F: Foreign> ForeignStore<F> {
+    /// Adapts `foreign`.
+    pub fn new(foreign: F, read_only: bool) -> Self {
+        ForeignStore { foreign, read_only, changing: KeyLocks::new() }
+    }
+
+    /// What was adapted.
+    pub fn foreign(&self) -> &F {
+        &self.foreign
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
+        }
+        Ok(())
+    }
+
+    /// Stores `change`; false if the key no longer holds `current`.
+    fn apply(&self, key: &str, change: &Change<'_>, current: Option<Option<&dyn Object>>) -> Result<bool> {
+        let single;
+        let data = match change {
+            Change::Keep => return Ok(true),
+            Change::Delete => None,
+            Change::Write(parts) => Some(match &parts[..] {
+                [super::Part::Owned(bytes)] => &bytes[..],
+                [super::Part::Borrowed(bytes)] => bytes,
+                _ => {
+                    single = joined(parts, current.flatten())?;
+                    &single[..]
+                }
+            }),
+        };
+        if let Some(current) = current {
+            let copy;
+            let expected = match current {
+                None => None,
+                Some(object) => Some(match object.bytes() {
+                    Some(bytes) => bytes,
+                    None => {
+                        copy = read_all(object)?;
+                        &copy[..]
+                    }
+                }),
+            };
+            if let Some(done) = self.foreign.replace(key, data, expected)? {
+                return Ok(done);
+            }
+        }
+        match data {
+            Some(data) => self.foreign.put(key, data)?,
+            None => self.foreign.delete(key)?,
+        }
+        Ok(true)
+    }
+
+    fn update_held<'a>(&self, key: &str, updater: &mut Updater<'_, 'a>) -> Result<Change<'a>> {
+        for _ in 0..ATTEMPTS {
+            let opened = self.foreign.get(key, Want::Whole)?;
+            let current = opened.as_deref();
+            let change = updater(current)?;
+            if self.apply(key, &change, Some(current))? {
+                return Ok(change);
+            }
+        }
+        let kind = Kind::Store { retryable: true, errno: None };
+        Err(Error::new(kind, format!("others changed {key:?} {ATTEMPTS} times while it was being changed")))
+    }
+}
+
+impl<F: Foreign> Store for ForeignStore<F> {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        check_key(key)?;
+        self.foreign.get(key, want).map_err(|error| error.at_key(key))
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        check_key(key)?;
+        self.check_writable().map_err(|error| error.at_key(key))?;
+        let early = if needs_current { None } else { Some(updater(None)?) };
+        let _held = self.changing.hold(key);
+        match early {
+            None => self.update_held(key, updater),
+            Some(change) => self.apply(key, &change, None).map(|_| change),
+        }
+        .map_err(|error| error.at_key(key))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        check_prefix(prefix)?;
+        let mut keys = self.foreign.list(prefix)?;
+        keys.retain(|key| key.starts_with(prefix) && is_key(key));
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        check_prefix(prefix)?;
+        let Some(mut listing) = self.foreign.list_dir(prefix)? else {
+            return Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix));
+        };
+        let below =
+            |name: &str| name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && is_key(name));
+        listing.keys.retain(|key| below(key));
+        listing.prefixes.retain(|folder| folder.strip_suffix('/').is_some_and(below));
+        for names in [&mut listing.keys, &mut listing.prefixes] {
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(listing)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        check_prefix(prefix)?;
+        self.check_writable()?;
+        if self.foreign.delete_prefix(prefix)? {
+            return Ok(());
+        }
+        for key in self.list(prefix)? {
+            let _held = self.changing.hold(&key);
+            self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
+        }
+        Ok(())
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+}

@@ -1,0 +1,96 @@
+//! What may be a key: checked before any I/O, in the same way for every store.
+//!
+//! A key is one or more segments joined by "/". No segment is empty, "." or
+//! "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], so a key joined
+//! to the root of a folder names a file below this folder and nothing else.
+//! A backslash is an ordinary character.
+
+use crate::error::{Error, Kind, Result};
+
+/// Ends the names of the lock files of a local store (TensorStore's protocol).
+/// Reserved in every store, so that data can move between stores.
+pub const LOCK_SUFFIX: &str = ".__lock";
+
+/// Refuses what is not a key (`Kind::Argument`).
+pub fn check_key(key: &str) -> Result<()> {
+    match fault(key) {
+        None => Ok(()),
+        Some(why) => Err(Error::new(Kind::Argument, format!("{key:?} is not a key: {why}")).at_key(key)),
+    }
+}
+
+/// Refuses what is neither "" nor a key followed by "/" (`Kind::Argument`).
+pub fn check_prefix(prefix: &str) -> Result<()> {
+    let why = match prefix.strip_suffix('/') {
+        None if prefix.is_empty() => None,
+        None => Some("it does not end in \"/\""),
+        Some(folder) => fault(folder),
+    };
+    match why {
+        None => Ok(()),
+        Some(why) => Err(Error::new(Kind::Argument, format!("{prefix:?} is not a prefix of keys: {why}"))),
+    }
+}
+
+/// Whether `key` is a key.
+pub fn is_key(key: &str) -> bool {
+    fault(key).is_none()
+}
+
+fn fault(key: &str) -> Option<&'static str> {
+    if key.is_empty() {
+        return Some("it is empty");
+    }
+    if key.starts_with('/') {
+        return Some("it starts with \"/\"");
+    }
+    if key.as_bytes().contains(&0) {
+        return Some("it contains NUL");
+    }
+    key.split('/').find_map(|segment| match segment {
+        "" => Some("it has an empty segment"),
+        "." | ".." => Some("it has a segment \".\" or \"..\""),
+        _ if segment.ends_with(LOCK_SUFFIX) => Some("names ending in \".__lock\" are reserved"),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_and_odd_but_harmless_keys_pass() {
+        for key in ["a", "zarr.json", "a/b/c", "c/0/0", ".zarray", "...", "a\\b", "a b", "é", "x__lock", "-"]
+        {
+            assert!(check_key(key).is_ok(), "{key:?}");
+            assert!(check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
+        }
+        assert!(check_prefix("").is_ok());
+    }
+
+    #[test]
+    fn keys_that_could_leave_the_root_or_clash_with_locks_are_refused() {
+        for key in [
+            "",
+            "/",
+            "/a",
+            "a/",
+            "a//b",
+            ".",
+            "..",
+            "../a",
+            "a/..",
+            "a/../b",
+            "a/./b",
+            "a\0b",
+            "a.__lock",
+            "a.__lock/b",
+        ] {
+            let error = check_key(key).err().map(|error| error.kind);
+            assert_eq!(error, Some(Kind::Argument), "{key:?}");
+            assert!(check_prefix(&format!("{key}/")).is_err(), "{key:?}");
+        }
+        assert!(check_prefix("a").is_err());
+    }
+}

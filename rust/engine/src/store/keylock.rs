@@ -1,0 +1,119 @@
+//! One lock per key within one process, for stores without locks of their own.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use super::fork;
+
+/// Keys that somebody is changing.
+///
+/// A key is held while its new value is made, which may take long and may call
+/// back into Python or into other keys of the same store; so it is not a mutex
+/// per key or stripe, but a set of keys.
+pub(super) struct KeyLocks {
+    /// Replaced in a forked child, where the holders do not exist; see `fork`.
+    /// The copy that the child inherited is leaked: it may be locked.
+    table: AtomicPtr<Table>,
+}
+
+struct Table {
+    generation: u64,
+    held: Mutex<HashSet<String>>,
+    released: Condvar,
+}
+
+impl Table {
+    fn boxed() -> *mut Table {
+        let table =
+            Table { generation: fork::generation(), held: Mutex::default(), released: Condvar::new() };
+        Box::into_raw(Box::new(table))
+    }
+}
+
+impl KeyLocks {
+    pub(super) fn new() -> Self {
+        fork::register();
+        KeyLocks { table: AtomicPtr::new(Table::boxed()) }
+    }
+
+    /// Waits until nobody holds `key`, then holds it while the guard lives.
+    pub(super) fn hold<'k>(&'k self, key: &'k str) -> Held<'k> {
+        let table = self.current();
+        let mut held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
+        while held.contains(key) {
+            held = table.released.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        held.insert(key.to_owned());
+        Held { table, key }
+    }
+
+    fn current(&self) -> &Table {
+        let found = self.table.load(Ordering::Acquire);
+        // SAFETY: the pointer comes from `Box::into_raw` and is freed only by `drop`,
+        // which has the only reference to `self`.
+        let table = unsafe { &*found };
+        if table.generation == fork::generation() {
+            return table;
+        }
+        let fresh = Table::boxed();
+        match self.table.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as above.
+            Ok(_) => unsafe { &*fresh },
+            Err(winner) => {
+                // SAFETY: nobody else has seen `fresh`; `winner` as above.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*winner
+                }
+            }
+        }
+    }
+}
+
+impl Drop for KeyLocks {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw`, and `&mut self` means that no guard borrows it.
+        drop(unsafe { Box::from_raw(*self.table.get_mut()) });
+    }
+}
+
+impl std::fmt::Debug for KeyLocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyLocks")
+    }
+}
+
+/// Holds one key of a [`KeyLocks`].
+pub(super) struct Held<'k> {
+    table: &'k Table,
+    key: &'k str,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.table.held.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
+        self.table.released.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn one_key_excludes_itself_and_no_other() {
+        let locks = KeyLocks::new();
+        let first = locks.hold("a");
+        drop(locks.hold("b"));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(locks.hold("a")));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!waiter.is_finished());
+            drop(first);
+            waiter.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! What Linux does better than other Unix systems; twin of `portable`, to which
+//! everything falls back where the kernel or the file system cannot do it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::portable;
+
+/// Locks `file` for this open file description alone; false if another has it.
+///
+/// Open file description locks work on NFS too and exclude the byte range locks
+/// of other programs, TensorStore's in particular; `flock` does neither.
+pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+    let whole = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    loop {
+        // SAFETY: the descriptor is open while `file` is borrowed; `whole` is an
+        // initialised `struct flock` that lives longer than the call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN | libc::EACCES) => return Ok(false),
+            Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => return portable::try_lock(file),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Copies `size` bytes at `offset` of `from` to `at` of `to`, inside the kernel
+/// where it can: Btrfs and XFS then share the blocks, NFS copies on the server.
+pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < size {
+        let (Ok(mut source), Ok(mut target)) = (i64::try_from(offset + done), i64::try_from(at + done))
+        else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let count = (size - done).min(1 << 30) as usize;
+        // SAFETY: both descriptors are open while the files are borrowed; the
+        // offsets live longer than the call.
+        let copied = unsafe {
+            let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+            libc::copy_file_range(from, &raw mut source, to, &raw mut target, count, 0)
+        };
+        match copied {
+            1.. => done += copied as u64,
+            // At the end of `from`; or a file system that pretends so (some FUSE).
+            0 => return portable::copy_range(from, offset + done, to, at + done, size - done),
+            _ => {
+                let error = io::Error::last_os_error();
+                match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => return Err(error),
+                    _ => return portable::copy_range(from, offset + done, to, at + done, size - done),
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! What the operating systems do differently, by means that all Unix systems have.
+//! The fallback of `linux` as well.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+/// Locks `file` for this open file description alone; false if another has it.
+/// The lock goes when the last descriptor of the description is closed.
+pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        // SAFETY: the descriptor is open while `file` is borrowed.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Copies `size` bytes at `offset` of `from` to `at` of `to`. `from` ending
+/// early is `ErrorKind::UnexpectedEof`.
+pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
+    let mut buffer = vec![0; size.min(1 << 20) as usize];
+    let mut done = 0;
+    while done < size {
+        let count = (size - done).min(buffer.len() as u64) as usize;
+        let piece = &mut buffer[..count];
+        from.read_exact_at(piece, offset + done)?;
+        to.write_all_at(piece, at + done)?;
+        done += count as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Folders of a local store: listing and removing what lies below a prefix.
+//!
+//! Symbolic links are followed for reading and listing, like every path of the
+//! store: users link data sets together. Removing a prefix removes the links
+//! below it and never what they point to.
+
+use std::fs::{self, DirEntry};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::{Listing, LOCK_SUFFIX};
+use super::lock::Lock;
+use super::Failure;
+
+/// What one directory entry means to the store.
+enum Entry {
+    Value(String),
+    Folder(String),
+}
+
+/// Every key below the folder `path`, whose keys start with `prefix`; unsorted.
+pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    // Folders to visit, each with those that lead to it, if a link does: a link
+    // to one of these would be followed for ever.
+    let mut open = vec![(path, prefix.to_owned())];
+    let mut linked: Vec<(u64, u64)> = Vec::new();
+    while let Some((path, prefix)) = open.pop() {
+        each_entry(&path, |entry, through_link| {
+            match entry {
+                Entry::Value(name) => found.push(format!("{prefix}{name}")),
+                Entry::Folder(name) => {
+                    let below = path.join(&name);
+                    if through_link {
+                        let id = identity(&below)?;
+                        if linked.contains(&id) || leads_back(&path, id)? {
+                            return Ok(());
+                        }
+                        linked.push(id);
+                    }
+                    open.push((below, format!("{prefix}{name}/")));
+                }
+            }
+            Ok(())
+        })
+        .map_err(|error| Failure::new("list", &path, error))?;
+    }
+    Ok(found)
+}
+
+/// One level below the folder `path`, whose keys start with `prefix`; sorted.
+pub(super) fn level(path: &Path, prefix: &str) -> Result<Listing, Failure> {
+    let mut listing = Listing::default();
+    each_entry(path, |entry, _| {
+        match entry {
+            Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
+            Entry::Folder(name) => listing.prefixes.push(format!("{prefix}{name}/")),
+        }
+        Ok(())
+    })
+    .map_err(|error| Failure::new("list", path, error))?;
+    listing.keys.sort_unstable();
+    listing.prefixes.sort_unstable();
+    Ok(listing)
+}
+
+/// Calls `visit` with every value and folder directly below `path`, and whether
+/// a link led to it. Lock files, names that are not UTF-8, dangling links,
+/// pipes and devices are neither; a folder that does not exist is empty.
+fn each_entry(path: &Path, mut visit: impl FnMut(Entry, bool) -> io::Result<()>) -> io::Result<()> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if is_absence(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.ends_with(LOCK_SUFFIX) {
+            continue;
+        }
+        let mut kind = entry.file_type()?;
+        let through_link = kind.is_symlink();
+        if through_link {
+            match fs::metadata(entry.path()) {
+                Ok(target) => kind = target.file_type(),
+                Err(_) => continue, // dangling or a loop: open() finds it absent, too
+            }
+        }
+        if kind.is_dir() {
+            visit(Entry::Folder(name), through_link)?;
+        } else if kind.is_file() {
+            visit(Entry::Value(name), through_link)?;
+        }
+    }
+    Ok(())
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Whether `path` or a folder above it is the folder `id`.
+fn leads_back(path: &Path, id: (u64, u64)) -> io::Result<bool> {
+    for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
+        if identity(folder)? == id {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the error means that nothing has this path.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        || matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ENXIO | libc::ELOOP))
+}
+
+/// How often a folder is emptied again because somebody wrote into it meanwhile.
+const ROUNDS: u32 = 20;
+
+/// Removes the folder `path` and everything below it, files of a folder before
+/// its folders: metadata goes first, so that no reader finds an array half gone.
+pub(super) fn remove(path: &Path) -> Result<(), Failure> {
+    let fail = |error| Failure::new("remove", path, error);
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {}
+        Ok(found) if found.is_symlink() => return absent_is_fine(fs::remove_file(path)).map_err(fail),
+        Ok(_) => return Ok(()), // a value: no key lies below it
+        Err(error) if is_absence(&error) => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    }
+    for round in 0..ROUNDS {
+        empty(path)?;
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if is_absence(&error) => return Ok(()),
+            // Linux says ENOTEMPTY, others EEXIST.
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                std::thread::sleep(Duration::from_micros(50 << round.min(8)));
+            }
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    Err(Failure::new("remove", path, io::Error::new(ErrorKind::WouldBlock, "somebody keeps writing into it")))
+}
+
+/// Removes everything below the folder `path`, but not the folder.
+pub(super) fn empty(path: &Path) -> Result<(), Failure> {
+    let fail = |error| Failure::new("remove", path, error);
+    let mut folders = Vec::new();
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries.collect::<io::Result<Vec<DirEntry>>>().map_err(fail)?,
+        Err(error) if is_absence(&error) => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    };
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type().map_err(fail)?.is_dir() {
+            folders.push(path);
+            continue;
+        }
+        let lock_file = entry.file_name().as_encoded_bytes().ends_with(LOCK_SUFFIX.as_bytes());
+        // Removing the lock file of a writer would let two of them in.
+        let removed = if lock_file { Lock::remove(&path) } else { fs::remove_file(&path) };
+        absent_is_fine(removed).map_err(|error| Failure::new("remove", &path, error))?;
+    }
+    folders.iter().try_for_each(|folder| remove(folder))
+}
+
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if is_absence(&error) => Ok(()),
+        done => done,
+    }
+}
+
+/// Creates the folders of `path` that do not exist, durably if asked.
+pub(super) fn create_folders(path: &Path, durable: bool) -> io::Result<()> {
+    if !durable {
+        return fs::create_dir_all(path);
+    }
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    for folder in missing.iter().rev() {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        sync_folder(folder.parent().unwrap_or(path))?;
+    }
+    Ok(())
+}
+
+/// Makes the entries of a folder durable.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}

@@ -1,0 +1,101 @@
+//! From the engine's errors to the classes of `tessarr.errors`.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use tessarr_engine::{Error, Kind};
+
+static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// The class that a kind becomes.
+fn class_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Data => "DataError",
+        Kind::Store { .. } => "StoreError",
+        Kind::Argument => "ArgumentError",
+        Kind::Selection => "SelectionError",
+        Kind::ReadOnly => "ReadOnlyError",
+        Kind::Exists => "ExistsError",
+        Kind::NotFound => "NotFoundError",
+        Kind::Unsupported => "UnsupportedError",
+        Kind::Interrupted | Kind::Foreign | Kind::Internal => "InternalError",
+    }
+}
+
+/// What failed, where and why, in one line.
+fn message(error: &Error) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    if let Some(chunk) = &error.chunk {
+        let action = if error.kind == Kind::Data { "cannot decode chunk" } else { "chunk" };
+        let cell: Vec<String> = chunk.iter().map(u64::to_string).collect();
+        let comma = if cell.len() == 1 { "," } else { "" };
+        let _ = write!(text, "{action} ({}{comma})", cell.join(", "));
+    }
+    if let Some(key) = &error.key {
+        let _ = if text.is_empty() { write!(text, "key {key:?}") } else { write!(text, " (key {key:?})") };
+    }
+    if !text.is_empty() {
+        text.push_str(": ");
+    }
+    if let Some(codec) = &error.codec {
+        let _ = write!(text, "{codec}: ");
+    }
+    text.push_str(&error.message);
+    text
+}
+
+/// The exception of `error`.
+pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
+    match error.kind {
+        Kind::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        Kind::Foreign => return raised(py, &error),
+        _ => {}
+    }
+    build(py, &error).unwrap_or_else(|failure| failure)
+}
+
+fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let module = ERRORS.get_or_try_init(py, || py.import("tessarr.errors").map(Bound::unbind))?;
+    let class = module.bind(py).getattr(class_name(error.kind))?;
+    let fields = PyDict::new(py);
+    fields.set_item("key", error.key.as_deref())?;
+    fields.set_item("codec", error.codec.as_deref())?;
+    let chunk = error.chunk.as_ref().map(|chunk| PyTuple::new(py, chunk)).transpose()?;
+    fields.set_item("chunk", chunk)?;
+    if let Kind::Store { retryable, errno } = error.kind {
+        fields.set_item("retryable", retryable)?;
+        fields.set_item("errno", errno)?;
+    }
+    Ok(PyErr::from_value(class.call((message(error),), Some(&fields))?))
+}
+
+/// The exception that a callback raised, with a note that says where.
+fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let inner = error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<PyErr>());
+    let Some(inner) = inner else {
+        return PyRuntimeError::new_err(message(error));
+    };
+    let inner = inner.clone_ref(py);
+    if error.key.is_some() || error.codec.is_some() {
+        // The note is a courtesy: an exception that refuses it is raised all the same.
+        let _ = inner.value(py).call_method1("add_note", (message(error),));
+    }
+    inner
+}
+
+/// The engine's error for an exception that a callback raised.
+pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
+    let mut wrapped = Error::new(Kind::Foreign, format!("raised {}", error.value(py)));
+    wrapped.foreign = Some(Arc::new(error));
+    wrapped
+}
+
+/// `ArgumentError`.
+pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    to_py(py, Error::new(Kind::Argument, message))
+}

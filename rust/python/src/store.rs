@@ -1,0 +1,353 @@
+//! The stores as Python classes.
+
+mod foreign;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple};
+use pyo3::PyClass;
+use tessarr_engine::store as engine;
+use tessarr_engine::{Error, Kind};
+
+use crate::error::to_py;
+use foreign::PyForeign;
+
+/// Adds the classes of this file to `module`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Store>()?;
+    module.add_class::<LocalStore>()?;
+    module.add_class::<MemoryStore>()?;
+    module.add_class::<ForeignStore>()?;
+    module.add_class::<CountingStore>()?;
+    module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
+    Ok(())
+}
+
+/// The bytes of any object with a buffer; `bytes` objects are not copied.
+pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.clone().into());
+    }
+    let view = PyMemoryView::from(object)?;
+    let bytes = view.call_method0("tobytes")?;
+    Ok(bytes.cast_into::<PyBytes>()?.into())
+}
+
+/// Base of the stores: keys to byte strings, replaced atomically.
+///
+/// Keys are relative and "/"-separated, without empty, "." or ".." segments and
+/// without segments ending in ".__lock"; other keys are an `ArgumentError`
+/// before any I/O. All methods release the GIL and are thread safe.
+#[pyclass(subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct Store {
+    inner: Arc<dyn engine::Store>,
+}
+
+impl Store {
+    /// The engine's store.
+    pub(crate) fn engine(&self) -> Arc<dyn engine::Store> {
+        self.inner.clone()
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The value of `key`; None if it is absent.
+    fn get<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let opened = py.detach(|| {
+            let Some(object) = self.inner.open(key, engine::Want::Whole)? else { return Ok(None) };
+            // A value in memory goes straight into the Python object.
+            let copy = if object.bytes().is_some() { None } else { Some(engine::read_all(&*object)?) };
+            Ok(Some((object, copy)))
+        });
+        let opened = opened.map_err(|error: Error| to_py(py, error.at_key(key)))?;
+        Ok(opened.map(|(object, copy)| {
+            let bytes = copy.as_deref().or_else(|| object.bytes()).unwrap_or_default();
+            PyBytes::new(py, bytes)
+        }))
+    }
+
+    /// Replace the value of `key` by the bytes of `data`, any object with a buffer.
+    fn put(&self, py: Python<'_>, key: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = bytes_of(data)?;
+        py.detach(|| self.inner.put(key, &data)).map_err(|error| to_py(py, error))
+    }
+
+    /// Remove `key`; that it is absent is fine.
+    fn delete(&self, py: Python<'_>, key: &str) -> PyResult<()> {
+        py.detach(|| self.inner.delete(key)).map_err(|error| to_py(py, error))
+    }
+
+    /// Change `key` to `data` (None: remove it) if its value is `expected` (None:
+    /// absent), at once; else change nothing and give False.
+    fn replace(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        expected: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let data = data.map(bytes_of).transpose()?;
+        let expected = expected.map(bytes_of).transpose()?;
+        py.detach(|| self.inner.replace(key, data.as_deref(), expected.as_deref()))
+            .map_err(|error| to_py(py, error))
+    }
+
+    /// The size of the value in bytes; None if `key` is absent.
+    fn size(&self, py: Python<'_>, key: &str) -> PyResult<Option<u64>> {
+        let opened = py.detach(|| self.inner.open(key, engine::Want::Ranges));
+        Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
+    }
+
+    /// Every key under `prefix` ("" or ending in "/"), sorted.
+    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// The keys and the prefixes one level below `prefix`, each whole and sorted.
+    fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<String>)> {
+        let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
+        Ok((listing.keys, listing.prefixes))
+    }
+
+    /// Remove every key under `prefix`.
+    fn delete_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
+        py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
+    }
+
+    /// Whether the store refuses every change.
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+}
+
+fn initializer<S>(store: S, inner: Arc<dyn engine::Store>) -> PyClassInitializer<S>
+where
+    S: PyClass<BaseType = Store>,
+{
+    PyClassInitializer::from(Store { inner }).add_subclass(store)
+}
+
+/// A store in a folder: the file `path/key` holds the value of `key`.
+///
+/// The folder is created by the first write. `durable`: every change has reached
+/// the disk when the call returns.
+#[pyclass(extends = Store, frozen, eq, hash, module = "tessarr._engine")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct LocalStore(Arc<engine::LocalStore>);
+
+#[pymethods]
+impl LocalStore {
+    #[new]
+    #[pyo3(signature = (path, *, read_only = false, durable = false))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        read_only: bool,
+        durable: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let store = engine::LocalStore::new(&path, read_only, durable);
+        let store = Arc::new(store.map_err(|error| to_py(py, error))?);
+        Ok(initializer(LocalStore(store.clone()), store))
+    }
+
+    /// The folder, absolute.
+    #[getter]
+    fn path(&self) -> &std::ffi::OsStr {
+        self.0.root().as_os_str()
+    }
+
+    /// Whether changes are synchronised with the disk.
+    #[getter]
+    fn durable(&self) -> bool {
+        self.0.durable()
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&std::ffi::OsStr,), Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("read_only", engine::Store::read_only(&*self.0))?;
+        options.set_item("durable", self.durable())?;
+        Ok(((self.path(),), options))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let path = self.path().into_pyobject(py)?.repr()?;
+        let read_only = if engine::Store::read_only(&*self.0) { ", read_only=True" } else { "" };
+        let durable = if self.durable() { ", durable=True" } else { "" };
+        Ok(format!("LocalStore({path}{read_only}{durable})"))
+    }
+}
+
+/// A store in memory, empty or with a copy of `items` (a mapping of keys to bytes).
+///
+/// Stores of the same `name` share their contents, everywhere in the process.
+/// A pickle of a store without a name holds the contents, so that unpickling
+/// makes an independent copy; a named store is pickled by its name, which means
+/// something in this process only.
+#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+pub(crate) struct MemoryStore {
+    store: Arc<engine::MemoryStore>,
+    name: Option<String>,
+}
+
+#[pymethods]
+impl MemoryStore {
+    #[new]
+    #[pyo3(signature = (items = None, *, name = None))]
+    fn new(
+        py: Python<'_>,
+        items: Option<&Bound<'_, PyAny>>,
+        name: Option<String>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let store = match &name {
+            None => Arc::new(engine::MemoryStore::new()),
+            Some(name) => py.detach(|| engine::MemoryStore::named(name)),
+        };
+        if let Some(items) = items {
+            for item in items.cast::<PyMapping>()?.items()?.iter() {
+                let (key, data) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+                let data = bytes_of(&data)?;
+                let put = py.detach(|| (&*store as &dyn engine::Store).put(&key, &data));
+                put.map_err(|error| to_py(py, error))?;
+            }
+        }
+        Ok(initializer(MemoryStore { store: store.clone(), name }, store))
+    }
+
+    /// The name that it is shared by; None if it has none.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<MemoryStore>().is_ok_and(|other| Arc::ptr_eq(&self.store, &other.get().store))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.store) as usize >> 4
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if let Some(name) = &self.name {
+            let rebuild = py.import("tessarr._engine")?.getattr("unpickle_memory_store")?;
+            return Ok((rebuild, (name, std::process::id()).into_pyobject(py)?));
+        }
+        let items = PyDict::new(py);
+        let store: &dyn engine::Store = &*self.store;
+        for key in py.detach(|| store.list("")).map_err(|error| to_py(py, error))? {
+            let opened = store.open(&key, engine::Want::Whole).map_err(|error| to_py(py, error))?;
+            if let Some(object) = opened {
+                items.set_item(&key, PyBytes::new(py, object.bytes().unwrap_or_default()))?;
+            }
+        }
+        Ok((py.get_type::<MemoryStore>().into_any(), (items,).into_pyobject(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(match &self.name {
+            None => "MemoryStore()".to_owned(),
+            Some(name) => format!("MemoryStore(name={})", name.into_pyobject(py)?.repr()?),
+        })
+    }
+}
+
+/// The memory store `name` of process `process`, if this is that process.
+#[pyfunction]
+fn unpickle_memory_store(py: Python<'_>, name: &str, process: u32) -> PyResult<Py<PyAny>> {
+    let here = std::process::id();
+    if process != here {
+        let kind = Kind::Store { retryable: false, errno: None };
+        let message = format!(
+            "the memory store {name:?} lives in process {process}, this is process {here}; \
+             use a folder, or a memory store without a name, whose pickle holds its contents"
+        );
+        return Err(to_py(py, Error::new(kind, message)));
+    }
+    let options = PyDict::new(py);
+    options.set_item("name", name)?;
+    Ok(py.get_type::<MemoryStore>().call((), Some(&options))?.unbind())
+}
+
+/// A store that a Python object implements: a mapping of keys to bytes, or an
+/// object with the methods of `tessarr.store.protocol.StoreProtocol`.
+#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
+
+#[pymethods]
+impl ForeignStore {
+    #[new]
+    #[pyo3(signature = (object, *, read_only = false))]
+    fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<PyClassInitializer<Self>> {
+        let (foreign, changeable) = PyForeign::new(object, read_only)?;
+        let store = Arc::new(engine::ForeignStore::new(foreign, read_only || !changeable));
+        Ok(initializer(ForeignStore(store.clone()), store))
+    }
+
+    /// The Python object.
+    #[getter]
+    fn object(&self, py: Python<'_>) -> Py<PyAny> {
+        self.0.foreign().object().clone_ref(py)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<ForeignStore>().is_ok_and(|other| self.key() == other.get().key())
+    }
+
+    fn __hash__(&self) -> usize {
+        self.key().0 >> 4
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyAny>,), Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("read_only", self.key().1)?;
+        Ok(((self.object(py),), options))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        // Not the repr of the object: a dict would show every chunk.
+        let class = self.0.foreign().object().bind(py).get_type();
+        let read_only = if self.key().1 { ", read_only=True" } else { "" };
+        Ok(format!("ForeignStore(<{}>{read_only})", class.fully_qualified_name()?))
+    }
+}
+
+impl ForeignStore {
+    /// Two stores over the same object are equal.
+    fn key(&self) -> (usize, bool) {
+        (self.0.foreign().object().as_ptr() as usize, engine::Store::read_only(&*self.0))
+    }
+}
+
+/// Passes everything on to `store` and counts it.
+#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+pub(crate) struct CountingStore(Arc<engine::CountingStore>);
+
+#[pymethods]
+impl CountingStore {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let counting = Arc::new(engine::CountingStore::new(store.get().engine()));
+        initializer(CountingStore(counting.clone()), counting)
+    }
+
+    /// How often what was asked: opens, reads, read_bytes, updates,
+    /// written_bytes, lists, delete_prefixes.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = self.0.counts();
+        let fields = [
+            ("opens", counts.opens),
+            ("reads", counts.reads),
+            ("read_bytes", counts.read_bytes),
+            ("updates", counts.updates),
+            ("written_bytes", counts.written_bytes),
+            ("lists", counts.lists),
+            ("delete_prefixes", counts.delete_prefixes),
+        ];
+        fields.into_py_dict(py)
+    }
+}
