@@ -103,11 +103,13 @@ impl Store {
     }
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
+    #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<String>> {
         py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
     }
 
     /// The keys and the prefixes one level below `prefix`, each whole and sorted.
+    #[pyo3(signature = (prefix = ""))]
     fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<String>)> {
         let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
         Ok((listing.keys, listing.prefixes))
