@@ -1,0 +1,193 @@
+"""Make things happen: run flows against a store, and start engine calls.
+
+A *flow* is a generator that yields requests (`Get`, `Put`, …) or tuples of
+requests that may be answered together, and is sent the answers. It does no
+input or output itself. `run` answers with the store's own blocking methods,
+`run_async` from a thread, so that an event loop is not held up.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from tessarr._engine import Store
+
+__all__ = [
+    "Delete",
+    "DeletePrefix",
+    "Flow",
+    "Future",
+    "Get",
+    "List",
+    "ListDir",
+    "Put",
+    "Replace",
+    "Request",
+    "Size",
+    "run",
+    "run_async",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Ask for a value; answered with bytes, or None if the key is absent."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Store a value, whatever was there."""
+
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Store a value if the current one is `expected` (None: absent); answered with a bool."""
+
+    key: str
+    data: bytes | None
+    expected: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove one key; an absent key is fine."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePrefix:
+    """Remove every key under a prefix that is empty or ends in "/"."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Ask how many bytes a value has; answered with an int, or None if absent."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Ask for every key under a prefix; answered with whole keys, sorted."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListDir:
+    """Ask what is one level below a prefix; answered with (keys, prefixes)."""
+
+    prefix: str
+
+
+Request: TypeAlias = Get | Put | Replace | Delete | DeletePrefix | Size | List | ListDir
+Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
+
+_ANSWER: dict[type, Callable[[Any, Any], Any]] = {
+    Get: lambda store, r: store.get(r.key),
+    Put: lambda store, r: store.put(r.key, r.data),
+    Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
+    Delete: lambda store, r: store.delete(r.key),
+    DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
+    Size: lambda store, r: store.size(r.key),
+    List: lambda store, r: store.list(r.prefix),
+    ListDir: lambda store, r: store.list_dir(r.prefix),
+}
+
+
+def answer(request: Request | tuple[Request, ...], store: Store) -> Any:
+    """Perform one request, or a batch one after another."""
+    if type(request) is tuple:
+        return tuple(_ANSWER[type(r)](store, r) for r in request)
+    return _ANSWER[type(request)](store, request)
+
+
+def run(flow: Flow[T], store: Store) -> T:
+    """Drive a flow to its end and return what it returns.
+
+    Parameters
+    ----------
+    flow
+        The generator; an error of the store is thrown into it, so that it can
+        undo what it has done.
+    store
+        Answers the requests.
+
+    Returns
+    -------
+    object
+        The flow's return value.
+    """
+    try:
+        request = next(flow)
+        while True:
+            try:
+                reply = answer(request, store)
+            except BaseException as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(reply)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+async def run_async(flow: Flow[T], store: Store) -> T:
+    """Drive a flow like `run`, each request in a thread of the event loop's executor."""
+    import asyncio
+
+    try:
+        request = next(flow)
+        while True:
+            try:
+                reply = await asyncio.to_thread(answer, request, store)
+            except BaseException as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(reply)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of work that has already begun.
+
+    Wait for it with `.result(timeout)` in a thread, or with `await` in a
+    coroutine. The work cannot be cancelled: `cancel()` is always False.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", fill_value=7)
+    >>> a.read(slice(1, 3)).result()
+    array([7, 7], dtype=uint8)
+    """
+
+    def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
+        super().__init__()
+        self._finish = finish
+        self.set_running_or_notify_cancel()
+
+    def set_result(self, result: Any) -> None:
+        """Complete the work (called by the engine)."""
+        super().set_result(result if self._finish is None else self._finish(result))
+
+    def __await__(self) -> Generator[Any, None, T]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()

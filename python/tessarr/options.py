@@ -1,0 +1,183 @@
+"""What a user may set: one frozen value with every default of the library.
+
+`options(...)` changes options for a block of code, `configure(...)` for the
+process, and `current()` tells which hold. An option is read when an array is
+opened or created, never while chunks are moved, so that an open array keeps
+behaving as it did when it was opened.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from tessarr import _engine
+
+__all__ = ["Options", "configure", "current", "options"]
+
+_BLOSC: dict[str, Any] = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that can be set, with its default.
+
+    Parameters
+    ----------
+    threads
+        How many threads encode and decode chunks, in the whole process. None
+        means one per processor. This is the one option that takes effect at
+        once and for every array, because there is one pool.
+    write_empty_chunks
+        Store chunks in which every element is the fill value. By default they
+        are not stored, and deleted if they were. Read when an array is opened
+        or created; both take a keyword of the same name that goes first.
+    durable
+        Wait until written data is on the disk (fsync), so that it survives a
+        power failure. By default a killed program loses nothing, but a power
+        failure may lose the last seconds. Read when a folder is opened by its
+        path; a store that you made yourself keeps its own setting.
+    zarr_format
+        The format of new arrays and groups where none is given: 3 or 2.
+    compressor
+        The compression of new arrays where none is given: a codec, its JSON,
+        its name, or None for no compression.
+
+    Examples
+    --------
+    >>> Options().zarr_format
+    3
+    """
+
+    threads: int | None = None
+    write_empty_chunks: bool = False
+    durable: bool = False
+    zarr_format: Literal[2, 3] = 3
+    compressor: object = field(default_factory=lambda: dict(_BLOSC))
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            raise ValueError(f"option threads must be a positive integer or None, not {self.threads!r}")
+        if self.zarr_format not in (2, 3):
+            raise ValueError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
+        for name in ("write_empty_chunks", "durable"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"option {name} must be True or False, not {getattr(self, name)!r}")
+
+
+_NAMES = frozenset(f.name for f in fields(Options))
+_process = Options()
+_block: ContextVar[Options | None] = ContextVar("tessarr_options", default=None)
+
+
+def current() -> Options:
+    """Return the options that hold here: those of the block, else of the process.
+
+    Returns
+    -------
+    Options
+
+    Examples
+    --------
+    >>> with options(write_empty_chunks=True):
+    ...     current().write_empty_chunks
+    True
+    """
+    return _block.get() or _process
+
+
+def _changed(changes: dict[str, Any]) -> Options:
+    unknown = sorted(changes.keys() - _NAMES)
+    if unknown:
+        known = ", ".join(sorted(_NAMES))
+        raise TypeError(f"unknown option {unknown[0]!r}; the options are {known}")
+    return replace(current(), **changes)
+
+
+def configure(**changes: Any) -> None:
+    """Change options for the process, from now on.
+
+    Parameters
+    ----------
+    **changes
+        Fields of `Options`.
+
+    Raises
+    ------
+    TypeError
+        If there is no option of that name.
+    ValueError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> configure(zarr_format=3)
+    """
+    global _process
+    _process = _changed(changes)
+    if "threads" in changes:
+        _set_threads(_process.threads)
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is None:
+        import os
+
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    _engine.set_threads(threads or 1)
+
+
+class options:  # noqa: N801  (reads like a function: `with options(threads=4):`)
+    """Change options within a `with` block.
+
+    Parameters
+    ----------
+    **changes
+        Fields of `Options`.
+
+    Raises
+    ------
+    TypeError
+        If there is no option of that name.
+    ValueError
+        If a value is not allowed.
+
+    Notes
+    -----
+    The block's options hold in the thread (and asyncio task) that entered it;
+    `threads` alone holds for the process, as there is one pool.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> with tessarr.options(zarr_format=2):
+    ...     a = tessarr.create_array(None, shape=(4,), dtype="u1")
+    >>> a.zarr_format
+    2
+    """
+
+    __slots__ = ("_changes", "_threads", "_token")
+
+    def __init__(self, **changes: Any) -> None:
+        _changed(changes)
+        self._changes = changes
+        self._token: Token[Options | None] | None = None
+        self._threads = 0
+
+    def __enter__(self) -> Options:
+        if self._token is not None:
+            raise RuntimeError("this options(...) is already in use; make another one")
+        value = _changed(self._changes)
+        if "threads" in self._changes:
+            self._threads = _engine.threads()
+            _set_threads(value.threads)
+        self._token = _block.set(value)
+        return value
+
+    def __exit__(self, *exception: object) -> None:
+        if self._token is not None:
+            _block.reset(self._token)
+            self._token = None
+        if "threads" in self._changes:
+            _engine.set_threads(self._threads)
