@@ -93,6 +93,14 @@ impl Error {
         self
     }
 
+    /// Says which subchunk of a shard is meant.
+    #[must_use]
+    pub fn in_subchunk(mut self, cell: &[u64]) -> Self {
+        let cell: Vec<String> = cell.iter().map(u64::to_string).collect();
+        self.message = format!("subchunk ({}): {}", cell.join(", "), self.message);
+        self
+    }
+
     /// Adds the codec, unless one is known already.
     #[must_use]
     pub fn in_codec(mut self, codec: impl fmt::Display) -> Self {

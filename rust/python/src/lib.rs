@@ -2,11 +2,19 @@
 
 use pyo3::prelude::*;
 
+mod array;
+mod codec;
+mod description;
 mod error;
+mod pool;
+mod selection;
 mod store;
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    array::register(module)?;
+    codec::register(module)?;
+    pool::register(module)?;
     store::register(module)
 }

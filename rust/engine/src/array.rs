@@ -1,0 +1,416 @@
+//! The compiled array description: everything about an array that its chunks
+//! do not say, checked once, so that the work on a chunk only looks things up.
+//!
+//! All shapes and strides are in the order of the array's axes, at every level
+//! of sharding. Transposition is therefore no step of its own: it is a choice
+//! of strides ([`Level::strides`]), and the one strided copy does the rest.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+
+use crate::codec::{BytesCodec, Foreign};
+use crate::error::{Error, Kind, Result};
+use crate::pipeline::{expect_size, Pipeline};
+use crate::scratch::Scratch;
+use crate::source::Source;
+
+/// One value per axis; on the stack for every rank that people use.
+pub type PerAxis<T> = SmallVec<[T; 6]>;
+
+/// A chain of codecs as the metadata gives it, not yet bound to a shape.
+pub struct Chain {
+    /// All leading transposes composed: encoded axis i is decoded axis `order[i]`.
+    pub order: Option<Vec<usize>>,
+    /// The codec from an array to bytes.
+    pub array_bytes: ArrayBytes,
+    /// The codecs from bytes to bytes, in encoding order.
+    pub pipeline: Pipeline,
+}
+
+/// The codec that turns an array into bytes.
+pub enum ArrayBytes {
+    /// Elements one after another in C order of the encoded axes.
+    Bytes {
+        /// Byte-swap unit, 0 where stored and wanted byte order agree.
+        swap: usize,
+    },
+    /// Subchunks and an index of where they are.
+    Sharding {
+        /// Shape of a subchunk, in the order of the encoded axes.
+        subchunk_shape: Vec<u64>,
+        /// How a subchunk is encoded.
+        chain: Box<Chain>,
+        /// How the index, an array of u64, is encoded.
+        index_chain: Box<Chain>,
+        /// The index comes first, else last.
+        index_at_start: bool,
+    },
+    /// A codec outside the engine.
+    Foreign(Foreign),
+}
+
+/// How the key of a chunk is made from its grid position.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyEncoding {
+    /// "c" and a separator first (`default`), else the bare numbers (`v2`).
+    pub with_c: bool,
+    /// '/' or '.'.
+    pub separator: char,
+}
+
+/// What the binding extracts from Python.
+pub struct Plan {
+    /// The array's shape.
+    pub shape: Vec<u64>,
+    /// The shape of an outer chunk.
+    pub chunk_shape: Vec<u64>,
+    /// Bytes of one item.
+    pub item_bytes: usize,
+    /// Bytes other than 0 and 1 are refused.
+    pub is_bool: bool,
+    /// One item, in the byte order of the caller's buffers.
+    pub fill: Vec<u8>,
+    /// Chunk keys.
+    pub keys: KeyEncoding,
+    /// Store chunks that are all fill.
+    pub store_fill: bool,
+    /// The codecs.
+    pub chain: Chain,
+}
+
+/// A compiled array.
+pub struct Array {
+    /// Differs between any two compiled descriptions of this process.
+    pub id: u64,
+    /// The array's shape.
+    pub shape: PerAxis<u64>,
+    /// Bytes of one item.
+    pub item_bytes: usize,
+    /// Bytes other than 0 and 1 are refused.
+    pub is_bool: bool,
+    /// One item, in the byte order of the caller's buffers.
+    pub fill: Vec<u8>,
+    /// Chunk keys.
+    pub keys: KeyEncoding,
+    /// Store chunks that are all fill.
+    pub store_fill: bool,
+    /// The outermost level: a chunk of the grid.
+    pub level: Level,
+}
+
+/// A codec chain bound to a chunk shape.
+pub struct Level {
+    /// The chunk's shape, array axes.
+    pub shape: PerAxis<u64>,
+    /// Byte strides of the decoded chunk, array axes.
+    pub strides: PerAxis<isize>,
+    /// Bytes of a decoded chunk.
+    pub decoded_bytes: usize,
+    /// Bytes of one item.
+    pub item_bytes: usize,
+    /// What stands under the pipeline.
+    pub body: Body,
+    /// Codecs from bytes to bytes.
+    pub pipeline: Pipeline,
+    /// One fill item in stored byte order.
+    pub stored_fill: Vec<u8>,
+    /// More encoded bytes than this are refused before any memory is taken.
+    pub most_encoded: usize,
+}
+
+/// The array-to-bytes codec, bound.
+pub enum Body {
+    /// Elements, with their byte-swap unit.
+    Bytes {
+        /// 0: none.
+        swap: usize,
+    },
+    /// Subchunks.
+    Shard(Box<Shard>),
+    /// A codec outside the engine.
+    Foreign(Foreign),
+}
+
+/// The sharding codec, bound.
+pub struct Shard {
+    /// Subchunks.
+    pub level: Level,
+    /// Subchunks per axis, array axes.
+    pub grid: PerAxis<u64>,
+    /// Steps in the index per subchunk, array axes: the index is in C order of the encoded axes.
+    pub entry_strides: PerAxis<u64>,
+    /// Number of subchunks.
+    pub entries: usize,
+    /// How the index is encoded: an array of u64 of shape (subchunks…, 2).
+    pub index: Level,
+    /// Bytes of the encoded index.
+    pub index_bytes: usize,
+    /// The index comes first, else last.
+    pub index_at_start: bool,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Kind::Argument, message)
+}
+
+impl Array {
+    /// Check `plan` and bind its codecs to shapes.
+    pub fn compile(plan: Plan) -> Result<Array> {
+        let rank = plan.shape.len();
+        if plan.chunk_shape.len() != rank {
+            return Err(bad(format!("chunk shape has {} axes, the array has {rank}", plan.chunk_shape.len())));
+        }
+        if plan.item_bytes == 0 || plan.fill.len() != plan.item_bytes {
+            return Err(bad(format!(
+                "the fill value has {} bytes, an item {}",
+                plan.fill.len(),
+                plan.item_bytes
+            )));
+        }
+        if plan.shape.iter().any(|&size| size > i64::MAX as u64) {
+            return Err(bad("the array's shape exceeds 2^63 - 1"));
+        }
+        let axes: Vec<usize> = (0..rank).collect();
+        let level = Level::bind(plan.chain, &axes, &plan.chunk_shape, plan.item_bytes, &plan.fill)?;
+        Ok(Array {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            shape: plan.shape.into(),
+            item_bytes: plan.item_bytes,
+            is_bool: plan.is_bool,
+            fill: plan.fill,
+            keys: plan.keys,
+            store_fill: plan.store_fill,
+            level,
+        })
+    }
+
+    /// Write the key of chunk `cell` below `prefix` to `key`.
+    pub fn format_key(&self, prefix: &str, cell: &[u64], key: &mut String) {
+        key.clear();
+        key.push_str(prefix);
+        if self.keys.with_c {
+            key.push('c');
+        } else if cell.is_empty() {
+            key.push('0');
+        }
+        for (axis, index) in cell.iter().enumerate() {
+            if self.keys.with_c || axis > 0 {
+                key.push(self.keys.separator);
+            }
+            push_decimal(key, *index);
+        }
+    }
+}
+
+/// Append `number`; most chunk indices are short, and `write!` costs more than the digits.
+fn push_decimal(text: &mut String, number: u64) {
+    if number < 10 {
+        text.push((b'0' + number as u8) as char);
+    } else {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{number}");
+    }
+}
+
+impl Level {
+    /// Bind `chain` to a chunk of `shape`, given in the order of `axes`: its
+    /// axis j is the array's axis `axes[j]`.
+    fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
+        let rank = shape.len();
+        let encoded_axes: Vec<usize> = match &chain.order {
+            None => axes.to_vec(),
+            Some(order) => {
+                check_permutation(order, rank)?;
+                order.iter().map(|&axis| axes[axis]).collect()
+            }
+        };
+        if shape.contains(&0) {
+            return Err(bad("a chunk has an axis of length 0"));
+        }
+        let mut by_axis: PerAxis<u64> = SmallVec::from_elem(0, rank);
+        for (&axis, &size) in axes.iter().zip(shape) {
+            by_axis[axis] = size;
+        }
+        let mut strides: PerAxis<isize> = SmallVec::from_elem(0, rank);
+        let mut bytes = item_bytes as u64;
+        for &axis in encoded_axes.iter().rev() {
+            strides[axis] = bytes as isize;
+            bytes = bytes
+                .checked_mul(by_axis[axis])
+                .filter(|&bytes| bytes <= isize::MAX as u64 / 2)
+                .ok_or_else(|| bad("a chunk has more bytes than memory has addresses"))?;
+        }
+        let mut stored_fill = fill.to_vec();
+        let body = match chain.array_bytes {
+            ArrayBytes::Bytes { swap } => {
+                check_swap(swap, item_bytes)?;
+                if swap > 1 {
+                    stored_fill.chunks_exact_mut(swap).for_each(<[u8]>::reverse);
+                }
+                Body::Bytes { swap: if swap > 1 { swap } else { 0 } }
+            }
+            ArrayBytes::Foreign(codec) => Body::Foreign(codec),
+            ArrayBytes::Sharding { subchunk_shape, chain, index_chain, index_at_start } => {
+                let outer: Vec<u64> = encoded_axes.iter().map(|&axis| by_axis[axis]).collect();
+                let level = Level::bind(*chain, &encoded_axes, &subchunk_shape, item_bytes, fill)?;
+                Body::Shard(Box::new(Shard::bind(
+                    level,
+                    &encoded_axes,
+                    &outer,
+                    &subchunk_shape,
+                    *index_chain,
+                    index_at_start,
+                )?))
+            }
+        };
+        let decoded_bytes = bytes as usize;
+        let most_inner = match &body {
+            Body::Bytes { .. } => decoded_bytes,
+            Body::Shard(shard) => shard.most_bytes(),
+            Body::Foreign(_) => most_foreign(decoded_bytes),
+        };
+        let most_encoded = chain.pipeline.most_encoded(most_inner);
+        Ok(Level {
+            most_encoded,
+            shape: by_axis,
+            strides,
+            decoded_bytes,
+            item_bytes,
+            body,
+            pipeline: chain.pipeline,
+            stored_fill,
+        })
+    }
+
+    /// The innermost level: what one read has to decode at least.
+    pub fn innermost(&self) -> &Level {
+        match &self.body {
+            Body::Shard(shard) => shard.level.innermost(),
+            _ => self,
+        }
+    }
+
+    /// The byte-swap unit between stored and wanted bytes.
+    pub fn swap(&self) -> usize {
+        match self.body {
+            Body::Bytes { swap } => swap,
+            _ => 0,
+        }
+    }
+
+    /// Stored as is: no codec moves a byte.
+    pub fn is_raw(&self) -> bool {
+        self.pipeline.is_empty() && matches!(self.body, Body::Bytes { .. })
+    }
+
+    /// Decode a whole chunk of elements, in stored byte order.
+    pub fn decode_into(&self, encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        let Body::Foreign(codec) = &self.body else {
+            return self.pipeline.decode_into(encoded, out, scratch);
+        };
+        let mut inner = scratch.take();
+        let done = self
+            .pipeline
+            .decode(encoded, &mut inner, most_foreign(self.decoded_bytes), scratch)
+            .and_then(|()| codec.decode_into(&inner, out, &mut scratch.context));
+        scratch.give(inner);
+        done.map_err(|error| error.in_codec(codec.name()))
+    }
+
+    /// Load and decode the chunk of elements at `source`, in stored byte order.
+    pub fn load(&self, source: Source<'_>, out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        if self.is_raw() {
+            expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
+            return source.read_at(0, out);
+        }
+        let mut encoded = scratch.take();
+        let done = source
+            .load(self.most_encoded, &mut encoded)
+            .and_then(|bytes| self.decode_into(bytes, out, scratch));
+        scratch.give(encoded);
+        done
+    }
+
+    /// The size of every encoded chunk, where they are all the same.
+    fn fixed_size(&self) -> Option<usize> {
+        match self.body {
+            Body::Bytes { .. } => self.pipeline.fixed_size(self.decoded_bytes),
+            _ => None,
+        }
+    }
+}
+
+impl Shard {
+    fn bind(
+        level: Level,
+        encoded_axes: &[usize],
+        outer: &[u64],
+        inner: &[u64],
+        index_chain: Chain,
+        index_at_start: bool,
+    ) -> Result<Shard> {
+        let rank = outer.len();
+        if inner.len() != rank {
+            return Err(bad(format!("a subchunk has {} axes, its shard {rank}", inner.len())));
+        }
+        let mut grid: PerAxis<u64> = SmallVec::from_elem(0, rank);
+        let mut entry_strides: PerAxis<u64> = SmallVec::from_elem(0, rank);
+        let mut entries = 1u64;
+        let mut index_shape = Vec::with_capacity(rank + 1);
+        for position in (0..rank).rev() {
+            if inner[position] == 0 || outer[position] % inner[position] != 0 {
+                return Err(bad(format!(
+                    "subchunks of {} do not divide a shard of {} along axis {position}",
+                    inner[position], outer[position]
+                )));
+            }
+            let count = outer[position] / inner[position];
+            grid[encoded_axes[position]] = count;
+            entry_strides[encoded_axes[position]] = entries;
+            entries = entries.saturating_mul(count);
+            index_shape.push(count);
+        }
+        index_shape.reverse();
+        index_shape.push(2);
+        // 2^30 entries are a 16 GiB index: a mistake or an attack.
+        if entries > 1 << 30 {
+            return Err(bad(format!("a shard has {entries} subchunks, at most 2^30 are possible")));
+        }
+        let axes: Vec<usize> = (0..=rank).collect();
+        let index = Level::bind(index_chain, &axes, &index_shape, 8, &[0xff; 8])?;
+        let index_bytes =
+            index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
+        Ok(Shard { level, grid, entry_strides, entries: entries as usize, index, index_bytes, index_at_start })
+    }
+}
+
+/// Nobody knows how much a foreign codec may make of `decoded` bytes.
+fn most_foreign(decoded: usize) -> usize {
+    decoded.saturating_mul(4).saturating_add(1 << 20)
+}
+
+fn check_permutation(order: &[usize], rank: usize) -> Result<()> {
+    let mut seen = vec![false; rank];
+    for &axis in order {
+        if axis >= rank || std::mem::replace(&mut seen[axis], true) {
+            return Err(bad(format!("{order:?} is no permutation of {rank} axes")));
+        }
+    }
+    if order.len() == rank {
+        Ok(())
+    } else {
+        Err(bad(format!("{order:?} is no permutation of {rank} axes")))
+    }
+}
+
+fn check_swap(swap: usize, item_bytes: usize) -> Result<()> {
+    match swap {
+        0 | 1 => Ok(()),
+        2 | 4 | 8 if item_bytes % swap == 0 => Ok(()),
+        _ => Err(bad(format!("cannot swap units of {swap} bytes in items of {item_bytes}"))),
+    }
+}

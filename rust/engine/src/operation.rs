@@ -1,0 +1,90 @@
+//! What reading and writing share: the array, the store, and running tasks.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::array::{Array, PerAxis};
+use crate::error::{Error, Kind, Result};
+use crate::pool;
+use crate::scratch::Scratch;
+use crate::store::Store;
+
+/// Tasks that decode or encode fewer bytes than this in sum run on the calling
+/// thread: waking a worker costs as much as decoding about that many.
+const PARALLEL_BYTES: usize = 128 << 10;
+
+/// How often a long loop asks whether the user wants out.
+const PULSE: Duration = Duration::from_millis(50);
+
+/// Asks whether to stop (Ctrl-C); called on the calling thread only.
+pub type Interrupt<'a> = &'a dyn Fn() -> bool;
+
+/// One read or write of one array.
+#[derive(Clone, Copy)]
+pub struct Operation<'a> {
+    /// The compiled array.
+    pub array: &'a Array,
+    /// Where its chunks are.
+    pub store: &'a dyn Store,
+    /// What its chunk keys start with: "" or ending in "/".
+    pub prefix: &'a str,
+}
+
+/// The address of the caller's buffer, for all workers.
+#[derive(Clone, Copy)]
+pub struct Address(pub *mut u8);
+
+// SAFETY: workers reach disjoint items of the buffer (reading) or only read
+// it (writing); the caller keeps it alive until the operation has ended.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+/// How tasks are run.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Spread tasks over the pool.
+    pub parallel: bool,
+}
+
+impl Run {
+    /// Decide for `tasks` tasks of `bytes` decoded bytes each.
+    pub fn decide(tasks: usize, bytes: usize) -> Run {
+        Run { parallel: tasks > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES && pool::threads() > 1 }
+    }
+
+    /// Do `work` for 0..tasks. The first error ends it.
+    pub fn each(
+        self,
+        tasks: usize,
+        scratch: &mut Scratch,
+        interrupt: Option<Interrupt<'_>>,
+        work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
+    ) -> Result<()> {
+        if self.parallel {
+            return pool::parallel_for(tasks, interrupt, &|task| Scratch::with(|scratch| work(task, scratch)));
+        }
+        let pulse = Cell::new(None::<Instant>);
+        for task in 0..tasks {
+            if let (Some(interrupt), true) = (interrupt, tasks > 1) {
+                let last = pulse.get();
+                let now = Instant::now();
+                if last.is_none() {
+                    pulse.set(Some(now));
+                } else if last.is_some_and(|last| now - last > PULSE) {
+                    pulse.set(Some(now));
+                    if interrupt() {
+                        return Err(Error::new(Kind::Interrupted, "interrupted"));
+                    }
+                }
+            }
+            work(task, scratch)?;
+        }
+        Ok(())
+    }
+}
+
+/// The array index at which `cell` begins.
+pub fn origin_of(base: &[u64], cell: &[u64], shape: &[u64]) -> PerAxis<u64> {
+    base.iter().zip(cell).zip(shape).map(|((base, cell), size)| base + cell * size).collect()
+}

@@ -1,0 +1,548 @@
+//! What the user asked for, and its division among the cells of a grid.
+//!
+//! A selection says per axis which array indices meet which places of the
+//! caller's buffer. There are three forms, freely mixed: a *range* (start,
+//! step, count), a *list* (one axis of an outer selection), and *joint* axes,
+//! which are walked together (points). Indices stay absolute at every level of
+//! sharding; only the pieces get shorter, so that the same [`divide`] serves
+//! the grid of the array and the grid inside a shard.
+//!
+//! Lists are sorted by index once, so that every cell at every level owns one
+//! contiguous piece of them. The sort is stable: of repeated indices the last
+//! stays last, and wins when written.
+
+use smallvec::SmallVec;
+
+use crate::array::PerAxis;
+use crate::copy::Axis as CopyAxis;
+use crate::error::{Error, Kind, Result};
+
+/// One array index and the byte offset in the caller's buffer that it meets.
+#[derive(Clone, Copy, Debug)]
+pub struct Hit {
+    /// Index along the array's axis.
+    pub index: i64,
+    /// Byte offset in the caller's buffer.
+    pub offset: isize,
+}
+
+/// One axis of a selection as the caller gives it.
+pub enum Request<'a> {
+    /// `count` indices from `start`, every `step`; `stride` bytes apart in the buffer.
+    Range {
+        /// First index.
+        start: i64,
+        /// Distance of indices; negative walks back.
+        step: i64,
+        /// How many.
+        count: usize,
+        /// Byte stride in the caller's buffer.
+        stride: isize,
+    },
+    /// Any indices, `stride` bytes apart in the buffer.
+    List {
+        /// The indices.
+        indices: &'a [i64],
+        /// Byte stride in the caller's buffer.
+        stride: isize,
+    },
+    /// Indices walked together with those of the other joint axes.
+    Joint {
+        /// The indices.
+        indices: &'a [i64],
+        /// Byte stride in the caller's buffer, the same for all joint axes.
+        stride: isize,
+    },
+}
+
+/// A selection, checked against the array's shape.
+pub struct Selection {
+    axes: PerAxis<AxisForm>,
+    points: Points,
+}
+
+enum AxisForm {
+    Range { start: i64, step: i64, count: usize, stride: isize },
+    List(Vec<Hit>),
+    Joint(usize),
+}
+
+#[derive(Default)]
+struct Points {
+    /// Per joint axis, one index per point.
+    columns: Vec<Vec<i64>>,
+    /// The array axis of each column.
+    axes: Vec<usize>,
+    count: usize,
+    stride: isize,
+}
+
+impl Selection {
+    /// Check `requests` against `shape`.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if an index is out of bounds or joint lists differ in length.
+    pub fn new(requests: &[Request<'_>], shape: &[u64]) -> Result<Selection> {
+        if requests.len() != shape.len() {
+            return Err(Error::new(
+                Kind::Selection,
+                format!("{} axes are selected, the array has {}", requests.len(), shape.len()),
+            ));
+        }
+        let mut axes = PerAxis::new();
+        let mut points = Points::default();
+        for (axis, (request, &size)) in requests.iter().zip(shape).enumerate() {
+            axes.push(match *request {
+                Request::Range { start, step, count, stride } => {
+                    check_range(start, step, count, size, axis)?;
+                    AxisForm::Range { start, step, count, stride }
+                }
+                Request::List { indices, stride } => {
+                    check_indices(indices, size, axis)?;
+                    let hits = indices.iter().enumerate();
+                    let mut hits: Vec<Hit> =
+                        hits.map(|(place, &index)| Hit { index, offset: place as isize * stride }).collect();
+                    if !hits.is_sorted_by_key(|hit| hit.index) {
+                        hits.sort_by_key(|hit| hit.index);
+                    }
+                    AxisForm::List(hits)
+                }
+                Request::Joint { indices, stride } => {
+                    check_indices(indices, size, axis)?;
+                    if !points.columns.is_empty() && points.count != indices.len() {
+                        return Err(Error::new(
+                            Kind::Selection,
+                            format!("joint axes have {} and {} indices", points.count, indices.len()),
+                        ));
+                    }
+                    if indices.len() > u32::MAX as usize {
+                        return Err(Error::new(Kind::Selection, "more than 2^32 points in one selection"));
+                    }
+                    points.count = indices.len();
+                    points.stride = stride;
+                    points.axes.push(axis);
+                    points.columns.push(indices.to_vec());
+                    AxisForm::Joint(points.columns.len() - 1)
+                }
+            });
+        }
+        Ok(Selection { axes, points })
+    }
+
+    /// The whole selection as one piece.
+    pub fn piece(&self) -> Piece<'_> {
+        let axes = self.axes.iter().map(|form| match form {
+            AxisForm::Range { start, step, count, stride } => {
+                Part::Range { start: *start, step: *step, count: *count, stride: *stride }
+            }
+            AxisForm::List(hits) => Part::List(hits),
+            AxisForm::Joint(column) => Part::Joint(*column),
+        });
+        let ids = (!self.points.columns.is_empty()).then(|| Ids::All(self.points.count));
+        Piece { axes: axes.collect(), points: &self.points, ids, offset: 0 }
+    }
+}
+
+fn check_range(start: i64, step: i64, count: usize, size: u64, axis: usize) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let last = i64::try_from(count - 1).ok().and_then(|n| n.checked_mul(step)).and_then(|n| n.checked_add(start));
+    let inside = |index: i64| index >= 0 && (index as u64) < size;
+    if inside(start) && last.is_some_and(inside) && (step != 0 || count == 1) {
+        return Ok(());
+    }
+    let range = format!("range of {count} from {start} by {step}");
+    Err(Error::new(Kind::Selection, format!("{range} is out of bounds for axis {axis} with size {size}")))
+}
+
+fn check_indices(indices: &[i64], size: u64, axis: usize) -> Result<()> {
+    match indices.iter().find(|&&index| index < 0 || index as u64 >= size) {
+        None => Ok(()),
+        Some(index) => Err(Error::new(
+            Kind::Selection,
+            format!("index {index} is out of bounds for axis {axis} with size {size}"),
+        )),
+    }
+}
+
+/// One axis of a piece; indices are absolute.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Range { start: i64, step: i64, count: usize, stride: isize },
+    List(&'a [Hit]),
+    Joint(usize),
+}
+
+/// Which points belong to a piece.
+#[derive(Clone)]
+enum Ids<'a> {
+    All(usize),
+    Some(&'a [u32]),
+}
+
+impl Ids<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Ids::All(count) => *count,
+            Ids::Some(ids) => ids.len(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let (all, some): (usize, &[u32]) = match self {
+            Ids::All(count) => (*count, &[]),
+            Ids::Some(ids) => (0, ids),
+        };
+        (0..all).chain(some.iter().map(|&id| id as usize))
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the decoded cell to the caller's buffer: reading.
+    FromCell,
+    /// From the caller's buffer to the decoded cell: writing.
+    ToCell,
+}
+
+impl Direction {
+    /// (source, destination) of a pair (cell, caller).
+    fn pair(self, cell: isize, caller: isize) -> (isize, isize) {
+        match self {
+            Direction::FromCell => (cell, caller),
+            Direction::ToCell => (caller, cell),
+        }
+    }
+}
+
+/// The part of a selection that falls into one cell (or into the whole array).
+pub struct Piece<'a> {
+    axes: PerAxis<Part<'a>>,
+    points: &'a Points,
+    ids: Option<Ids<'a>>,
+    /// Byte offset in the caller's buffer of the ranges' first items.
+    offset: isize,
+}
+
+impl<'a> Piece<'a> {
+    /// Nothing is selected.
+    pub fn is_empty(&self) -> bool {
+        self.axes.iter().any(|part| match part {
+            Part::Range { count, .. } => *count == 0,
+            Part::List(hits) => hits.is_empty(),
+            Part::Joint(_) => false,
+        }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
+    }
+
+    /// Number of items selected.
+    pub fn items(&self) -> usize {
+        let along = self.axes.iter().map(|part| match part {
+            Part::Range { count, .. } => *count,
+            Part::List(hits) => hits.len(),
+            Part::Joint(_) => 1,
+        });
+        along.product::<usize>() * self.ids.as_ref().map_or(1, Ids::len)
+    }
+
+    /// Every index of the cell at `origin` with `shape` that lies inside the
+    /// array is selected, each axis by itself.
+    pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: &[u64]) -> bool {
+        self.axes.iter().enumerate().all(|(axis, part)| {
+            let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
+            match part {
+                Part::Range { step, count, .. } => *count as u64 == inside && (step.abs() == 1 || inside <= 1),
+                Part::List(hits) => 1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64 == inside,
+                Part::Joint(_) => false,
+            }
+        })
+    }
+
+    /// How many pieces [`Piece::take`] can make along `axis`; 1 where none.
+    pub fn splits(&self, axis: usize) -> usize {
+        match (&self.axes[axis], &self.ids) {
+            (Part::Range { count, .. }, _) => *count,
+            (Part::List(hits), _) => hits.len(),
+            (Part::Joint(_), Some(Ids::Some(ids))) => ids.len(),
+            (Part::Joint(_), _) => 1,
+        }
+    }
+
+    /// The piece with only the `number`-th place along `axis` (for joint axes: the point).
+    #[must_use]
+    pub fn take(&self, axis: usize, number: usize) -> Piece<'a> {
+        let mut piece = Piece { axes: self.axes.clone(), points: self.points, ids: self.ids.clone(), offset: self.offset };
+        match (&mut piece.axes[axis], &mut piece.ids) {
+            (Part::Range { start, step, count, stride }, _) => {
+                *start += *step * number as i64;
+                *count = 1;
+                piece.offset += number as isize * *stride;
+            }
+            (Part::List(hits), _) => *hits = &hits[number..=number],
+            (Part::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[number..=number],
+            (Part::Joint(_), _) => {}
+        }
+        piece
+    }
+
+    /// First and last byte (exclusive) of the decoded cell that the piece touches.
+    pub fn span(&self, origin: &[u64], strides: &[isize], item_bytes: usize) -> (usize, usize) {
+        let (mut low, mut high) = (0usize, item_bytes);
+        for (axis, part) in self.axes.iter().enumerate() {
+            let (first, last) = match *part {
+                Part::Range { start, step, count, .. } => {
+                    let end = start + step * (count as i64 - 1);
+                    (start.min(end), start.max(end))
+                }
+                Part::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
+                Part::Joint(column) => {
+                    let column = &self.points.columns[column];
+                    let ids = self.ids.as_ref().map(Ids::iter);
+                    let indices = ids.into_iter().flatten().map(|id| column[id]);
+                    indices.fold((i64::MAX, i64::MIN), |(low, high), index| (low.min(index), high.max(index)))
+                }
+            };
+            low += (first as u64 - origin[axis]) as usize * strides[axis] as usize;
+            high += (last as u64 - origin[axis]) as usize * strides[axis] as usize;
+        }
+        (low, high)
+    }
+
+    /// Call `copy` with the copy between the decoded cell at `origin` and the
+    /// caller's buffer: byte offsets of the first items in the cell and in the
+    /// buffer, and the axes in the given direction.
+    pub fn with_copy<R>(
+        &self,
+        direction: Direction,
+        origin: &[u64],
+        strides: &[isize],
+        copy: impl FnOnce(isize, isize, &[CopyAxis<'_>]) -> R,
+    ) -> R {
+        let mut cell = 0isize;
+        let mut lists: SmallVec<[Vec<(isize, isize)>; 2]> = SmallVec::new();
+        for (axis, part) in self.axes.iter().enumerate() {
+            match *part {
+                Part::Range { start, .. } => cell += (start as u64 - origin[axis]) as isize * strides[axis],
+                Part::List(hits) => {
+                    let cell = |hit: &Hit| (hit.index as u64 - origin[axis]) as isize * strides[axis];
+                    lists.push(hits.iter().map(|hit| direction.pair(cell(hit), hit.offset)).collect());
+                }
+                Part::Joint(_) => {}
+            }
+        }
+        if let Some(ids) = &self.ids {
+            let mut offsets = self.joint_offsets(ids, origin, strides);
+            if direction == Direction::ToCell {
+                offsets.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
+            }
+            lists.push(offsets);
+        }
+        let mut axes: PerAxis<CopyAxis<'_>> = lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
+        for (axis, part) in self.axes.iter().enumerate() {
+            if let Part::Range { step, count, stride, .. } = *part {
+                let (src, dst) = direction.pair(step as isize * strides[axis], stride);
+                axes.push(CopyAxis::Strided { count, src, dst });
+            }
+        }
+        copy(cell, self.offset, &axes)
+    }
+
+    fn joint_offsets(&self, ids: &Ids<'_>, origin: &[u64], strides: &[isize]) -> Vec<(isize, isize)> {
+        let mut offsets: Vec<(isize, isize)> =
+            ids.iter().map(|id| (0, id as isize * self.points.stride)).collect();
+        for (column, &axis) in self.points.columns.iter().zip(&self.points.axes) {
+            for (offset, id) in offsets.iter_mut().zip(ids.iter()) {
+                offset.0 += (column[id] as u64 - origin[axis]) as isize * strides[axis];
+            }
+        }
+        offsets
+    }
+}
+
+/// A piece of one axis inside one cell.
+enum Segment<'a> {
+    Range { cell: u64, start: i64, step: i64, count: usize, stride: isize, offset: isize },
+    List { cell: u64, hits: &'a [Hit] },
+}
+
+/// Points inside one cell of the joint axes.
+struct Group {
+    cell: PerAxis<u64>,
+    first: usize,
+    last: usize,
+}
+
+/// A piece divided among the cells of a grid: a list of tasks, made on demand.
+///
+/// Per axis it holds the segments, not their product, so that a selection over
+/// a million chunks costs a few thousand entries.
+pub struct Division<'a> {
+    segments: PerAxis<SmallVec<[Segment<'a>; 2]>>,
+    groups: Vec<Group>,
+    ids: Vec<u32>,
+    joint: PerAxis<Option<usize>>,
+    points: &'a Points,
+    offset: isize,
+    tasks: usize,
+}
+
+/// Divide `piece` among cells of `shape`, counted from `origin`.
+pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Division<'a> {
+    let mut segments: PerAxis<SmallVec<[Segment<'a>; 2]>> = PerAxis::new();
+    let mut joint = PerAxis::new();
+    for (axis, part) in piece.axes.iter().enumerate() {
+        let (origin, size) = (origin[axis], shape[axis]);
+        let (along, column) = match *part {
+            Part::Range { start, step, count, stride } => (range_segments(start, step, count, stride, origin, size), None),
+            Part::List(hits) => (list_segments(hits, origin, size), None),
+            Part::Joint(column) => (SmallVec::new(), Some(column)),
+        };
+        segments.push(along);
+        joint.push(column);
+    }
+    let (groups, ids) = match &piece.ids {
+        None => (Vec::new(), Vec::new()),
+        Some(ids) => group_points(piece.points, ids, origin, shape),
+    };
+    let product = segments.iter().zip(&joint).filter(|(_, joint)| joint.is_none());
+    let tasks = product.map(|(along, _)| along.len()).product::<usize>();
+    let tasks = if piece.ids.is_some() { tasks * groups.len() } else { tasks };
+    Division { segments, groups, ids, joint, points: piece.points, offset: piece.offset, tasks }
+}
+
+fn range_segments<'a>(
+    start: i64,
+    step: i64,
+    count: usize,
+    stride: isize,
+    origin: u64,
+    size: u64,
+) -> SmallVec<[Segment<'a>; 2]> {
+    let mut segments = SmallVec::new();
+    let mut done = 0usize;
+    while done < count {
+        let index = (start + step * done as i64) as u64 - origin;
+        let cell = index / size;
+        let room = if step > 0 { size - 1 - index % size } else { index % size };
+        let fit = if step == 0 { 1 } else { 1 + room / step.unsigned_abs() };
+        let here = (count - done).min(usize::try_from(fit).unwrap_or(usize::MAX));
+        let first = start + step * done as i64;
+        segments.push(Segment::Range { cell, start: first, step, count: here, stride, offset: done as isize * stride });
+        done += here;
+    }
+    segments
+}
+
+fn list_segments(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[Segment<'_>; 2]> {
+    let mut segments = SmallVec::new();
+    let mut rest = hits;
+    while let Some(hit) = rest.first() {
+        let cell = (hit.index as u64 - origin) / size;
+        let end = origin as i128 + (cell as i128 + 1) * size as i128;
+        let (here, after) = rest.split_at(rest.partition_point(|hit| (hit.index as i128) < end));
+        segments.push(Segment::List { cell, hits: here });
+        rest = after;
+    }
+    segments
+}
+
+/// Group points by cell: (groups, point ids in the order of the groups).
+fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], shape: &[u64]) -> (Vec<Group>, Vec<u32>) {
+    let cell_of = |column: usize, id: usize| {
+        let axis = points.axes[column];
+        (points.columns[column][id] as u64 - origin[axis]) / shape[axis]
+    };
+    let columns = points.columns.len();
+    let same = |a: usize, b: usize| (0..columns).all(|column| cell_of(column, a) == cell_of(column, b));
+    let mut order: Vec<u32> = ids.iter().map(|id| id as u32).collect();
+    let compare = |a: &u32, b: &u32| {
+        let cells = |id: &u32| (0..columns).map(|column| cell_of(column, *id as usize)).collect::<PerAxis<u64>>();
+        cells(a).cmp(&cells(b)).then(a.cmp(b))
+    };
+    if let Some(strides) = linear_strides(points, ids, &cell_of) {
+        let key = |id: u32| (0..columns).map(|column| cell_of(column, id as usize) * strides[column]).sum::<u64>();
+        let mut keyed: Vec<(u64, u32)> = order.iter().map(|&id| (key(id), id)).collect();
+        if !keyed.is_sorted() {
+            keyed.sort_unstable();
+            order = keyed.into_iter().map(|(_, id)| id).collect();
+        }
+    } else {
+        order.sort_unstable_by(compare);
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for (place, &id) in order.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if same(order[group.first] as usize, id as usize) => group.last = place + 1,
+            _ => groups.push(Group {
+                cell: (0..columns).map(|column| cell_of(column, id as usize)).collect(),
+                first: place,
+                last: place + 1,
+            }),
+        }
+    }
+    (groups, order)
+}
+
+/// Strides that number the touched cells in C order; None if that overflows.
+fn linear_strides(points: &Points, ids: &Ids<'_>, cell_of: &impl Fn(usize, usize) -> u64) -> Option<PerAxis<u64>> {
+    let columns = points.columns.len();
+    let mut strides: PerAxis<u64> = SmallVec::from_elem(0, columns);
+    let mut step = 1u64;
+    for column in (0..columns).rev() {
+        strides[column] = step;
+        let most = ids.iter().map(|id| cell_of(column, id)).max().unwrap_or(0);
+        step = step.checked_mul(most.checked_add(1)?)?;
+    }
+    Some(strides)
+}
+
+impl<'a> Division<'a> {
+    /// Number of touched cells.
+    pub fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    /// Task `task` (0-based, C order of axes, then points): its cell is written
+    /// to `cell`, the piece inside that cell is returned.
+    pub fn task(&self, task: usize, cell: &mut PerAxis<u64>) -> Piece<'_> {
+        let mut rest = task;
+        let group = if self.groups.is_empty() {
+            None
+        } else {
+            let group = &self.groups[rest % self.groups.len()];
+            rest /= self.groups.len();
+            Some(group)
+        };
+        let rank = self.segments.len();
+        cell.clear();
+        cell.resize(rank, 0);
+        let mut axes: PerAxis<Part<'_>> = SmallVec::with_capacity(rank);
+        axes.resize(rank, Part::List(&[]));
+        let mut offset = self.offset;
+        for axis in (0..rank).rev() {
+            if let Some(column) = self.joint[axis] {
+                axes[axis] = Part::Joint(column);
+                if let Some(group) = group {
+                    cell[axis] = group.cell[column];
+                }
+                continue;
+            }
+            let along = &self.segments[axis];
+            match &along[rest % along.len()] {
+                Segment::Range { cell: index, start, step, count, stride, offset: at } => {
+                    cell[axis] = *index;
+                    offset += at;
+                    axes[axis] = Part::Range { start: *start, step: *step, count: *count, stride: *stride };
+                }
+                Segment::List { cell: index, hits } => {
+                    cell[axis] = *index;
+                    axes[axis] = Part::List(hits);
+                }
+            }
+            rest /= along.len();
+        }
+        let ids = group.map(|group| Ids::Some(&self.ids[group.first..group.last]));
+        Piece { axes, points: self.points, ids, offset }
+    }
+}

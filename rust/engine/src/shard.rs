@@ -1,0 +1,136 @@
+//! The index of a shard: where each subchunk is.
+//!
+//! An index is an array of u64 of shape (subchunks…, 2): offset from the start
+//! of the shard and size in bytes, both 2^64 − 1 where the subchunk is absent
+//! (codec `sharding_indexed`). Readers rely on nothing else: subchunks may
+//! stand in any order, with gaps and overlaps.
+
+use std::sync::Arc;
+
+use crate::array::{Level, PerAxis, Shard};
+use crate::cache::{self, Index, IndexKey};
+use crate::copy::{self, Axis, Item};
+use crate::error::{Error, Result};
+use crate::pipeline::decoded;
+use crate::scratch::{sized, Scratch};
+use crate::source::Source;
+use crate::store::{Version, Want};
+
+/// Both numbers of an absent subchunk.
+pub const ABSENT: u64 = u64::MAX;
+
+/// The object's version and the offset of the shard in it, where known.
+pub type Place = Option<(Version, u64)>;
+
+/// A stored subchunk and the task that wants it.
+pub struct Entry {
+    /// First byte in the shard.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Number of the task in its division.
+    pub task: usize,
+}
+
+impl Shard {
+    /// What a reader fetches first.
+    pub fn want(&self) -> Want {
+        if self.index_at_start {
+            Want::Prefix(self.index_bytes as u64)
+        } else {
+            Want::Suffix(self.index_bytes as u64)
+        }
+    }
+
+    /// The place of subchunk `cell` in the index.
+    pub fn number(&self, cell: &[u64]) -> usize {
+        cell.iter().zip(&self.entry_strides).map(|(cell, stride)| cell * stride).sum::<u64>() as usize
+    }
+
+    /// The most bytes that an encoded shard may have before it is refused
+    /// unread: twice what we would write, and room for gaps.
+    pub fn most_bytes(&self) -> usize {
+        let subchunks = self.level.most_encoded.saturating_mul(self.entries);
+        subchunks.saturating_mul(2).saturating_add(self.index_bytes).saturating_add(1 << 16)
+    }
+}
+
+/// The decoded index of the shard at `source`.
+pub fn index(shard: &Shard, source: Source<'_>, place: Place, array: u64, scratch: &mut Scratch) -> Result<Index> {
+    let size = source.size();
+    let key = place.map(|(version, offset)| IndexKey { version, offset, size, array });
+    if let Some(index) = key.as_ref().and_then(cache::get) {
+        return Ok(index);
+    }
+    let bytes = shard.index_bytes as u64;
+    if size < bytes {
+        return Err(Error::data(format!("a shard of {size} bytes is shorter than its index of {bytes}")));
+    }
+    let part = source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)?;
+    let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
+    let index = part.load(shard.index_bytes, &mut encoded).and_then(|encoded| {
+        let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
+        Ok(unpack(&shard.index, raw, shard.entries))
+    });
+    scratch.give(encoded);
+    scratch.give(buffer);
+    let index = index.map_err(|error| Error { message: format!("shard index: {}", error.message), ..error })?;
+    if let Some(key) = key {
+        cache::put(key, index.clone());
+    }
+    Ok(index)
+}
+
+/// The place of subchunk `cell`, None where it is absent.
+pub fn entry(shard: &Shard, index: &Index, cell: &[u64]) -> Result<Option<(u64, u64)>> {
+    match index[shard.number(cell)] {
+        [ABSENT, ABSENT] => Ok(None),
+        [offset, size] if offset == ABSENT || size == ABSENT => {
+            Err(Error::data("a shard index entry is half absent").in_subchunk(cell))
+        }
+        [offset, size] => Ok(Some((offset, size))),
+    }
+}
+
+/// The strided copy between the stored index and offsets and sizes in C order.
+fn index_axes(level: &Level, packed: bool) -> PerAxis<Axis<'static>> {
+    let mut axes = PerAxis::new();
+    let mut stride = 8isize;
+    for axis in (0..level.shape.len()).rev() {
+        let (stored, plain) = (level.strides[axis], stride);
+        let (src, dst) = if packed { (plain, stored) } else { (stored, plain) };
+        axes.push(Axis::Strided { count: level.shape[axis] as usize, src, dst });
+        stride *= level.shape[axis] as isize;
+    }
+    axes.reverse();
+    axes
+}
+
+/// u64 is stored little-endian unless the codec swaps; the machine may differ.
+fn index_item(level: &Level) -> Item {
+    Item { bytes: 8, swap: level.swap() }
+}
+
+fn unpack(level: &Level, raw: &[u8], entries: usize) -> Index {
+    let mut index = vec![[0u64; 2]; entries];
+    // SAFETY: the level's strides stay inside its decoded bytes, which `raw`
+    // has; the other side is a fresh array of entries × 2 u64 in C order.
+    unsafe {
+        copy::copy(raw.as_ptr(), index.as_mut_ptr().cast(), &index_axes(level, false), index_item(level));
+    }
+    Arc::from(index)
+}
+
+/// Encode `index` and append it to `out`.
+pub fn encode_index(shard: &Shard, index: &[[u64; 2]], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+    let level = &shard.index;
+    let mut buffer = scratch.take();
+    let raw = sized(&mut buffer, level.decoded_bytes);
+    // SAFETY: as in `unpack`, the other way round.
+    unsafe {
+        copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
+    }
+    let done = level.pipeline.encode(raw, out, scratch);
+    scratch.give(buffer);
+    done
+}

@@ -1,0 +1,457 @@
+//! Writing: from the caller's buffer to keys.
+//!
+//! A chunk is *full* when every element inside the array is written: then
+//! nothing is read. Else its current value is decoded, merged and encoded
+//! under the key's lock, so that no other writer's part is lost. In a shard
+//! the untouched subchunks keep their encoded bytes; nobody decodes them.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::array::{Array, Body, Level, PerAxis, Shard};
+use crate::codec::BytesCodec;
+use crate::copy::{self, Item};
+use crate::error::{Error, Kind, Result};
+use crate::operation::{origin_of, Address, Interrupt, Operation, Run};
+use crate::scratch::{sized, Scratch};
+use crate::selection::{divide, Direction, Division, Piece, Selection};
+use crate::shard::{self, Place, ABSENT};
+use crate::source::Source;
+use crate::store::{Change, Part};
+
+/// Consecutive subchunks are encoded into one buffer until it stands for this
+/// many decoded bytes: few enough buffers, and tasks for every worker.
+const GROUP_BYTES: usize = 256 << 10;
+
+struct Writer<'a> {
+    operation: Operation<'a>,
+    array: &'a Array,
+    value: Address,
+    spread: bool,
+}
+
+/// The current encoding of a chunk, shard or subchunk.
+type Current<'c> = Option<(Source<'c>, Place)>;
+
+/// Write `selection` from the buffer at `value`.
+///
+/// # Safety
+/// Every byte offset that the selection names lies inside the buffer at
+/// `value`, which nobody changes until this returns.
+///
+/// # Errors
+/// The first that any chunk met; other chunks may be written already, each of
+/// them whole.
+pub unsafe fn write(
+    operation: Operation<'_>,
+    selection: &Selection,
+    value: *const u8,
+    interrupt: Option<Interrupt<'_>>,
+) -> Result<()> {
+    let array = operation.array;
+    if operation.store.read_only() {
+        return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
+    }
+    let piece = selection.piece();
+    if piece.is_empty() {
+        return Ok(());
+    }
+    let base: PerAxis<u64> = array.shape.iter().map(|_| 0).collect();
+    let division = divide(&piece, &base, &array.level.shape);
+    let run = Run::decide(division.tasks(), array.level.decoded_bytes);
+    let spread = division.tasks() < 2 * crate::pool::threads();
+    let writer = Writer { operation, array, value: Address(value.cast_mut()), spread };
+    Scratch::with(|scratch| {
+        run.each(division.tasks(), scratch, interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
+    })
+}
+
+impl<'a> Writer<'a> {
+    /// One cell of the array's grid.
+    fn chunk(&self, division: &Division<'_>, task: usize, scratch: &mut Scratch) -> Result<()> {
+        let level = &self.array.level;
+        let mut cell = PerAxis::new();
+        let piece = division.task(task, &mut cell);
+        let base: PerAxis<u64> = cell.iter().map(|_| 0).collect();
+        let origin = origin_of(&base, &cell, &level.shape);
+        let full = piece.covers(&origin, &level.shape, &self.array.shape);
+        let mut key = std::mem::take(&mut scratch.key);
+        self.array.format_key(self.operation.prefix, &cell, &mut key);
+        let change = self.operation.store.update(&key, !full, &mut |object| {
+            let current = object.map(|object| (Source::of(object), object.version().map(|version| (version, 0))));
+            self.change(level, current, full, &piece, &origin, scratch)
+        });
+        let done = change.map_err(|error| error.at_key(&key).at_chunk(&cell));
+        scratch.key = key;
+        if let Change::Write(parts) = done? {
+            recycle(parts, scratch);
+        }
+        Ok(())
+    }
+
+    fn change(
+        &self,
+        level: &Level,
+        current: Current<'_>,
+        full: bool,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Change<'a>> {
+        if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
+            let parts = self.shard(shard, current, piece, origin, scratch)?;
+            return Ok(parts.map_or(Change::Delete, Change::Write));
+        }
+        if let (true, true, Some(bytes)) = (full, level.is_raw(), self.run(level, piece, origin)) {
+            return Ok(if self.is_fill(level, bytes) {
+                Change::Delete
+            } else {
+                Change::Write(vec![Part::Borrowed(bytes)])
+            });
+        }
+        let mut out = scratch.take();
+        out.clear();
+        let stored = self.level(level, current, full, piece, origin, &mut out, scratch);
+        match stored {
+            Ok(true) => Ok(Change::Write(vec![Part::Owned(out)])),
+            other => {
+                scratch.give(out);
+                other.map(|_| Change::Delete)
+            }
+        }
+    }
+
+    /// Append the new encoding to `out`; false if it is all fill, and not stored.
+    #[allow(clippy::too_many_arguments)]
+    fn level(
+        &self,
+        level: &Level,
+        current: Current<'_>,
+        full: bool,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<bool> {
+        let Body::Shard(shard) = &level.body else {
+            return self.leaf(level, current.map(|(source, _)| source), full, piece, origin, out, scratch);
+        };
+        let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
+        let done = (|| {
+            let current = match current {
+                Some((source, _)) if !level.pipeline.is_empty() => {
+                    let bytes = source.load(level.most_encoded, &mut encoded)?;
+                    level.pipeline.decode(bytes, &mut plain, shard.most_bytes(), scratch)?;
+                    Some((Source::Bytes(&plain), None))
+                }
+                other => other,
+            };
+            let Some(parts) = self.shard(shard, current, piece, origin, scratch)? else {
+                return Ok(false);
+            };
+            whole.clear();
+            join(&parts, current.map(|(source, _)| source), &mut whole)?;
+            recycle(parts, scratch);
+            level.pipeline.encode(&whole, out, scratch)?;
+            Ok(true)
+        })();
+        for buffer in [encoded, plain, whole] {
+            scratch.give(buffer);
+        }
+        done
+    }
+
+    /// A chunk or subchunk of elements.
+    #[allow(clippy::too_many_arguments)]
+    fn leaf(
+        &self,
+        level: &Level,
+        current: Option<Source<'_>>,
+        full: bool,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<bool> {
+        if let (true, Some(bytes)) = (full, self.run(level, piece, origin)) {
+            return self.encode(level, bytes, out, scratch);
+        }
+        let mut buffer = scratch.take();
+        let done = (|| {
+            let chunk = sized(&mut buffer, level.decoded_bytes);
+            match current {
+                Some(source) if !full => level.load(source, chunk, scratch)?,
+                _ if full && self.inside(level, origin) => {}
+                _ => fill_all(chunk, &level.stored_fill),
+            }
+            let item = Item { bytes: level.item_bytes, swap: level.swap() };
+            piece.with_copy(Direction::ToCell, origin, &level.strides, |cell, caller, axes| {
+                // SAFETY: the caller of `write` vouches for its side; the
+                // piece lies inside the cell, whose bytes `chunk` has.
+                unsafe { copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item) }
+            });
+            self.encode(level, chunk, out, scratch)
+        })();
+        scratch.give(buffer);
+        done
+    }
+
+    /// No element of the chunk lies past the edge of the array.
+    fn inside(&self, level: &Level, origin: &[u64]) -> bool {
+        let ends = origin.iter().zip(&level.shape).map(|(origin, size)| origin + size);
+        ends.zip(&self.array.shape).all(|(end, &bound)| end <= bound)
+    }
+
+    fn encode(&self, level: &Level, chunk: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<bool> {
+        if self.is_fill(level, chunk) {
+            return Ok(false);
+        }
+        if let Body::Foreign(codec) = &level.body {
+            let mut inner = scratch.take();
+            inner.clear();
+            let done = codec
+                .encode(chunk, &mut inner, &mut scratch.context)
+                .map_err(|error| error.in_codec(codec.name()))
+                .and_then(|()| level.pipeline.encode(&inner, out, scratch));
+            scratch.give(inner);
+            return done.map(|()| true);
+        }
+        level.pipeline.encode(chunk, out, scratch)?;
+        Ok(true)
+    }
+
+    fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
+        !self.array.store_fill && copy::is_filled(chunk, &level.stored_fill)
+    }
+
+    /// The caller's bytes of a whole chunk, where they lie as they are stored.
+    fn run(&self, level: &Level, piece: &Piece<'_>, origin: &[u64]) -> Option<&'a [u8]> {
+        if level.swap() > 1 {
+            return None;
+        }
+        let item = Item { bytes: level.item_bytes, swap: 0 };
+        piece.with_copy(Direction::ToCell, origin, &level.strides, |cell, caller, axes| {
+            let bytes = copy::Plan::new(axes, item).contiguous_bytes()?;
+            if cell != 0 || bytes != level.decoded_bytes {
+                return None;
+            }
+            // SAFETY: the caller of `write` vouches for every offset of the
+            // selection and changes nothing until the write has ended.
+            Some(unsafe { std::slice::from_raw_parts(self.value.0.offset(caller), bytes) })
+        })
+    }
+
+    /// The parts of a new shard; None if it holds nothing but fill.
+    fn shard(
+        &self,
+        shard: &Shard,
+        current: Current<'_>,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Option<Vec<Part<'a>>>> {
+        let old = match current {
+            Some((source, place)) => Some(Old { source, index: shard::index(shard, source, place, self.array.id, scratch)? }),
+            None => None,
+        };
+        let division = divide(piece, origin, &shard.level.shape);
+        let mut touched: Vec<Touched> = Vec::with_capacity(division.tasks());
+        let mut cell = PerAxis::new();
+        for task in 0..division.tasks() {
+            division.task(task, &mut cell);
+            touched.push(Touched { number: shard.number(&cell), task });
+        }
+        touched.sort_unstable_by_key(|touched| touched.number);
+        let groups = group(&touched, old.as_ref(), shard.level.decoded_bytes);
+        let results: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
+        let run = Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
+        let run = Run { parallel: run.parallel && self.spread };
+        run.each(groups.len(), scratch, None, &|number, scratch| {
+            let encoded = self.group(shard, old.as_ref(), &touched[groups[number].clone()], &division, origin, scratch)?;
+            *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
+            Ok(())
+        })?;
+        let encoded = results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+        assemble(shard, old.as_ref(), &touched, &groups, encoded.collect(), scratch)
+    }
+
+    /// Encode subchunks that will stand one after another.
+    fn group(
+        &self,
+        shard: &Shard,
+        old: Option<&Old<'_>>,
+        touched: &[Touched],
+        division: &Division<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Encoded> {
+        let mut encoded = Encoded { bytes: scratch.take(), sizes: Vec::with_capacity(touched.len()) };
+        encoded.bytes.clear();
+        let mut cell = PerAxis::new();
+        for touched in touched {
+            let piece = division.task(touched.task, &mut cell);
+            let origin = origin_of(origin, &cell, &shard.level.shape);
+            let full = piece.covers(&origin, &shard.level.shape, &self.array.shape);
+            let before = encoded.bytes.len();
+            let current = match old {
+                Some(old) if !full => old.subchunk(shard, &cell)?,
+                _ => None,
+            };
+            let stored = self
+                .level(&shard.level, current, full, &piece, &origin, &mut encoded.bytes, scratch)
+                .map_err(|error| error.in_subchunk(&cell))?;
+            encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
+        }
+        Ok(encoded)
+    }
+}
+
+/// A subchunk to write: its number in the index, its task in the division.
+struct Touched {
+    number: usize,
+    task: usize,
+}
+
+/// The shard as it is.
+struct Old<'c> {
+    source: Source<'c>,
+    index: crate::cache::Index,
+}
+
+impl<'c> Old<'c> {
+    fn subchunk(&self, shard: &Shard, cell: &[u64]) -> Result<Current<'c>> {
+        let Some((offset, size)) = shard::entry(shard, &self.index, cell)? else {
+            return Ok(None);
+        };
+        Ok(Some((self.source.part(offset, size)?, None)))
+    }
+}
+
+/// New encodings, one after another; None where a subchunk is all fill.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    sizes: Vec<Option<u64>>,
+}
+
+/// Cut `touched` where an untouched stored subchunk stands between, or where enough is together.
+fn group(touched: &[Touched], old: Option<&Old<'_>>, subchunk_bytes: usize) -> Vec<std::ops::Range<usize>> {
+    let most = (GROUP_BYTES / subchunk_bytes).max(1);
+    let kept = |from: usize, to: usize| {
+        old.is_some_and(|old| old.index[from + 1..to].iter().any(|&entry| entry != [ABSENT, ABSENT]))
+    };
+    let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
+    for (place, here) in touched.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if group.len() < most && !kept(touched[place - 1].number, here.number) => group.end = place + 1,
+            _ => groups.push(place..place + 1),
+        }
+    }
+    groups
+}
+
+/// Put new and old subchunks in the order of the index, and the index to them.
+fn assemble<'a>(
+    shard: &Shard,
+    old: Option<&Old<'_>>,
+    touched: &[Touched],
+    groups: &[std::ops::Range<usize>],
+    encoded: Vec<Encoded>,
+    scratch: &mut Scratch,
+) -> Result<Option<Vec<Part<'a>>>> {
+    let mut index = vec![[ABSENT, ABSENT]; shard.entries];
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    let start = if shard.index_at_start { shard.index_bytes as u64 } else { 0 };
+    let mut end = start;
+    let mut next = 0;
+    for (range, encoded) in groups.iter().zip(encoded) {
+        let first = touched[range.start].number;
+        keep(old, next..first, &mut index, &mut end, &mut parts)?;
+        for (touched, size) in touched[range.clone()].iter().zip(&encoded.sizes) {
+            if let Some(size) = *size {
+                index[touched.number] = [end, size];
+                end += size;
+            }
+        }
+        next = touched[range.end - 1].number + 1;
+        if encoded.bytes.is_empty() {
+            scratch.give(encoded.bytes);
+        } else {
+            parts.push(Part::Owned(encoded.bytes));
+        }
+    }
+    keep(old, next..shard.entries, &mut index, &mut end, &mut parts)?;
+    if index.iter().all(|&entry| entry == [ABSENT, ABSENT]) {
+        recycle(parts, scratch);
+        return Ok(None);
+    }
+    let mut bytes = scratch.take();
+    bytes.clear();
+    shard::encode_index(shard, &index, &mut bytes, scratch)?;
+    if bytes.len() != shard.index_bytes {
+        return Err(Error::internal(format!("a shard index took {} bytes, not {}", bytes.len(), shard.index_bytes)));
+    }
+    let place = if shard.index_at_start { 0 } else { parts.len() };
+    parts.insert(place, Part::Owned(bytes));
+    Ok(Some(parts))
+}
+
+/// Take over the untouched subchunks `numbers` as they are.
+fn keep(
+    old: Option<&Old<'_>>,
+    numbers: std::ops::Range<usize>,
+    index: &mut [[u64; 2]],
+    end: &mut u64,
+    parts: &mut Vec<Part<'_>>,
+) -> Result<()> {
+    let Some(old) = old else { return Ok(()) };
+    for number in numbers {
+        let [offset, size] = old.index[number];
+        if [offset, size] == [ABSENT, ABSENT] {
+            continue;
+        }
+        // An entry past the end would lose data now or fail later: say so now.
+        old.source.part(offset, size).map_err(|error| {
+            Error { message: format!("shard index entry {number}: {}", error.message), ..error }
+        })?;
+        index[number] = [*end, size];
+        *end += size;
+        match parts.last_mut() {
+            Some(Part::Current { offset: from, size: have }) if *from + *have == offset => *have += size,
+            _ => parts.push(Part::Current { offset, size }),
+        }
+    }
+    Ok(())
+}
+
+/// All parts in one buffer; `current` is what `Part::Current` refers to.
+fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
+    for part in parts {
+        match part {
+            Part::Owned(bytes) => out.extend_from_slice(bytes),
+            Part::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Part::Current { offset, size } => {
+                let source = current.ok_or_else(|| Error::internal("a kept part without a current value"))?;
+                let before = out.len();
+                out.resize(before + *size as usize, 0);
+                source.read_at(*offset, &mut out[before..])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn recycle(parts: Vec<Part<'_>>, scratch: &mut Scratch) {
+    for part in parts {
+        if let Part::Owned(bytes) = part {
+            scratch.give(bytes);
+        }
+    }
+}
+
+fn fill_all(chunk: &mut [u8], item: &[u8]) {
+    if item.iter().all(|&byte| byte == item[0]) {
+        chunk.fill(item[0]);
+    } else {
+        chunk.chunks_exact_mut(item.len()).for_each(|place| place.copy_from_slice(item));
+    }
+}

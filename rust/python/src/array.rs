@@ -1,0 +1,335 @@
+//! `ArrayBase`: reads and writes, one crossing per user operation.
+
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tessarr_engine::array::{Array, PerAxis};
+use tessarr_engine::operation::Operation;
+use tessarr_engine::selection::{Request, Selection};
+use tessarr_engine::store::Store as EngineStore;
+use tessarr_engine::{pool, read, write};
+
+use crate::description::Description;
+use crate::error::to_py;
+use crate::selection::{basic, requests, Along, AxisArgument};
+use crate::store::Store;
+
+/// What one operation needs; replaced as a whole when the array is resized.
+struct State {
+    description: Py<Description>,
+    array: Arc<Array>,
+}
+
+/// Base of `tessarr.Array`: a compiled description, a store and a key prefix.
+#[pyclass(subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct ArrayBase {
+    state: RwLock<Arc<State>>,
+    store: Arc<dyn EngineStore>,
+    prefix: Box<str>,
+    read_only: bool,
+}
+
+/// A NumPy array's memory that outlives an operation: its owner is kept.
+struct Memory {
+    address: *mut u8,
+}
+
+// SAFETY: the operation owns a reference to the array; the engine's own rules
+// say who may touch which bytes.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl ArrayBase {
+    fn state(&self) -> Arc<State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn operation<'a>(&'a self, state: &'a State) -> Operation<'a> {
+        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix }
+    }
+
+    /// Run the operation with the GIL released; Ctrl-C raises what is pending.
+    fn run(&self, py: Python<'_>, state: &State, selection: &Selection, memory: &Memory, writes: bool) -> PyResult<()> {
+        let pending = Mutex::new(None::<PyErr>);
+        let operation = self.operation(state);
+        let done = py.detach(|| {
+            let interrupt = || {
+                Python::attach(|py| match py.check_signals() {
+                    Ok(()) => false,
+                    Err(error) => {
+                        *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                        true
+                    }
+                })
+            };
+            transfer(operation, selection, memory, writes, Some(&interrupt))
+        });
+        match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => done.map_err(|error| to_py(py, error)),
+        }
+    }
+
+    /// Start the operation on the pool; `future` is told how it ended.
+    fn start(
+        slf: &Bound<'_, Self>,
+        selection: Selection,
+        buffer: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        result: Py<PyAny>,
+        writes: bool,
+    ) {
+        let base = slf.clone().unbind();
+        let state = slf.get().state();
+        let memory = Memory { address: data(&buffer) };
+        let buffer = buffer.unbind();
+        pool::spawn(move || {
+            let memory = memory;
+            let this = base.get();
+            let done = transfer(this.operation(&state), &selection, &memory, writes, None);
+            // At interpreter exit nobody waits any more.
+            Python::try_attach(|py| {
+                let told = match done {
+                    Ok(()) => future.call_method1(py, "set_result", (result,)),
+                    Err(error) => future.call_method1(py, "set_exception", (to_py(py, error),)),
+                };
+                // A cancelled future refuses its result: nothing to do.
+                drop(told);
+                drop(buffer);
+                drop(base);
+                drop(state);
+            });
+        });
+    }
+}
+
+fn transfer(
+    operation: Operation<'_>,
+    selection: &Selection,
+    memory: &Memory,
+    writes: bool,
+    interrupt: Option<&dyn Fn() -> bool>,
+) -> tessarr_engine::Result<()> {
+    if writes {
+        // SAFETY: `requests` made the selection from the shape and strides of
+        // the array at `address`, which the operation keeps alive.
+        unsafe { write::write(operation, selection, memory.address, interrupt) }
+    } else {
+        // SAFETY: as above, and the array is writable.
+        unsafe { read::read(operation, selection, memory.address, interrupt) }
+    }
+}
+
+#[pymethods]
+impl ArrayBase {
+    #[new]
+    #[pyo3(signature = (description, store, prefix, read_only, *_args, **_kwargs))]
+    fn new(
+        py: Python<'_>,
+        description: Py<Description>,
+        store: &Bound<'_, Store>,
+        prefix: &str,
+        read_only: bool,
+        _args: &Bound<'_, PyAny>,
+        _kwargs: Option<&Bound<'_, PyAny>>,
+    ) -> Self {
+        let array = description.bind(py).get().array.clone();
+        let state = RwLock::new(Arc::new(State { description, array }));
+        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only }
+    }
+
+    /// The compiled description in use.
+    #[getter]
+    fn _description(&self, py: Python<'_>) -> Py<Description> {
+        self.state().description.clone_ref(py)
+    }
+
+    /// Use another description from now on; operations under way keep theirs.
+    fn _replace(&self, py: Python<'_>, description: Py<Description>) {
+        let array = description.bind(py).get().array.clone();
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(State { description, array });
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let Some(axes) = basic(key, &state.array.shape) else {
+            return slf.call_method1(pyo3::intern!(py, "_getitem"), (key,));
+        };
+        let dtype = state.description.bind(py).get().dtype.bind(py);
+        let (out, strides) = empty(py, dtype, &axes)?;
+        let requests = box_requests(&axes, &strides);
+        let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
+        this.run(py, &state, &selection, &Memory { address: data(&out) }, false)?;
+        if axes.iter().all(|along| along.dropped) {
+            return scalar(&out);
+        }
+        Ok(out.into_any())
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let plain = (!this.read_only).then(|| plain_value(py, key, value, &state)).flatten();
+        let Some((axes, value)) = plain else {
+            return slf.call_method1(pyo3::intern!(py, "_setitem"), (key, value)).map(|_| ());
+        };
+        let mut strides = value.strides().iter().copied();
+        let strides: PerAxis<isize> =
+            axes.iter().map(|along| if along.dropped { 0 } else { strides.next().unwrap_or(0) }).collect();
+        let requests = box_requests(&axes, &strides);
+        let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
+        this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
+    }
+
+    /// Read into `out`, whose axes are those of `axes` as `out_axes` says.
+    fn _read(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let selection = checked(py, &state, &axes, &out_axes, &out, true)?;
+        this.run(py, &state, &selection, &Memory { address: data(&out) }, false)
+    }
+
+    /// Write from `value`, whose axes are those of `axes` as `out_axes` says.
+    fn _write(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        value: Bound<'_, PyUntypedArray>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let state = this.state();
+        let selection = checked(py, &state, &axes, &out_axes, &value, false)?;
+        this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
+    }
+
+    /// `_read` on the pool; `future` gets `result` when it is done.
+    fn _read_future(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        result: Py<PyAny>,
+    ) -> PyResult<()> {
+        let selection = checked(slf.py(), &slf.get().state(), &axes, &out_axes, &out, true)?;
+        Self::start(slf, selection, out, future, result, false);
+        Ok(())
+    }
+
+    /// `_write` on the pool; `future` gets None when it is done.
+    fn _write_future(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        value: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let selection = checked(slf.py(), &slf.get().state(), &axes, &out_axes, &value, false)?;
+        let none = slf.py().None();
+        Self::start(slf, selection, value, future, none, true);
+        Ok(())
+    }
+}
+
+/// Check the buffer against the array's data type, and the selection against its shape.
+fn checked(
+    py: Python<'_>,
+    state: &State,
+    axes: &[AxisArgument<'_>],
+    out_axes: &[Option<usize>],
+    buffer: &Bound<'_, PyUntypedArray>,
+    writable: bool,
+) -> PyResult<Selection> {
+    let dtype = state.description.bind(py).get().dtype.bind(py);
+    if !buffer.dtype().is_equiv_to(dtype) {
+        return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
+    }
+    if writable && flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+        return Err(PyValueError::new_err("the buffer to read into is read-only"));
+    }
+    let requests = requests(axes, out_axes, buffer)?;
+    Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))
+}
+
+/// The box and the value of an assignment that needs neither cast nor broadcast.
+fn plain_value<'py>(
+    py: Python<'py>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    state: &State,
+) -> Option<(PerAxis<Along>, Bound<'py, PyUntypedArray>)> {
+    let axes = basic(key, &state.array.shape)?;
+    let value = value.cast::<PyUntypedArray>().ok()?;
+    let counts = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
+    if !counts.eq(value.shape().iter().copied()) {
+        return None;
+    }
+    let dtype = state.description.bind(py).get().dtype.bind(py);
+    value.dtype().is_equiv_to(dtype).then(|| (axes, value.clone()))
+}
+
+fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
+    let along = axes.iter().zip(strides);
+    along.map(|(a, &stride)| Request::Range { start: a.start, step: a.step, count: a.count, stride }).collect()
+}
+
+/// A new uninitialised array in C order for the box, and its stride per array axis.
+fn empty<'py>(
+    py: Python<'py>,
+    dtype: &Bound<'py, PyArrayDescr>,
+    axes: &[Along],
+) -> PyResult<(Bound<'py, PyUntypedArray>, PerAxis<isize>)> {
+    let mut shape: PerAxis<npy_intp> =
+        axes.iter().filter(|along| !along.dropped).map(|along| along.count as npy_intp).collect();
+    // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
+    // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
+    // new array or null with an exception set.
+    let out = unsafe {
+        let array = PY_ARRAY_API.PyArray_Empty(
+            py,
+            shape.len() as c_int,
+            shape.as_mut_ptr(),
+            dtype.clone().into_dtype_ptr(),
+            0,
+        );
+        Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>()
+    };
+    let mut strides = out.strides().iter().copied();
+    let strides = axes.iter().map(|along| if along.dropped { 0 } else { strides.next().unwrap_or(0) });
+    let strides = strides.collect();
+    Ok((out, strides))
+}
+
+/// The NumPy scalar of a rank-0 array.
+fn scalar<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    array.as_any().get_item(PyTuple::empty(py))
+}
+
+fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
+    // SAFETY: a live array object has a data pointer.
+    unsafe { (*array.as_array_ptr()).data.cast() }
+}
+
+fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
+    // SAFETY: a live array object has flags.
+    unsafe { (*array.as_array_ptr()).flags }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Description>()?;
+    module.add_class::<ArrayBase>()?;
+    Ok(())
+}

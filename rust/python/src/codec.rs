@@ -1,0 +1,179 @@
+//! Codecs: from dictionaries to compiled ones, and codecs written in Python.
+
+use std::sync::Arc;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyMemoryView};
+use tessarr_engine::codec::{BytesCodec, CodecSpec, Foreign, ForeignCodec, Take};
+use tessarr_engine::scratch::Scratch;
+use tessarr_engine::{Error, Kind, Result};
+
+use crate::error::{argument, foreign, to_py};
+
+/// A codec whose work is done by a Python object.
+struct PythonCodec {
+    name: String,
+    codec: Py<PyAny>,
+    /// From an array to bytes: its `decode` is told the decoded size.
+    sized: bool,
+}
+
+impl ForeignCodec for PythonCodec {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()> {
+        self.call(input, take, |py, view| self.codec.call_method1(py, "encode", (view,)))
+    }
+
+    fn decode(&self, input: &[u8], expected: Option<usize>, take: Take<'_>) -> Result<()> {
+        self.call(input, take, |py, view| match expected {
+            Some(expected) if self.sized => self.codec.call_method1(py, "decode", (view, expected)),
+            _ => self.codec.call_method1(py, "decode", (view,)),
+        })
+    }
+}
+
+impl PythonCodec {
+    fn call<'a>(
+        &self,
+        input: &[u8],
+        take: Take<'_>,
+        call: impl Fn(Python<'_>, &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> + 'a,
+    ) -> Result<()> {
+        Python::attach(|py| {
+            let done = (|| {
+                // A codec may keep what it was given: it gets bytes of its own.
+                let view = PyMemoryView::from(PyBytes::new(py, input).as_any())?;
+                let result = call(py, view.as_any())?;
+                contiguous(result.bind(py))
+            })();
+            let buffer = done.map_err(|error| foreign(py, error))?;
+            // SAFETY: the GIL is held and `buffer` keeps the memory alive; a
+            // codec's result that another thread still changes is its own fault,
+            // and only its bytes suffer.
+            take(unsafe { bytes_of(&buffer) })
+        })
+    }
+}
+
+/// Any C-contiguous buffer as bytes.
+pub(crate) fn contiguous<'py>(object: &Bound<'py, PyAny>) -> PyResult<Buffer> {
+    let py = object.py();
+    let flat = PyMemoryView::from(object)?.call_method1("cast", ("B",));
+    // Rank 0 and NumPy's own types do not cast directly: make them bytes.
+    let flat = match flat {
+        Ok(flat) => flat,
+        Err(_) => object.call_method0("tobytes")?,
+    };
+    let buffer = PyBuffer::<u8>::get(&flat)?;
+    if buffer.is_c_contiguous() {
+        Ok(Buffer(buffer))
+    } else {
+        Err(argument(py, "the buffer is not contiguous"))
+    }
+}
+
+/// A contiguous buffer of bytes, held.
+pub(crate) struct Buffer(PyBuffer<u8>);
+
+/// The bytes of `buffer`.
+///
+/// # Safety
+/// Nobody changes them while the result lives.
+pub(crate) unsafe fn bytes_of(buffer: &Buffer) -> &[u8] {
+    let size = buffer.0.len_bytes();
+    if size == 0 {
+        return &[];
+    }
+    // SAFETY: a C-contiguous buffer has `len_bytes` bytes at its pointer.
+    unsafe { std::slice::from_raw_parts(buffer.0.buf_ptr().cast(), size) }
+}
+
+/// The array-to-bytes codec that `codec` implements.
+pub(crate) fn array_codec(name: String, codec: Bound<'_, PyAny>) -> Foreign {
+    Foreign::new(Arc::new(PythonCodec { name, codec: codec.unbind(), sized: true }))
+}
+
+/// The bytes-to-bytes codec that `dict` describes.
+pub(crate) fn bytes_codec(dict: &Bound<'_, PyDict>) -> PyResult<Arc<dyn BytesCodec>> {
+    let py = dict.py();
+    let name: String = field(dict, "name")?;
+    let spec = if let Some(codec) = dict.get_item("codec")? {
+        CodecSpec::Foreign(Arc::new(PythonCodec { name, codec: codec.unbind(), sized: false }))
+    } else {
+        match name.as_str() {
+            "zstd" => CodecSpec::Zstd { level: field(dict, "level")?, checksum: field(dict, "checksum")? },
+            "blosc" => CodecSpec::Blosc {
+                cname: field(dict, "cname")?,
+                clevel: field(dict, "clevel")?,
+                shuffle: field(dict, "shuffle")?,
+                typesize: field(dict, "typesize")?,
+                blocksize: field(dict, "blocksize")?,
+            },
+            "gzip" => CodecSpec::Gzip { level: field(dict, "level")? },
+            "zlib" => CodecSpec::Zlib { level: field(dict, "level")? },
+            "lz4" => CodecSpec::Lz4 { acceleration: field(dict, "acceleration")? },
+            "crc32c" => CodecSpec::Crc32c,
+            other => return Err(argument(py, format!("the engine has no codec {other:?}"))),
+        }
+    };
+    spec.compile().map_err(|error| to_py(py, error))
+}
+
+fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    let value = dict.get_item(name)?;
+    let value = value.ok_or_else(|| argument(dict.py(), format!("the codec has no {name:?}")))?;
+    value.extract().map_err(Into::into)
+}
+
+/// Encode `data` by the bytes-to-bytes codec that `codec` describes.
+#[pyfunction]
+fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = codec.py();
+    let codec = bytes_codec(codec)?;
+    let buffer = contiguous(data)?;
+    // SAFETY: as everywhere in Python, who changes a buffer in use gets a mix.
+    let input = unsafe { bytes_of(&buffer) };
+    let mut out = Vec::with_capacity(codec.bound(input.len()).min(input.len() + (input.len() >> 3) + 4096));
+    let done = py.detach(|| Scratch::with(|scratch| codec.encode(input, &mut out, &mut scratch.context)));
+    done.map_err(|error| to_py(py, error.in_codec(codec.name())))?;
+    Ok(PyBytes::new(py, &out))
+}
+
+/// Decode `data` by the bytes-to-bytes codec that `codec` describes, to
+/// `decoded_bytes` bytes, or to as many as there are where that is None.
+#[pyfunction]
+#[pyo3(signature = (codec, data, decoded_bytes=None))]
+fn decode<'py>(
+    codec: &Bound<'py, PyDict>,
+    data: &Bound<'py, PyAny>,
+    decoded_bytes: Option<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let py = codec.py();
+    let codec = bytes_codec(codec)?;
+    let buffer = contiguous(data)?;
+    // SAFETY: as in `encode`.
+    let input = unsafe { bytes_of(&buffer) };
+    let mut out = Vec::new();
+    let done = py.detach(|| {
+        Scratch::with(|scratch| match decoded_bytes {
+            Some(size) => {
+                out.try_reserve_exact(size)
+                    .map_err(|_| Error::new(Kind::Argument, format!("no memory for {size} decoded bytes")))?;
+                out.resize(size, 0);
+                codec.decode_into(input, &mut out, &mut scratch.context)
+            }
+            None => codec.decode(input, &mut out, isize::MAX as usize, &mut scratch.context),
+        })
+    });
+    done.map_err(|error| to_py(py, error.in_codec(codec.name())))?;
+    Ok(PyBytes::new(py, &out))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(encode, module)?)?;
+    module.add_function(wrap_pyfunction!(decode, module)?)
+}

@@ -1,0 +1,89 @@
+//! `Description`: from the dictionary that `tessarr.codec.chain` makes to a compiled array.
+
+use std::sync::Arc;
+
+use numpy::PyArrayDescr;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::pipeline::Pipeline;
+
+use crate::codec::{array_codec, bytes_codec};
+use crate::error::{argument, to_py};
+
+/// A compiled array description: independent of store and path, immutable, shareable.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Description {
+    pub(crate) array: Arc<Array>,
+    pub(crate) dtype: Py<PyArrayDescr>,
+    /// `array.shape`, as NumPy wants it.
+    pub(crate) shape: Vec<usize>,
+}
+
+#[pymethods]
+impl Description {
+    #[new]
+    fn new(py: Python<'_>, description: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let dtype: Bound<'_, PyArrayDescr> = get(description, "dtype")?.cast_into()?;
+        let keys = get(description, "keys")?;
+        let kind: String = keys.get_item("kind")?.extract()?;
+        let separator: char = keys.get_item("separator")?.extract()?;
+        if !matches!(kind.as_str(), "default" | "v2") || !matches!(separator, '/' | '.') {
+            return Err(argument(py, format!("unknown key encoding {kind:?} with separator {separator:?}")));
+        }
+        let plan = Plan {
+            shape: get(description, "shape")?.extract()?,
+            chunk_shape: get(description, "chunk_shape")?.extract()?,
+            item_bytes: get(description, "item_bytes")?.extract()?,
+            is_bool: get(description, "is_bool")?.extract()?,
+            fill: get(description, "fill")?.extract()?,
+            keys: KeyEncoding { with_c: kind == "default", separator },
+            store_fill: get(description, "store_fill")?.extract()?,
+            chain: chain(get(description, "chain")?.cast::<PyDict>()?)?,
+        };
+        let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
+        let shape = array.shape.iter().map(|&size| size as usize).collect();
+        Ok(Description { array: Arc::new(array), dtype: dtype.unbind(), shape })
+    }
+
+    /// Shape of the array.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        self.shape.clone()
+    }
+}
+
+fn get<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    dict.get_item(name)?.ok_or_else(|| argument(dict.py(), format!("the description has no {name:?}")))
+}
+
+fn chain(dict: &Bound<'_, PyDict>) -> PyResult<Chain> {
+    let codecs = get(dict, "bytes_bytes")?;
+    let codecs = codecs.cast::<PyList>()?.iter().map(|codec| bytes_codec(codec.cast()?));
+    Ok(Chain {
+        order: get(dict, "order")?.extract()?,
+        array_bytes: array_bytes(get(dict, "array_bytes")?.cast()?)?,
+        pipeline: Pipeline::new(codecs.collect::<PyResult<_>>()?),
+    })
+}
+
+fn array_bytes(dict: &Bound<'_, PyDict>) -> PyResult<ArrayBytes> {
+    let kind: String = get(dict, "kind")?.extract()?;
+    match kind.as_str() {
+        "bytes" => {
+            let swap: bool = get(dict, "swap")?.extract()?;
+            Ok(ArrayBytes::Bytes { swap: if swap { get(dict, "unit_bytes")?.extract()? } else { 0 } })
+        }
+        "sharding" => {
+            let location: String = get(dict, "index_location")?.extract()?;
+            Ok(ArrayBytes::Sharding {
+                subchunk_shape: get(dict, "subchunk_shape")?.extract()?,
+                chain: Box::new(chain(get(dict, "chain")?.cast()?)?),
+                index_chain: Box::new(chain(get(dict, "index_chain")?.cast()?)?),
+                index_at_start: location == "start",
+            })
+        }
+        "foreign" => Ok(ArrayBytes::Foreign(array_codec(get(dict, "name")?.extract()?, get(dict, "codec")?))),
+        other => Err(argument(dict.py(), format!("unknown array-to-bytes codec {other:?}"))),
+    }
+}

@@ -1,0 +1,131 @@
+//! From Python's indices to the engine's selections.
+
+use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
+use tessarr_engine::array::PerAxis;
+use tessarr_engine::selection::Request;
+
+/// A box along one axis, as NumPy's basic index gives it.
+#[derive(Clone, Copy)]
+pub(crate) struct Along {
+    pub(crate) start: i64,
+    pub(crate) step: i64,
+    pub(crate) count: usize,
+    /// An integer index: the axis is dropped.
+    pub(crate) dropped: bool,
+}
+
+/// The box of a basic index: integers, slices of integers, at most one
+/// ellipsis. None for everything else, out-of-bounds integers included: then
+/// `tessarr.indexing` decides, and words the error.
+pub(crate) fn basic(key: &Bound<'_, PyAny>, shape: &[u64]) -> Option<PerAxis<Along>> {
+    let mut axes = PerAxis::new();
+    if let Ok(tuple) = key.cast_exact::<PyTuple>() {
+        let given = tuple.len();
+        let mut ellipsis = false;
+        for (place, entry) in tuple.iter_borrowed().enumerate() {
+            if entry.is(PyEllipsis::get(key.py())) {
+                if std::mem::replace(&mut ellipsis, true) {
+                    return None;
+                }
+                let rest = given - place - 1;
+                while axes.len() + rest < shape.len() {
+                    axes.push(whole(shape[axes.len()]));
+                }
+            } else {
+                let size = *shape.get(axes.len())?;
+                axes.push(along(&entry, size)?);
+            }
+        }
+    } else if !key.is(PyEllipsis::get(key.py())) {
+        axes.push(along(key, *shape.first()?)?);
+    }
+    while axes.len() < shape.len() {
+        axes.push(whole(shape[axes.len()]));
+    }
+    (axes.len() == shape.len()).then_some(axes)
+}
+
+fn whole(size: u64) -> Along {
+    Along { start: 0, step: 1, count: size as usize, dropped: false }
+}
+
+fn along(entry: &Bound<'_, PyAny>, size: u64) -> Option<Along> {
+    let size = i64::try_from(size).ok()?;
+    if let Ok(integer) = entry.cast_exact::<PyInt>() {
+        let index: i64 = integer.extract().ok()?;
+        let start = if index < 0 { index.checked_add(size)? } else { index };
+        return (start >= 0 && start < size).then_some(Along { start, step: 1, count: 1, dropped: true });
+    }
+    let slice = entry.cast_exact::<PySlice>().ok()?;
+    let indices = slice.indices(isize::try_from(size).ok()?).ok()?;
+    Some(Along {
+        start: indices.start as i64,
+        step: indices.step as i64,
+        count: indices.slicelength as usize,
+        dropped: false,
+    })
+}
+
+/// One axis as `tessarr.indexing.Selection` gives it.
+pub(crate) enum AxisArgument<'py> {
+    Range(i64, i64, usize),
+    List(PyReadonlyArray1<'py, i64>),
+    Joint(PyReadonlyArray1<'py, i64>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AxisArgument<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(tuple) = object.cast::<PyTuple>() else {
+            return Ok(AxisArgument::List(object.extract()?));
+        };
+        if tuple.len() == 1 {
+            return Ok(AxisArgument::Joint(tuple.get_item(0)?.extract()?));
+        }
+        let (start, step, count) = tuple.extract()?;
+        Ok(AxisArgument::Range(start, step, count))
+    }
+}
+
+/// The engine's requests for `axes`, whose places in `buffer` are `out_axes`.
+pub(crate) fn requests<'a>(
+    axes: &'a [AxisArgument<'_>],
+    out_axes: &[Option<usize>],
+    buffer: &Bound<'_, PyUntypedArray>,
+) -> PyResult<Vec<Request<'a>>> {
+    let (shape, strides) = (buffer.shape(), buffer.strides());
+    if axes.len() != out_axes.len() {
+        return Err(PyTypeError::new_err("axes and out_axes differ in length"));
+    }
+    let mut used = vec![false; shape.len()];
+    let mut requests = Vec::with_capacity(axes.len());
+    for (axis, out_axis) in axes.iter().zip(out_axes) {
+        let count = match axis {
+            AxisArgument::Range(_, _, count) => *count,
+            AxisArgument::List(indices) | AxisArgument::Joint(indices) => indices.as_slice()?.len(),
+        };
+        let stride = match *out_axis {
+            None if count == 1 => 0,
+            Some(out_axis) if shape.get(out_axis) == Some(&count) => {
+                used[out_axis] = true;
+                strides[out_axis]
+            }
+            _ => return Err(PyTypeError::new_err("the buffer's shape does not fit the selection")),
+        };
+        requests.push(match axis {
+            AxisArgument::Range(start, step, count) => {
+                Request::Range { start: *start, step: *step, count: *count, stride }
+            }
+            AxisArgument::List(indices) => Request::List { indices: indices.as_slice()?, stride },
+            AxisArgument::Joint(indices) => Request::Joint { indices: indices.as_slice()?, stride },
+        });
+    }
+    if used.iter().zip(shape).any(|(used, &size)| !used && size != 1) {
+        return Err(PyTypeError::new_err("the buffer has an axis that the selection does not name"));
+    }
+    Ok(requests)
+}
