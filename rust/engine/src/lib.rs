@@ -2,10 +2,24 @@
 //! selection it finds the chunks, fetches, decodes and scatters them into the
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
+pub mod array;
+pub mod cache;
 pub mod codec;
 pub mod copy;
 pub mod error;
+<<<<<<< HEAD
 pub mod pool;
+=======
+pub mod operation;
+pub mod pipeline;
+pub mod pool;
+pub mod read;
+pub mod scratch;
+pub mod selection;
+pub mod shard;
+pub mod source;
+>>>>>>> 14d01df (Read uncompressed chunks slab by slab)
 pub mod store;
+pub mod write;
 
 pub use error::{Error, Kind, Result};

@@ -19,6 +19,9 @@ use crate::store::Want;
 /// Bytes that one more read request is worth; smaller gaps are read over.
 const GAP_BYTES: u64 = 8 << 10;
 
+/// Uncompressed chunks are read and copied in pieces of about this size.
+const SLAB_BYTES: usize = 256 << 10;
+
 /// Subchunks are fetched together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 
@@ -223,9 +226,12 @@ impl Reader<'_> {
             return self.finish(level, out);
         }
         let (low, high) = piece.span(origin, &level.strides, level.item_bytes);
-        if let Some(axis) = worth_splitting(piece, low, high, origin, level) {
-            for number in 0..piece.splits(axis) {
-                self.raw(level, source, &piece.take(axis, number), origin, scratch)?;
+        if let Some((axis, places)) = slabs(piece, low, high, origin, level) {
+            let mut done = 0;
+            while done < piece.places(axis) {
+                let end = piece.places(axis).min(done + places);
+                self.raw(level, source, &piece.slab(axis, done..end), origin, scratch)?;
+                done = end;
             }
             return Ok(());
         }
@@ -351,15 +357,20 @@ fn want(level: &Level) -> Want {
     }
 }
 
-/// The axis along which reading place by place saves more than its requests cost.
-fn worth_splitting(piece: &Piece<'_>, low: usize, high: usize, origin: &[u64], level: &Level) -> Option<usize> {
+/// The axis along which to read slab by slab, and the places of one slab: one,
+/// where that saves more bytes than its requests cost; else as many as stay in
+/// the processor's cache between reading and copying.
+fn slabs(piece: &Piece<'_>, low: usize, high: usize, origin: &[u64], level: &Level) -> Option<(usize, usize)> {
     let axes = 0..origin.len();
-    let axis = axes.filter(|&axis| piece.splits(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
-    let count = piece.splits(axis);
-    let (first_low, first_high) = piece.take(axis, 0).span(origin, &level.strides, level.item_bytes);
-    let apart = (first_high - first_low).saturating_mul(count);
-    let saved = (high - low).checked_sub(apart)? as u64;
-    (saved > GAP_BYTES * count as u64).then_some(axis)
+    let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
+    let places = piece.places(axis);
+    let (first, last) = piece.slab(axis, 0..1).span(origin, &level.strides, level.item_bytes);
+    let apart = (last - first).saturating_mul(places);
+    if (high - low).saturating_sub(apart) as u64 > GAP_BYTES * places as u64 {
+        return Some((axis, 1));
+    }
+    let fit = (places * SLAB_BYTES / (high - low)).max(1);
+    (fit < places).then_some((axis, fit))
 }
 
 /// Sort `entries` by place and cut them into groups to fetch together.

@@ -259,8 +259,8 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// How many pieces [`Piece::take`] can make along `axis`; 1 where none.
-    pub fn splits(&self, axis: usize) -> usize {
+    /// How many places there are along `axis` for [`Piece::slab`]; for joint axes: points.
+    pub fn places(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
             (Part::Range { count, .. }, _) => *count,
             (Part::List(hits), _) => hits.len(),
@@ -269,18 +269,18 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The piece with only the `number`-th place along `axis` (for joint axes: the point).
+    /// The piece with only `places` along `axis`.
     #[must_use]
-    pub fn take(&self, axis: usize, number: usize) -> Piece<'a> {
+    pub fn slab(&self, axis: usize, places: std::ops::Range<usize>) -> Piece<'a> {
         let mut piece = Piece { axes: self.axes.clone(), points: self.points, ids: self.ids.clone(), offset: self.offset };
         match (&mut piece.axes[axis], &mut piece.ids) {
             (Part::Range { start, step, count, stride }, _) => {
-                *start += *step * number as i64;
-                *count = 1;
-                piece.offset += number as isize * *stride;
+                *start += *step * places.start as i64;
+                *count = places.len();
+                piece.offset += places.start as isize * *stride;
             }
-            (Part::List(hits), _) => *hits = &hits[number..=number],
-            (Part::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[number..=number],
+            (Part::List(hits), _) => *hits = &hits[places],
+            (Part::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[places],
             (Part::Joint(_), _) => {}
         }
         piece
