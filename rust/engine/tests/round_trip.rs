@@ -1,0 +1,228 @@
+//! Random arrays and selections, written and read, against a plain buffer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::codec::CodecSpec;
+use tessarr_engine::operation::Operation;
+use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::selection::{Request, Selection};
+use tessarr_engine::store::{MemoryStore, Store};
+use tessarr_engine::{read, write};
+
+/// One axis of a random selection.
+#[derive(Clone, Debug)]
+enum Along {
+    Range(i64, i64, usize),
+    List(Vec<i64>),
+}
+
+impl Along {
+    fn indices(&self) -> Vec<i64> {
+        match self {
+            Along::Range(start, step, count) => (0..*count as i64).map(|n| start + step * n).collect(),
+            Along::List(indices) => indices.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    shape: Vec<u64>,
+    chunk: Vec<u64>,
+    /// Subchunk counts per axis of each level of sharding.
+    shards: Vec<Vec<u64>>,
+    orders: Vec<Option<Vec<usize>>>,
+    swap: bool,
+    codec: u8,
+    outer_codec: bool,
+    at_start: bool,
+    selections: Vec<Vec<Along>>,
+    points: Vec<Vec<u64>>,
+}
+
+fn along(size: u64) -> impl Strategy<Value = Along> {
+    let size = size as i64;
+    let range = (0..size, prop_oneof![1..4i64, -3..0i64], 0..6usize).prop_map(move |(start, step, count)| {
+        let room = if step > 0 { (size - 1 - start) / step } else { start / -step };
+        Along::Range(start, step, count.min(room as usize + 1))
+    });
+    let whole = Just(Along::Range(0, 1, size as usize));
+    prop_oneof![2 => range, 2 => whole, 1 => prop::collection::vec(0..size, 0..6).prop_map(Along::List)]
+}
+
+fn permutation(rank: usize) -> impl Strategy<Value = Option<Vec<usize>>> {
+    prop::option::of(Just((0..rank).collect::<Vec<_>>()).prop_shuffle())
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (0..4usize).prop_flat_map(|rank| {
+        let dims = prop::collection::vec(1..9u64, rank);
+        let leaf = prop::collection::vec(1..4u64, rank);
+        let shards = prop::collection::vec(prop::collection::vec(1..3u64, rank), 0..3);
+        (dims, leaf, shards).prop_flat_map(move |(shape, leaf, shards)| {
+            let chunk: Vec<u64> =
+                (0..rank).map(|axis| shards.iter().fold(leaf[axis], |size, counts| size * counts[axis])).collect();
+            let selection = shape.iter().map(|&size| along(size)).collect::<Vec<_>>();
+            let points = shape.iter().map(|&size| 0..size).collect::<Vec<_>>();
+            (
+                prop::collection::vec(permutation(rank), shards.len() + 1),
+                any::<bool>(),
+                0..6u8,
+                any::<bool>(),
+                any::<bool>(),
+                prop::collection::vec(selection, 1..5),
+                prop::collection::vec(points, 0..12),
+            )
+                .prop_map(move |(orders, swap, codec, outer_codec, at_start, selections, points)| Case {
+                    shape: shape.clone(),
+                    chunk: chunk.clone(),
+                    shards: shards.clone(),
+                    orders,
+                    swap,
+                    codec,
+                    outer_codec,
+                    at_start,
+                    selections,
+                    points,
+                })
+        })
+    })
+}
+
+fn pipeline(codec: u8) -> Pipeline {
+    let specs = match codec {
+        0 => vec![],
+        1 => vec![CodecSpec::Zstd { level: 1, checksum: true }],
+        2 => vec![CodecSpec::Crc32c],
+        3 => vec![CodecSpec::Gzip { level: 1 }, CodecSpec::Crc32c],
+        4 => vec![CodecSpec::Crc32c, CodecSpec::Lz4 { acceleration: 1 }],
+        _ => vec![CodecSpec::Blosc { cname: "lz4".into(), clevel: 5, shuffle: 1, typesize: 2, blocksize: 0 }],
+    };
+    Pipeline::new(specs.into_iter().map(|spec| spec.compile().unwrap()).collect())
+}
+
+/// The chain of a case: `size` is the shape of its chunk in its own axis order.
+fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
+    let order = case.orders[depth].clone();
+    let encoded: Vec<u64> = match &order {
+        None => size.to_vec(),
+        Some(order) => order.iter().map(|&axis| size[axis]).collect(),
+    };
+    let bytes = |codec| Chain {
+        order: None,
+        array_bytes: ArrayBytes::Bytes { swap: if case.swap { 8 } else { 0 } },
+        pipeline: pipeline(codec),
+    };
+    if depth == case.shards.len() {
+        let array_bytes = ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } };
+        return Chain { order, array_bytes, pipeline: pipeline(case.codec) };
+    }
+    // Any divisor of the encoded size will do.
+    let inner: Vec<u64> = encoded.iter().map(|&size| if size % 2 == 0 { size / 2 } else { size }).collect();
+    Chain {
+        order,
+        array_bytes: ArrayBytes::Sharding {
+            chain: Box::new(chain(case, depth + 1, &inner)),
+            subchunk_shape: inner,
+            index_chain: Box::new(bytes(2)),
+            index_at_start: case.at_start,
+        },
+        pipeline: pipeline(if case.outer_codec { 3 } else { 0 }),
+    }
+}
+
+fn strides(shape: &[usize]) -> Vec<isize> {
+    let mut strides = vec![2isize; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis] as isize;
+    }
+    strides
+}
+
+fn requests<'a>(along: &'a [Along], strides: &[isize]) -> Vec<Request<'a>> {
+    let each = along.iter().zip(strides).map(|(along, &stride)| match along {
+        Along::Range(start, step, count) => Request::Range { start: *start, step: *step, count: *count, stride },
+        Along::List(indices) => Request::List { indices, stride },
+    });
+    each.collect()
+}
+
+/// C-order positions in the model of every selected element, in C order of the selection.
+fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
+    along.iter().zip(shape).fold(vec![0], |outer, (indices, &size)| {
+        outer.iter().flat_map(|base| indices.iter().map(move |index| base * size as usize + *index as usize)).collect()
+    })
+}
+
+fn run(case: &Case) {
+    let array = Array::compile(Plan {
+        shape: case.shape.clone(),
+        chunk_shape: case.chunk.clone(),
+        item_bytes: 2,
+        is_bool: false,
+        fill: 7u16.to_ne_bytes().to_vec(),
+        keys: KeyEncoding { with_c: case.at_start, separator: '/' },
+        store_fill: false,
+        chain: chain(case, 0, &case.chunk),
+    })
+    .unwrap();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let operation = Operation { array: &array, store: &*store, prefix: "a/" };
+    let total: usize = case.shape.iter().product::<u64>() as usize;
+    let mut model = vec![7u16; total];
+    let mut next = 100u16;
+    for along in &case.selections {
+        let indices: Vec<Vec<i64>> = along.iter().map(Along::indices).collect();
+        let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
+        let count: usize = shape.iter().product();
+        let values: Vec<u16> = (0..count).map(|_| if next % 5 == 0 { 7 } else { next } + { next += 1; 0 }).collect();
+        let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
+        unsafe { write::write(operation, &selection, values.as_ptr().cast(), None) }.unwrap();
+        for (&position, &value) in positions(&case.shape, &indices).iter().zip(&values) {
+            model[position] = value;
+        }
+    }
+    for along in &case.selections {
+        let indices: Vec<Vec<i64>> = along.iter().map(Along::indices).collect();
+        let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
+        let mut out = vec![0u16; shape.iter().product()];
+        let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
+        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
+        let expected: Vec<u16> = positions(&case.shape, &indices).iter().map(|&at| model[at]).collect();
+        assert_eq!(out, expected, "{along:?}");
+    }
+    if !case.shape.is_empty() {
+        let columns: Vec<Vec<i64>> =
+            (0..case.shape.len()).map(|axis| case.points.iter().map(|point| point[axis] as i64).collect()).collect();
+        let joint: Vec<Request<'_>> = columns.iter().map(|indices| Request::Joint { indices, stride: 2 }).collect();
+        let selection = Selection::new(&joint, &case.shape).unwrap();
+        let mut out = vec![0u16; case.points.len()];
+        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
+        let at = |point: &Vec<u64>| point.iter().zip(&case.shape).fold(0, |at, (index, size)| at * size + index) as usize;
+        let expected: Vec<u16> = case.points.iter().map(|point| model[at(point)]).collect();
+        assert_eq!(out, expected);
+        let values: Vec<u16> = (0..case.points.len() as u16).map(|value| value + 3000).collect();
+        unsafe { write::write(operation, &selection, values.as_ptr().cast(), None) }.unwrap();
+        for (point, &value) in case.points.iter().zip(&values) {
+            model[at(point)] = value;
+        }
+    }
+    let all: Vec<Along> = case.shape.iter().map(|&size| Along::Range(0, 1, size as usize)).collect();
+    let shape: Vec<usize> = case.shape.iter().map(|&size| size as usize).collect();
+    let selection = Selection::new(&requests(&all, &strides(&shape)), &case.shape).unwrap();
+    let mut out = vec![0u16; total];
+    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
+    assert_eq!(out, model);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read_back(case in case()) {
+        run(&case);
+    }
+}
