@@ -16,8 +16,8 @@ const PARALLEL_BYTES: usize = 128 << 10;
 /// How often a long loop asks whether the user wants out.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// Asks whether to stop (Ctrl-C); called on the calling thread only.
-pub type Interrupt<'a> = &'a dyn Fn() -> bool;
+/// Asks whether to stop (Ctrl-C). Workers may ask too, and are told no.
+pub type Interrupt<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// One read or write of one array.
 #[derive(Clone, Copy)]
@@ -28,6 +28,8 @@ pub struct Operation<'a> {
     pub store: &'a dyn Store,
     /// What its chunk keys start with: "" or ending in "/".
     pub prefix: &'a str,
+    /// Asked about every 50 ms.
+    pub interrupt: Option<Interrupt<'a>>,
 }
 
 /// The address of the caller's buffer, for all workers.

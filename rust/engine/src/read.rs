@@ -8,7 +8,7 @@
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
-use crate::operation::{origin_of, Address, Interrupt, Operation, Run};
+use crate::operation::{origin_of, Address, Operation, Run};
 use crate::pipeline::expect_size;
 use crate::scratch::{sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
@@ -46,7 +46,6 @@ pub unsafe fn read(
     operation: Operation<'_>,
     selection: &Selection,
     out: *mut u8,
-    interrupt: Option<Interrupt<'_>>,
 ) -> Result<()> {
     let array = operation.array;
     let piece = selection.piece();
@@ -59,7 +58,7 @@ pub unsafe fn read(
     let spread = division.tasks() < 2 * crate::pool::threads();
     let reader = Reader { operation, array, out: Address(out), spread };
     Scratch::with(|scratch| {
-        run.each(division.tasks(), scratch, interrupt, &|task, scratch| reader.chunk(&division, task, scratch))
+        run.each(division.tasks(), scratch, operation.interrupt, &|task, scratch| reader.chunk(&division, task, scratch))
     })
 }
 
@@ -153,7 +152,7 @@ impl Reader<'_> {
         let groups = group(&mut found, source)?;
         let run = Run::decide(groups.len(), sub.decoded_bytes * (found.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
-        run.each(groups.len(), scratch, None, &|number, scratch| {
+        run.each(groups.len(), scratch, self.operation.interrupt, &|number, scratch| {
             let entries = &found[groups[number].clone()];
             self.group(shard, source, place, entries, &division, origin, scratch)
         })

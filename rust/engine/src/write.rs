@@ -11,7 +11,7 @@ use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::codec::BytesCodec;
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Interrupt, Operation, Run};
+use crate::operation::{origin_of, Address, Operation, Run};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
 use crate::shard::{self, Place, ABSENT};
@@ -45,7 +45,6 @@ pub unsafe fn write(
     operation: Operation<'_>,
     selection: &Selection,
     value: *const u8,
-    interrupt: Option<Interrupt<'_>>,
 ) -> Result<()> {
     let array = operation.array;
     if operation.store.read_only() {
@@ -61,7 +60,7 @@ pub unsafe fn write(
     let spread = division.tasks() < 2 * crate::pool::threads();
     let writer = Writer { operation, array, value: Address(value.cast_mut()), spread };
     Scratch::with(|scratch| {
-        run.each(division.tasks(), scratch, interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
+        run.each(division.tasks(), scratch, operation.interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
     })
 }
 
@@ -265,7 +264,7 @@ impl<'a> Writer<'a> {
         let results: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
         let run = Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
-        run.each(groups.len(), scratch, None, &|number, scratch| {
+        run.each(groups.len(), scratch, self.operation.interrupt, &|number, scratch| {
             let encoded = self.group(shard, old.as_ref(), &touched[groups[number].clone()], &division, origin, scratch)?;
             *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
             Ok(())

@@ -63,8 +63,9 @@ fn case() -> impl Strategy<Value = Case> {
         let leaf = prop::collection::vec(1..4u64, rank);
         let shards = prop::collection::vec(prop::collection::vec(1..3u64, rank), 0..3);
         (dims, leaf, shards).prop_flat_map(move |(shape, leaf, shards)| {
-            let chunk: Vec<u64> =
-                (0..rank).map(|axis| shards.iter().fold(leaf[axis], |size, counts| size * counts[axis])).collect();
+            let chunk: Vec<u64> = (0..rank)
+                .map(|axis| shards.iter().fold(leaf[axis], |size, counts| size * counts[axis]))
+                .collect();
             let selection = shape.iter().map(|&size| along(size)).collect::<Vec<_>>();
             let points = shape.iter().map(|&size| 0..size).collect::<Vec<_>>();
             (
@@ -76,18 +77,20 @@ fn case() -> impl Strategy<Value = Case> {
                 prop::collection::vec(selection, 1..5),
                 prop::collection::vec(points, 0..12),
             )
-                .prop_map(move |(orders, swap, codec, outer_codec, at_start, selections, points)| Case {
-                    shape: shape.clone(),
-                    chunk: chunk.clone(),
-                    shards: shards.clone(),
-                    orders,
-                    swap,
-                    codec,
-                    outer_codec,
-                    at_start,
-                    selections,
-                    points,
-                })
+                .prop_map(
+                    move |(orders, swap, codec, outer_codec, at_start, selections, points)| Case {
+                        shape: shape.clone(),
+                        chunk: chunk.clone(),
+                        shards: shards.clone(),
+                        orders,
+                        swap,
+                        codec,
+                        outer_codec,
+                        at_start,
+                        selections,
+                        points,
+                    },
+                )
         })
     })
 }
@@ -144,7 +147,9 @@ fn strides(shape: &[usize]) -> Vec<isize> {
 
 fn requests<'a>(along: &'a [Along], strides: &[isize]) -> Vec<Request<'a>> {
     let each = along.iter().zip(strides).map(|(along, &stride)| match along {
-        Along::Range(start, step, count) => Request::Range { start: *start, step: *step, count: *count, stride },
+        Along::Range(start, step, count) => {
+            Request::Range { start: *start, step: *step, count: *count, stride }
+        }
         Along::List(indices) => Request::List { indices, stride },
     });
     each.collect()
@@ -153,7 +158,10 @@ fn requests<'a>(along: &'a [Along], strides: &[isize]) -> Vec<Request<'a>> {
 /// C-order positions in the model of every selected element, in C order of the selection.
 fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
     along.iter().zip(shape).fold(vec![0], |outer, (indices, &size)| {
-        outer.iter().flat_map(|base| indices.iter().map(move |index| base * size as usize + *index as usize)).collect()
+        outer
+            .iter()
+            .flat_map(|base| indices.iter().map(move |index| base * size as usize + *index as usize))
+            .collect()
     })
 }
 
@@ -170,7 +178,7 @@ fn run(case: &Case) {
     })
     .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let operation = Operation { array: &array, store: &*store, prefix: "a/" };
+    let operation = Operation { array: &array, store: &*store, prefix: "a/", interrupt: None };
     let total: usize = case.shape.iter().product::<u64>() as usize;
     let mut model = vec![7u16; total];
     let mut next = 100u16;
@@ -180,7 +188,7 @@ fn run(case: &Case) {
         let count: usize = shape.iter().product();
         let values: Vec<u16> = (0..count).map(|_| if next % 5 == 0 { 7 } else { next } + { next += 1; 0 }).collect();
         let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
-        unsafe { write::write(operation, &selection, values.as_ptr().cast(), None) }.unwrap();
+        unsafe { write::write(operation, &selection, values.as_ptr().cast()) }.unwrap();
         for (&position, &value) in positions(&case.shape, &indices).iter().zip(&values) {
             model[position] = value;
         }
@@ -190,22 +198,26 @@ fn run(case: &Case) {
         let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
         let mut out = vec![0u16; shape.iter().product()];
         let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
-        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
+        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
         let expected: Vec<u16> = positions(&case.shape, &indices).iter().map(|&at| model[at]).collect();
         assert_eq!(out, expected, "{along:?}");
     }
     if !case.shape.is_empty() {
-        let columns: Vec<Vec<i64>> =
-            (0..case.shape.len()).map(|axis| case.points.iter().map(|point| point[axis] as i64).collect()).collect();
-        let joint: Vec<Request<'_>> = columns.iter().map(|indices| Request::Joint { indices, stride: 2 }).collect();
+        let columns: Vec<Vec<i64>> = (0..case.shape.len())
+            .map(|axis| case.points.iter().map(|point| point[axis] as i64).collect())
+            .collect();
+        let joint: Vec<Request<'_>> =
+            columns.iter().map(|indices| Request::Joint { indices, stride: 2 }).collect();
         let selection = Selection::new(&joint, &case.shape).unwrap();
         let mut out = vec![0u16; case.points.len()];
-        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
-        let at = |point: &Vec<u64>| point.iter().zip(&case.shape).fold(0, |at, (index, size)| at * size + index) as usize;
+        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
+        let at = |point: &Vec<u64>| {
+            point.iter().zip(&case.shape).fold(0, |at, (index, size)| at * size + index) as usize
+        };
         let expected: Vec<u16> = case.points.iter().map(|point| model[at(point)]).collect();
         assert_eq!(out, expected);
         let values: Vec<u16> = (0..case.points.len() as u16).map(|value| value + 3000).collect();
-        unsafe { write::write(operation, &selection, values.as_ptr().cast(), None) }.unwrap();
+        unsafe { write::write(operation, &selection, values.as_ptr().cast()) }.unwrap();
         for (point, &value) in case.points.iter().zip(&values) {
             model[at(point)] = value;
         }
@@ -214,7 +226,7 @@ fn run(case: &Case) {
     let shape: Vec<usize> = case.shape.iter().map(|&size| size as usize).collect();
     let selection = Selection::new(&requests(&all, &strides(&shape)), &case.shape).unwrap();
     let mut out = vec![0u16; total];
-    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast(), None) }.unwrap();
+    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
     assert_eq!(out, model);
 }
 

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
-use tessarr_engine::operation::Operation;
+use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::{pool, read, write};
@@ -50,14 +50,20 @@ impl ArrayBase {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn operation<'a>(&'a self, state: &'a State) -> Operation<'a> {
-        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix }
+    fn operation<'a>(&'a self, state: &'a State, interrupt: Option<Interrupt<'a>>) -> Operation<'a> {
+        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
     }
 
     /// Run the operation with the GIL released; Ctrl-C raises what is pending.
-    fn run(&self, py: Python<'_>, state: &State, selection: &Selection, memory: &Memory, writes: bool) -> PyResult<()> {
+    fn run(
+        &self,
+        py: Python<'_>,
+        state: &State,
+        selection: &Selection,
+        memory: &Memory,
+        writes: bool,
+    ) -> PyResult<()> {
         let pending = Mutex::new(None::<PyErr>);
-        let operation = self.operation(state);
         let done = py.detach(|| {
             let interrupt = || {
                 Python::attach(|py| match py.check_signals() {
@@ -68,7 +74,7 @@ impl ArrayBase {
                     }
                 })
             };
-            transfer(operation, selection, memory, writes, Some(&interrupt))
+            transfer(self.operation(state, Some(&interrupt)), selection, memory, writes)
         });
         match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
@@ -92,7 +98,7 @@ impl ArrayBase {
         pool::spawn(move || {
             let memory = memory;
             let this = base.get();
-            let done = transfer(this.operation(&state), &selection, &memory, writes, None);
+            let done = transfer(this.operation(&state, None), &selection, &memory, writes);
             // At interpreter exit nobody waits any more.
             Python::try_attach(|py| {
                 let told = match done {
@@ -114,15 +120,14 @@ fn transfer(
     selection: &Selection,
     memory: &Memory,
     writes: bool,
-    interrupt: Option<&dyn Fn() -> bool>,
 ) -> tessarr_engine::Result<()> {
     if writes {
         // SAFETY: `requests` made the selection from the shape and strides of
         // the array at `address`, which the operation keeps alive.
-        unsafe { write::write(operation, selection, memory.address, interrupt) }
+        unsafe { write::write(operation, selection, memory.address) }
     } else {
         // SAFETY: as above, and the array is writable.
-        unsafe { read::read(operation, selection, memory.address, interrupt) }
+        unsafe { read::read(operation, selection, memory.address) }
     }
 }
 
@@ -282,7 +287,9 @@ fn plain_value<'py>(
 
 fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
     let along = axes.iter().zip(strides);
-    along.map(|(a, &stride)| Request::Range { start: a.start, step: a.step, count: a.count, stride }).collect()
+    along
+        .map(|(a, &stride)| Request::Range { start: a.start, step: a.step, count: a.count, stride })
+        .collect()
 }
 
 /// A new uninitialised array in C order for the box, and its stride per array axis.
