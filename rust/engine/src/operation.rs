@@ -64,7 +64,7 @@ impl Run {
         work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
         if self.parallel {
-            return pool::parallel_for(tasks, interrupt, &|task| Scratch::with(|scratch| work(task, scratch)));
+            return pool::parallel_for(tasks, interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool), &|task| Scratch::with(|scratch| work(task, scratch)));
         }
         let pulse = Cell::new(None::<Instant>);
         for task in 0..tasks {
