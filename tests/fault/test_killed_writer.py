@@ -1,0 +1,57 @@
+"""A writer that is killed leaves every object whole: the old one or the new one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": {"chunks": (64, 64)},
+    "uncompressed": {"chunks": (64, 64), "compressors": None},
+    "shards": {"chunks": (16, 16), "shards": (64, 64)},
+}
+
+WRITER = """
+import sys, itertools, numpy, tessarr
+array = tessarr.open_array(sys.argv[1], mode="r+")
+print("ready", flush=True)
+for number in itertools.count(1):
+    array[:] = numpy.full((128, 128), number, "int64")
+    array[10:100, 10:100] = number
+"""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_objects_are_whole_after_sigkill(tmp_path: Path, layout: str) -> None:
+    """After SIGKILL at random moments every chunk decodes to one write's value."""
+    path = tmp_path / "array.zarr"
+    tessarr.create_array(path, shape=(128, 128), dtype="int64", **LAYOUTS[layout])
+    moments = random.Random(7)
+    for _ in range(6):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        time.sleep(moments.uniform(0.01, 0.08))
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.communicate()
+        array = tessarr.open_array(path, mode="r+")
+        for row in (0, 64):
+            for column in (0, 64):
+                chunk = array[row : row + 64, column : column + 64]
+                assert np.unique(chunk).size <= 2, "a chunk mixes more than a write and its patch"
+        # A lock file that the killed writer left stops nobody.
+        array[:] = 0
+        assert not array[:].any()

@@ -1,0 +1,48 @@
+"""Peak memory of a whole read: output + threads × (encoded + decoded chunk) + 60 MB."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+
+MB = 1 << 20
+
+READER = """
+import resource, sys, tessarr
+array = tessarr.open_array(sys.argv[1], mode="r")
+array[0, 0]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+data = array[:]
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024, data.nbytes, tessarr.options().threads)
+"""
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": {"chunks": (1024, 1024)},
+    "uncompressed": {"chunks": (1024, 1024), "compressors": None},
+    "edges": {"chunks": (1000, 1000)},
+    "shards": {"chunks": (128, 128), "shards": (2048, 2048)},
+    "zstd F": {"chunks": (1024, 1024), "zarr_format": 2, "order": "F"},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
+    """A 128 MB array needs its own size, two chunks per thread, and little more."""
+    path = tmp_path / "a.zarr"
+    array = tessarr.create_array(path, shape=(4096, 8192), dtype="float32", **LAYOUTS[layout])
+    rows = np.random.default_rng(0).integers(0, 1 << 20, (4096, 1)).astype("float32")
+    array[:] = rows + np.arange(8192, dtype="float32")
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=True
+    )
+    grown, output, threads = map(int, done.stdout.split())
+    chunk = 4 * MB
+    assert grown <= output + threads * 2 * chunk + 60 * MB
