@@ -1,10 +1,7 @@
 //! What reading and writing share: the array, the store, and running tasks.
 
-use std::cell::Cell;
-use std::time::{Duration, Instant};
-
 use crate::array::{Array, PerAxis};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::store::Store;
@@ -12,9 +9,6 @@ use crate::store::Store;
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
 /// thread: waking a worker costs as much as decoding about that many.
 const PARALLEL_BYTES: usize = 128 << 10;
-
-/// How often a long loop asks whether the user wants out.
-const PULSE: Duration = Duration::from_millis(50);
 
 /// Asks whether to stop (Ctrl-C). Workers may ask too, and are told no.
 pub type Interrupt<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -59,30 +53,12 @@ impl Run {
     pub fn each(
         self,
         tasks: usize,
-        scratch: &mut Scratch,
         interrupt: Option<Interrupt<'_>>,
         work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        if self.parallel {
-            return pool::parallel_for(tasks, interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool), &|task| Scratch::with(|scratch| work(task, scratch)));
-        }
-        let pulse = Cell::new(None::<Instant>);
-        for task in 0..tasks {
-            if let (Some(interrupt), true) = (interrupt, tasks > 1) {
-                let last = pulse.get();
-                let now = Instant::now();
-                if last.is_none() {
-                    pulse.set(Some(now));
-                } else if last.is_some_and(|last| now - last > PULSE) {
-                    pulse.set(Some(now));
-                    if interrupt() {
-                        return Err(Error::new(Kind::Interrupted, "interrupted"));
-                    }
-                }
-            }
-            work(task, scratch)?;
-        }
-        Ok(())
+        let interrupt = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
+        let threads = if self.parallel { usize::MAX } else { 1 };
+        pool::parallel_for(tasks, threads, interrupt, &|task| Scratch::with(|scratch| work(task, scratch)))
     }
 }
 

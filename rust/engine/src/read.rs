@@ -57,9 +57,7 @@ pub unsafe fn read(
     let run = Run::decide(division.tasks(), array.level.decoded_bytes);
     let spread = division.tasks() < 2 * crate::pool::threads();
     let reader = Reader { operation, array, out: Address(out), spread };
-    Scratch::with(|scratch| {
-        run.each(division.tasks(), scratch, operation.interrupt, &|task, scratch| reader.chunk(&division, task, scratch))
-    })
+    run.each(division.tasks(), operation.interrupt, &|task, scratch| reader.chunk(&division, task, scratch))
 }
 
 impl Reader<'_> {
@@ -152,7 +150,7 @@ impl Reader<'_> {
         let groups = group(&mut found, source)?;
         let run = Run::decide(groups.len(), sub.decoded_bytes * (found.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
-        run.each(groups.len(), scratch, self.operation.interrupt, &|number, scratch| {
+        run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let entries = &found[groups[number].clone()];
             self.group(shard, source, place, entries, &division, origin, scratch)
         })

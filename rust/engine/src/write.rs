@@ -59,9 +59,7 @@ pub unsafe fn write(
     let run = Run::decide(division.tasks(), array.level.decoded_bytes);
     let spread = division.tasks() < 2 * crate::pool::threads();
     let writer = Writer { operation, array, value: Address(value.cast_mut()), spread };
-    Scratch::with(|scratch| {
-        run.each(division.tasks(), scratch, operation.interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
-    })
+    run.each(division.tasks(), operation.interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
 }
 
 impl<'a> Writer<'a> {
@@ -264,7 +262,7 @@ impl<'a> Writer<'a> {
         let results: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
         let run = Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
-        run.each(groups.len(), scratch, self.operation.interrupt, &|number, scratch| {
+        run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let encoded = self.group(shard, old.as_ref(), &touched[groups[number].clone()], &division, origin, scratch)?;
             *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
             Ok(())
