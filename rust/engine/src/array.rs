@@ -162,7 +162,10 @@ impl Array {
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
         if plan.chunk_shape.len() != rank {
-            return Err(bad(format!("chunk shape has {} axes, the array has {rank}", plan.chunk_shape.len())));
+            return Err(bad(format!(
+                "chunk shape has {} axes, the array has {rank}",
+                plan.chunk_shape.len()
+            )));
         }
         if plan.item_bytes == 0 || plan.fill.len() != plan.item_bytes {
             return Err(bad(format!(
@@ -384,7 +387,15 @@ impl Shard {
         let index = Level::bind(index_chain, &axes, &index_shape, 8, &[0xff; 8])?;
         let index_bytes =
             index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
-        Ok(Shard { level, grid, entry_strides, entries: entries as usize, index, index_bytes, index_at_start })
+        Ok(Shard {
+            level,
+            grid,
+            entry_strides,
+            entries: entries as usize,
+            index,
+            index_bytes,
+            index_at_start,
+        })
     }
 }
 

@@ -7,9 +7,6 @@ pub mod cache;
 pub mod codec;
 pub mod copy;
 pub mod error;
-<<<<<<< HEAD
-pub mod pool;
-=======
 pub mod operation;
 pub mod pipeline;
 pub mod pool;
@@ -18,7 +15,6 @@ pub mod scratch;
 pub mod selection;
 pub mod shard;
 pub mod source;
->>>>>>> 14d01df (Read uncompressed chunks slab by slab)
 pub mod store;
 pub mod write;
 

@@ -93,7 +93,13 @@ impl Pipeline {
     }
 
     /// Decode to a size that is not known, at most `limit` bytes.
-    pub fn decode(&self, encoded: &[u8], out: &mut Vec<u8>, limit: usize, scratch: &mut Scratch) -> Result<()> {
+    pub fn decode(
+        &self,
+        encoded: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         self.peel(encoded, limit, scratch, |codec, bytes, scratch| match codec {
             Some(codec) => codec.decode(bytes, out, limit, &mut scratch.context),
             None if bytes.len() > limit => {
@@ -157,11 +163,15 @@ impl Pipeline {
             return Ok(());
         };
         let Some((first, middle)) = before.split_first() else {
-            return last.encode(input, out, &mut scratch.context).map_err(|error| error.in_codec(self.label(0)));
+            return last
+                .encode(input, out, &mut scratch.context)
+                .map_err(|error| error.in_codec(self.label(0)));
         };
         let mut bytes = scratch.take();
         bytes.clear();
-        first.encode(input, &mut bytes, &mut scratch.context).map_err(|error| error.in_codec(self.label(0)))?;
+        first
+            .encode(input, &mut bytes, &mut scratch.context)
+            .map_err(|error| error.in_codec(self.label(0)))?;
         for (position, codec) in middle.iter().enumerate() {
             if !codec.encode_in_place(&mut bytes) {
                 let mut next = scratch.take();
@@ -176,7 +186,8 @@ impl Pipeline {
         if out.is_empty() && last.encode_in_place(&mut bytes) {
             std::mem::swap(out, &mut bytes);
         } else {
-            last.encode(&bytes, out, &mut scratch.context).map_err(|error| error.in_codec(self.label(position)))?;
+            last.encode(&bytes, out, &mut scratch.context)
+                .map_err(|error| error.in_codec(self.label(position)))?;
         }
         scratch.give(bytes);
         Ok(())

@@ -42,11 +42,7 @@ struct Reader<'a> {
 ///
 /// # Errors
 /// The first that any chunk met; the buffer then holds anything.
-pub unsafe fn read(
-    operation: Operation<'_>,
-    selection: &Selection,
-    out: *mut u8,
-) -> Result<()> {
+pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<()> {
     let array = operation.array;
     let piece = selection.piece();
     if piece.is_empty() {
@@ -76,7 +72,14 @@ impl Reader<'_> {
         done
     }
 
-    fn stored(&self, key: &str, level: &Level, piece: &Piece<'_>, origin: &[u64], scratch: &mut Scratch) -> Result<()> {
+    fn stored(
+        &self,
+        key: &str,
+        level: &Level,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         match self.operation.store.open(key, want(level))? {
             Some(object) => {
                 let version = object.version();
@@ -188,8 +191,15 @@ impl Reader<'_> {
                     None => source.part(entry.offset, entry.size)?,
                 };
                 let place = place.map(|(version, offset)| (version, offset + entry.offset));
-                self.level(&shard.level, part, place, &piece, &origin_of(origin, &cell, &shard.level.shape), scratch)
-                    .map_err(|error| error.in_subchunk(&cell))?;
+                self.level(
+                    &shard.level,
+                    part,
+                    place,
+                    &piece,
+                    &origin_of(origin, &cell, &shard.level.shape),
+                    scratch,
+                )
+                .map_err(|error| error.in_subchunk(&cell))?;
             }
             Ok(())
         })();
@@ -198,7 +208,14 @@ impl Reader<'_> {
     }
 
     /// A chunk or subchunk of elements.
-    fn leaf(&self, level: &Level, source: Source<'_>, piece: &Piece<'_>, origin: &[u64], scratch: &mut Scratch) -> Result<()> {
+    fn leaf(
+        &self,
+        level: &Level,
+        source: Source<'_>,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         if level.is_raw() {
             expect_size(source.size() as usize, level.decoded_bytes)?;
             return self.raw(level, source, piece, origin, scratch);
@@ -214,7 +231,14 @@ impl Reader<'_> {
     }
 
     /// Elements that stand as they are: read only what is needed.
-    fn raw(&self, level: &Level, source: Source<'_>, piece: &Piece<'_>, origin: &[u64], scratch: &mut Scratch) -> Result<()> {
+    fn raw(
+        &self,
+        level: &Level,
+        source: Source<'_>,
+        piece: &Piece<'_>,
+        origin: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         if let Source::Bytes(bytes) = source {
             return self.deliver(level, bytes, 0, piece, origin);
         }
@@ -234,7 +258,8 @@ impl Reader<'_> {
         }
         let mut buffer = scratch.take();
         let out = sized(&mut buffer, high - low);
-        let done = source.read_at(low as u64, out).and_then(|()| self.deliver(level, out, low, piece, origin));
+        let done =
+            source.read_at(low as u64, out).and_then(|()| self.deliver(level, out, low, piece, origin));
         scratch.give(buffer);
         done
     }
@@ -269,7 +294,9 @@ impl Reader<'_> {
         }
         let (low, high) = piece.span(origin, &level.strides, level.item_bytes);
         let out = sized(decoded, total);
-        if high - low < total / 4 * 3 && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)? {
+        if high - low < total / 4 * 3
+            && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
+        {
             return self.deliver(level, &out[low..high], low, piece, origin);
         }
         level.pipeline.decode_into(bytes, out, scratch)?;
@@ -302,7 +329,14 @@ impl Reader<'_> {
     }
 
     /// Copy `piece` out of `decoded`, which holds the decoded chunk from byte `low` on.
-    fn deliver(&self, level: &Level, decoded: &[u8], low: usize, piece: &Piece<'_>, origin: &[u64]) -> Result<()> {
+    fn deliver(
+        &self,
+        level: &Level,
+        decoded: &[u8],
+        low: usize,
+        piece: &Piece<'_>,
+        origin: &[u64],
+    ) -> Result<()> {
         if self.array.is_bool && !copy::bool_ok(decoded) {
             self.check_selected(level, decoded, low, piece, origin)?;
         }
@@ -310,14 +344,23 @@ impl Reader<'_> {
         piece.with_copy(Direction::FromCell, origin, &level.strides, |from, to, axes| {
             // SAFETY: `decoded` covers the span of the piece, the caller of
             // `read` vouches for the other side, and the two do not overlap.
-            unsafe { copy::copy(decoded.as_ptr().offset(from - low as isize), self.out.0.offset(to), axes, item) }
+            unsafe {
+                copy::copy(decoded.as_ptr().offset(from - low as isize), self.out.0.offset(to), axes, item)
+            }
         });
         Ok(())
     }
 
     /// Some byte of the chunk is neither 0 nor 1: is it one that was asked for?
     /// What stands past the edge of the array is nobody's business.
-    fn check_selected(&self, level: &Level, decoded: &[u8], low: usize, piece: &Piece<'_>, origin: &[u64]) -> Result<()> {
+    fn check_selected(
+        &self,
+        level: &Level,
+        decoded: &[u8],
+        low: usize,
+        piece: &Piece<'_>,
+        origin: &[u64],
+    ) -> Result<()> {
         let good = piece.with_copy(Direction::FromCell, origin, &level.strides, |from, _, axes| {
             offsets(axes).all(|offset| decoded[(from + offset) as usize - low] <= 1)
         });
@@ -337,9 +380,9 @@ fn bad_bool() -> Error {
 fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize> + 'a> {
     match axes.split_first() {
         None => Box::new(std::iter::once(0)),
-        Some((Axis::Strided { count, src, .. }, rest)) => {
-            Box::new((0..*count).flat_map(move |number| offsets(rest).map(move |inner| inner + number as isize * src)))
-        }
+        Some((Axis::Strided { count, src, .. }, rest)) => Box::new(
+            (0..*count).flat_map(move |number| offsets(rest).map(move |inner| inner + number as isize * src)),
+        ),
         Some((Axis::List { offsets: list }, rest)) => {
             Box::new(list.iter().flat_map(move |(at, _)| offsets(rest).map(move |inner| inner + at)))
         }
@@ -357,7 +400,13 @@ fn want(level: &Level) -> Want {
 /// The axis along which to read slab by slab, and the places of one slab: one,
 /// where that saves more bytes than its requests cost; else as many as stay in
 /// the processor's cache between reading and copying.
-fn slabs(piece: &Piece<'_>, low: usize, high: usize, origin: &[u64], level: &Level) -> Option<(usize, usize)> {
+fn slabs(
+    piece: &Piece<'_>,
+    low: usize,
+    high: usize,
+    origin: &[u64],
+    level: &Level,
+) -> Option<(usize, usize)> {
     let axes = 0..origin.len();
     let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
     let places = piece.places(axis);

@@ -147,7 +147,8 @@ fn check_range(start: i64, step: i64, count: usize, size: u64, axis: usize) -> R
     if count == 0 {
         return Ok(());
     }
-    let last = i64::try_from(count - 1).ok().and_then(|n| n.checked_mul(step)).and_then(|n| n.checked_add(start));
+    let last =
+        i64::try_from(count - 1).ok().and_then(|n| n.checked_mul(step)).and_then(|n| n.checked_add(start));
     let inside = |index: i64| index >= 0 && (index as u64) < size;
     if inside(start) && last.is_some_and(inside) && (step != 0 || count == 1) {
         return Ok(());
@@ -252,8 +253,12 @@ impl<'a> Piece<'a> {
         self.axes.iter().enumerate().all(|(axis, part)| {
             let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
             match part {
-                Part::Range { step, count, .. } => *count as u64 == inside && (step.abs() == 1 || inside <= 1),
-                Part::List(hits) => 1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64 == inside,
+                Part::Range { step, count, .. } => {
+                    *count as u64 == inside && (step.abs() == 1 || inside <= 1)
+                }
+                Part::List(hits) => {
+                    1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64 == inside
+                }
                 Part::Joint(_) => false,
             }
         })
@@ -272,7 +277,12 @@ impl<'a> Piece<'a> {
     /// The piece with only `places` along `axis`.
     #[must_use]
     pub fn slab(&self, axis: usize, places: std::ops::Range<usize>) -> Piece<'a> {
-        let mut piece = Piece { axes: self.axes.clone(), points: self.points, ids: self.ids.clone(), offset: self.offset };
+        let mut piece = Piece {
+            axes: self.axes.clone(),
+            points: self.points,
+            ids: self.ids.clone(),
+            offset: self.offset,
+        };
         match (&mut piece.axes[axis], &mut piece.ids) {
             (Part::Range { start, step, count, stride }, _) => {
                 *start += *step * places.start as i64;
@@ -338,7 +348,8 @@ impl<'a> Piece<'a> {
             }
             lists.push(offsets);
         }
-        let mut axes: PerAxis<CopyAxis<'_>> = lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
+        let mut axes: PerAxis<CopyAxis<'_>> =
+            lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
         for (axis, part) in self.axes.iter().enumerate() {
             if let Part::Range { step, count, stride, .. } = *part {
                 let (src, dst) = direction.pair(step as isize * strides[axis], stride);
@@ -394,7 +405,9 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Division<
     for (axis, part) in piece.axes.iter().enumerate() {
         let (origin, size) = (origin[axis], shape[axis]);
         let (along, column) = match *part {
-            Part::Range { start, step, count, stride } => (range_segments(start, step, count, stride, origin, size), None),
+            Part::Range { start, step, count, stride } => {
+                (range_segments(start, step, count, stride, origin, size), None)
+            }
             Part::List(hits) => (list_segments(hits, origin, size), None),
             Part::Joint(column) => (SmallVec::new(), Some(column)),
         };
@@ -428,7 +441,14 @@ fn range_segments<'a>(
         let fit = if step == 0 { 1 } else { 1 + room / step.unsigned_abs() };
         let here = (count - done).min(usize::try_from(fit).unwrap_or(usize::MAX));
         let first = start + step * done as i64;
-        segments.push(Segment::Range { cell, start: first, step, count: here, stride, offset: done as isize * stride });
+        segments.push(Segment::Range {
+            cell,
+            start: first,
+            step,
+            count: here,
+            stride,
+            offset: done as isize * stride,
+        });
         done += here;
     }
     segments
@@ -457,11 +477,13 @@ fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], shape: &[u64]) -
     let same = |a: usize, b: usize| (0..columns).all(|column| cell_of(column, a) == cell_of(column, b));
     let mut order: Vec<u32> = ids.iter().map(|id| id as u32).collect();
     let compare = |a: &u32, b: &u32| {
-        let cells = |id: &u32| (0..columns).map(|column| cell_of(column, *id as usize)).collect::<PerAxis<u64>>();
+        let cells =
+            |id: &u32| (0..columns).map(|column| cell_of(column, *id as usize)).collect::<PerAxis<u64>>();
         cells(a).cmp(&cells(b)).then(a.cmp(b))
     };
     if let Some(strides) = linear_strides(points, ids, &cell_of) {
-        let key = |id: u32| (0..columns).map(|column| cell_of(column, id as usize) * strides[column]).sum::<u64>();
+        let key =
+            |id: u32| (0..columns).map(|column| cell_of(column, id as usize) * strides[column]).sum::<u64>();
         let mut keyed: Vec<(u64, u32)> = order.iter().map(|&id| (key(id), id)).collect();
         if !keyed.is_sorted() {
             keyed.sort_unstable();
@@ -485,7 +507,11 @@ fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], shape: &[u64]) -
 }
 
 /// Strides that number the touched cells in C order; None if that overflows.
-fn linear_strides(points: &Points, ids: &Ids<'_>, cell_of: &impl Fn(usize, usize) -> u64) -> Option<PerAxis<u64>> {
+fn linear_strides(
+    points: &Points,
+    ids: &Ids<'_>,
+    cell_of: &impl Fn(usize, usize) -> u64,
+) -> Option<PerAxis<u64>> {
     let columns = points.columns.len();
     let mut strides: PerAxis<u64> = SmallVec::from_elem(0, columns);
     let mut step = 1u64;

@@ -56,7 +56,13 @@ impl Shard {
 }
 
 /// The decoded index of the shard at `source`.
-pub fn index(shard: &Shard, source: Source<'_>, place: Place, array: u64, scratch: &mut Scratch) -> Result<Index> {
+pub fn index(
+    shard: &Shard,
+    source: Source<'_>,
+    place: Place,
+    array: u64,
+    scratch: &mut Scratch,
+) -> Result<Index> {
     let size = source.size();
     let key = place.map(|(version, offset)| IndexKey { version, offset, size, array });
     if let Some(index) = key.as_ref().and_then(cache::get) {
@@ -74,7 +80,8 @@ pub fn index(shard: &Shard, source: Source<'_>, place: Place, array: u64, scratc
     });
     scratch.give(encoded);
     scratch.give(buffer);
-    let index = index.map_err(|error| Error { message: format!("shard index: {}", error.message), ..error })?;
+    let index =
+        index.map_err(|error| Error { message: format!("shard index: {}", error.message), ..error })?;
     if let Some(key) = key {
         cache::put(key, index.clone());
     }
@@ -122,7 +129,12 @@ fn unpack(level: &Level, raw: &[u8], entries: usize) -> Index {
 }
 
 /// Encode `index` and append it to `out`.
-pub fn encode_index(shard: &Shard, index: &[[u64; 2]], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
+pub fn encode_index(
+    shard: &Shard,
+    index: &[[u64; 2]],
+    out: &mut Vec<u8>,
+    scratch: &mut Scratch,
+) -> Result<()> {
     let level = &shard.index;
     let mut buffer = scratch.take();
     let raw = sized(&mut buffer, level.decoded_bytes);

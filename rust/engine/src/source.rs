@@ -57,11 +57,15 @@ impl<'a> Source<'a> {
     pub fn part(&self, offset: u64, size: u64) -> Result<Source<'a>> {
         if offset.checked_add(size).is_none_or(|end| end > self.size()) {
             let have = self.size();
-            return Err(Error::data(format!("{size} bytes from {offset} reach past the end, there are {have}")));
+            return Err(Error::data(format!(
+                "{size} bytes from {offset} reach past the end, there are {have}"
+            )));
         }
         Ok(match *self {
             Source::Bytes(bytes) => Source::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Source::Object { object, offset: start, .. } => Source::Object { object, offset: start + offset, size },
+            Source::Object { object, offset: start, .. } => {
+                Source::Object { object, offset: start + offset, size }
+            }
         })
     }
 

@@ -41,11 +41,7 @@ type Current<'c> = Option<(Source<'c>, Place)>;
 /// # Errors
 /// The first that any chunk met; other chunks may be written already, each of
 /// them whole.
-pub unsafe fn write(
-    operation: Operation<'_>,
-    selection: &Selection,
-    value: *const u8,
-) -> Result<()> {
+pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
     let array = operation.array;
     if operation.store.read_only() {
         return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
@@ -74,7 +70,8 @@ impl<'a> Writer<'a> {
         let mut key = std::mem::take(&mut scratch.key);
         self.array.format_key(self.operation.prefix, &cell, &mut key);
         let change = self.operation.store.update(&key, !full, &mut |object| {
-            let current = object.map(|object| (Source::of(object), object.version().map(|version| (version, 0))));
+            let current =
+                object.map(|object| (Source::of(object), object.version().map(|version| (version, 0))));
             self.change(level, current, full, &piece, &origin, scratch)
         });
         let done = change.map_err(|error| error.at_key(&key).at_chunk(&cell));
@@ -184,7 +181,9 @@ impl<'a> Writer<'a> {
             piece.with_copy(Direction::ToCell, origin, &level.strides, |cell, caller, axes| {
                 // SAFETY: the caller of `write` vouches for its side; the
                 // piece lies inside the cell, whose bytes `chunk` has.
-                unsafe { copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item) }
+                unsafe {
+                    copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item)
+                }
             });
             self.encode(level, chunk, out, scratch)
         })();
@@ -247,7 +246,9 @@ impl<'a> Writer<'a> {
         scratch: &mut Scratch,
     ) -> Result<Option<Vec<Part<'a>>>> {
         let old = match current {
-            Some((source, place)) => Some(Old { source, index: shard::index(shard, source, place, self.array.id, scratch)? }),
+            Some((source, place)) => {
+                Some(Old { source, index: shard::index(shard, source, place, self.array.id, scratch)? })
+            }
             None => None,
         };
         let division = divide(piece, origin, &shard.level.shape);
@@ -260,14 +261,23 @@ impl<'a> Writer<'a> {
         touched.sort_unstable_by_key(|touched| touched.number);
         let groups = group(&touched, old.as_ref(), shard.level.decoded_bytes);
         let results: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
-        let run = Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
+        let run =
+            Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
-            let encoded = self.group(shard, old.as_ref(), &touched[groups[number].clone()], &division, origin, scratch)?;
+            let encoded = self.group(
+                shard,
+                old.as_ref(),
+                &touched[groups[number].clone()],
+                &division,
+                origin,
+                scratch,
+            )?;
             *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
             Ok(())
         })?;
-        let encoded = results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let encoded =
+            results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
         assemble(shard, old.as_ref(), &touched, &groups, encoded.collect(), scratch)
     }
 
@@ -339,7 +349,9 @@ fn group(touched: &[Touched], old: Option<&Old<'_>>, subchunk_bytes: usize) -> V
     let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
     for (place, here) in touched.iter().enumerate() {
         match groups.last_mut() {
-            Some(group) if group.len() < most && !kept(touched[place - 1].number, here.number) => group.end = place + 1,
+            Some(group) if group.len() < most && !kept(touched[place - 1].number, here.number) => {
+                group.end = place + 1
+            }
             _ => groups.push(place..place + 1),
         }
     }
@@ -385,7 +397,11 @@ fn assemble<'a>(
     bytes.clear();
     shard::encode_index(shard, &index, &mut bytes, scratch)?;
     if bytes.len() != shard.index_bytes {
-        return Err(Error::internal(format!("a shard index took {} bytes, not {}", bytes.len(), shard.index_bytes)));
+        return Err(Error::internal(format!(
+            "a shard index took {} bytes, not {}",
+            bytes.len(),
+            shard.index_bytes
+        )));
     }
     let place = if shard.index_at_start { 0 } else { parts.len() };
     parts.insert(place, Part::Owned(bytes));
@@ -407,8 +423,9 @@ fn keep(
             continue;
         }
         // An entry past the end would lose data now or fail later: say so now.
-        old.source.part(offset, size).map_err(|error| {
-            Error { message: format!("shard index entry {number}: {}", error.message), ..error }
+        old.source.part(offset, size).map_err(|error| Error {
+            message: format!("shard index entry {number}: {}", error.message),
+            ..error
         })?;
         index[number] = [*end, size];
         *end += size;
