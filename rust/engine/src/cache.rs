@@ -3,12 +3,13 @@
 //! The key holds the version of the object, so that an entry is right or not
 //! found, never stale. Two generations make the cheapest least-recently-used
 //! order: when the young one is full it becomes the old one, and what is found
-//! there moves up again.
+//! there moves up again. Every access passes the gate of [`fork`], so that a
+//! child finds the maps whole and unlocked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::store::Version;
+use crate::store::{fork, Version};
 
 /// Most bytes of one generation.
 const GENERATION_BYTES: usize = 16 << 20;
@@ -45,6 +46,7 @@ fn lock() -> MutexGuard<'static, Option<Generations>> {
 
 /// The index kept under `key`.
 pub fn get(key: &IndexKey) -> Option<Index> {
+    let _gate = fork::gate();
     let mut guard = lock();
     let generations = guard.as_mut()?;
     if let Some(index) = generations.young.get(key) {
@@ -57,11 +59,13 @@ pub fn get(key: &IndexKey) -> Option<Index> {
 
 /// Keep `index` under `key`.
 pub fn put(key: IndexKey, index: Index) {
+    let _gate = fork::gate();
     lock().get_or_insert_with(Generations::default).insert(key, index);
 }
 
 /// Forget everything.
 pub fn clear() {
+    let _gate = fork::gate();
     *lock() = None;
 }
 

@@ -17,8 +17,11 @@ pub struct Scratch {
     spare: Vec<Vec<u8>>,
 }
 
+#[expect(clippy::vec_box, reason = "a scratch has several hundred bytes, and moves twice per task")]
+type Spare = Vec<Box<Scratch>>;
+
 thread_local! {
-    static SPARE: RefCell<Vec<Box<Scratch>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spare> = const { RefCell::new(Vec::new()) };
 }
 
 impl Scratch {

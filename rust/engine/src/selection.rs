@@ -138,7 +138,7 @@ impl Selection {
             AxisForm::List(hits) => Part::List(hits),
             AxisForm::Joint(column) => Part::Joint(*column),
         });
-        let ids = (!self.points.columns.is_empty()).then(|| Ids::All(self.points.count));
+        let ids = (!self.points.columns.is_empty()).then_some(Ids::All(self.points.count));
         Piece { axes: axes.collect(), points: &self.points, ids, offset: 0 }
     }
 }

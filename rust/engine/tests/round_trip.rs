@@ -1,5 +1,5 @@
 //! Random arrays and selections, written and read, against a plain buffer.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use std::sync::Arc;
 

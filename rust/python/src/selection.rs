@@ -64,7 +64,7 @@ fn along(entry: &Bound<'_, PyAny>, size: u64) -> Option<Along> {
     Some(Along {
         start: indices.start as i64,
         step: indices.step as i64,
-        count: indices.slicelength as usize,
+        count: indices.slicelength,
         dropped: false,
     })
 }

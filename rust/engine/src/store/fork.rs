@@ -24,7 +24,7 @@ thread_local! {
 }
 
 /// Keeps `fork` waiting while the guard lives. Not for I/O or callbacks.
-pub(super) fn gate() -> RwLockReadGuard<'static, ()> {
+pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
     GATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn generation() -> u64 {
 }
 
 /// Installs the handlers, once; call it before the first use of the others.
-pub(super) fn register() {
+pub(crate) fn register() {
     REGISTER.call_once(|| {
         // SAFETY: the handlers are static functions that run between the locks
         // of this module and of nothing else; they never unwind.

@@ -2,7 +2,7 @@
 
 mod counting;
 mod foreign;
-mod fork;
+pub(crate) mod fork;
 mod key;
 mod keylock;
 mod local;
