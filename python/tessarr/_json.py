@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
 from tessarr.errors import MetadataError, Problem
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tessarr.problems import INT64_MAX, Members
+from tessarr.problems import INT64_MAX, Members, pointer
 from tessarr.registry import Registry
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class ChunkGrid(ABC):
         """Return the grid as metadata of format 3 states it."""
 
     @abstractmethod
-    def check(self, shape: Shape, loc: str, problems: Problems) -> None:
-        """Note where the grid does not fit an array of `shape`."""
+    def fit(self, shape: Shape, loc: str, problems: Problems) -> ChunkGrid | None:
+        """Return the grid for an array of `shape`, or None and problems where it does not fit."""
 
     @abstractmethod
     def grid_shape(self, shape: Shape) -> Shape:
@@ -60,26 +61,32 @@ class RegularGrid(ChunkGrid):
 
     @classmethod
     def from_json(cls, configuration: Members) -> RegularGrid | None:
-        chunk_shape = configuration.lengths("chunk_shape", 1)
+        chunk_shape = configuration.lengths("chunk_shape", 0)
         configuration.done()
         return None if chunk_shape is None else cls(chunk_shape)
 
     def to_json(self) -> JSONObject:
         return {"name": self.name, "configuration": {"chunk_shape": list(self.chunk_shape)}}
 
-    def check(self, shape: Shape, loc: str, problems: Problems) -> None:
-        if len(self.chunk_shape) != len(shape):
-            problems.add(
-                loc,
-                f"{len(self.chunk_shape)} chunk lengths for an array of {len(shape)} dimensions",
-                "mismatch",
-            )
-            return
-        cells = 1
-        for count in self.grid_shape(shape):
-            cells *= count
-        if cells > INT64_MAX:
+    def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
+        rank = len(shape)
+        if len(self.chunk_shape) != rank:
+            what = f"{len(self.chunk_shape)} chunk lengths for an array of {rank} dimensions"
+            problems.add(loc, what, "mismatch")
+            return None
+        lengths = list(self.chunk_shape)
+        for axis, (length, chunk) in enumerate(zip(shape, self.chunk_shape, strict=True)):
+            if chunk == 0 and length == 0:
+                problems.tolerate(pointer(loc, axis), "a chunk length of 0")
+                lengths[axis] = 1
+            elif chunk == 0:
+                problems.add(pointer(loc, axis), "0 is less than 1")
+                return None
+        grid = RegularGrid(tuple(lengths))
+        if math.prod(grid.grid_shape(shape)) > INT64_MAX:
             problems.add(loc, "more than 2**63 - 1 chunks", "too_large")
+            return None
+        return grid
 
     def grid_shape(self, shape: Shape) -> Shape:
         return tuple(

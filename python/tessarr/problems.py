@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from tessarr.errors import ArgumentError, MetadataError, Problem, TessarrWarning, UnsupportedError
 
@@ -22,12 +22,14 @@ __all__ = [
     "ABSENT",
     "INT64_MAX",
     "Absent",
+    "Extension",
     "Members",
     "Problems",
     "describe",
     "is_integer",
     "lengths",
     "pointer",
+    "read_extension",
 ]
 
 INT64_MAX: Final = 2**63 - 1
@@ -176,6 +178,10 @@ class Members:
         self._asked.add(name)
         return self.value.get(name, default)
 
+    def asked(self, name: str) -> bool:
+        """Tell whether the member was asked for."""
+        return name in self._asked
+
     def require(self, name: str) -> Any:
         """Return the member as it is, or note that it is absent and return `ABSENT`."""
         value = self.get(name)
@@ -241,6 +247,59 @@ class Members:
     def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
         kind = "invalid_value" if right_type else "wrong_type"
         self.problems.add(self.at(name), f"{describe(value)} is not {wanted}", kind)
+
+
+class Extension(NamedTuple):
+    """An extension as a document of format 3 states it."""
+
+    name: str
+    configuration: Members
+    must_understand: bool
+
+
+def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Extension | None:
+    """Return the name and configuration of an extension, or None and problems.
+
+    Parameters
+    ----------
+    value : JSON
+        ``{"name": …, "configuration": …, "must_understand": …}``, or the name alone.
+    what : str
+        The extension point, for messages: ``"codec"``.
+    loc : str
+        The JSON pointer of `value`.
+    problems : Problems
+        Where faults go.
+
+    Examples
+    --------
+    >>> problems = Problems()
+    >>> extension = read_extension({"name": "gzip"}, "codec", "/codecs/0", problems)
+    >>> extension.name, extension.configuration.value, extension.must_understand
+    ('gzip', {}, True)
+    """
+    bare = isinstance(value, str)
+    if bare:
+        value = {"name": value}
+    if not isinstance(value, dict):
+        problems.add(loc, f"{describe(value)} is not a {what}: an object or a name", "wrong_type")
+        return None
+    before = len(problems)
+    members = Members(value, loc, problems)
+    name = members.require("name")
+    configuration = members.get("configuration", {})
+    must_understand = members.boolean("must_understand", default=True)
+    members.done()
+    if name is not ABSENT and (not isinstance(name, str) or not name):
+        problems.add(members.at("name"), f"{describe(name)} is not a name", "wrong_type")
+    if not isinstance(configuration, dict):
+        at = members.at("configuration")
+        problems.add(at, f"{describe(configuration)} is not an object", "wrong_type")
+    if len(problems) > before:
+        return None
+    at = loc if bare else members.at("configuration")
+    inner = Members(configuration, at, problems)
+    return Extension(name, inner, must_understand is not False)
 
 
 def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:

@@ -11,13 +11,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
 from tessarr.dtype.base import DataType, find_family, find_kind, register
 from tessarr.dtype.boolean import Boolean
 from tessarr.dtype.complex import Complex
 from tessarr.dtype.numeric import Float, Integer
 from tessarr.dtype.raw import Raw
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import Members, Problems, describe
+from tessarr.problems import Problems, describe, read_extension
 
 if TYPE_CHECKING:
     from tessarr.types import DTypeLike, ZarrFormat
@@ -107,29 +108,15 @@ def from_json(value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems)
 
 
 def _from_v3(value: Any, loc: str, problems: Problems) -> DataType | None:
-    configuration: Any = {}
-    name = value
-    if isinstance(value, dict):
-        members = Members(value, loc, problems)
-        name = members.require("name")
-        configuration = members.get("configuration", {})
-        members.boolean("must_understand", True)
-        members.done()
-        if not isinstance(configuration, dict):
-            at = members.at("configuration")
-            problems.add(at, f"{describe(configuration)} is not an object", "wrong_type")
-            return None
-        if "name" not in members:
-            return None
-        loc = members.at("configuration")
-    if not isinstance(name, str) or not name:
-        problems.add(loc, f"{describe(value)} is not the name of a data type", "wrong_type")
+    extension = read_extension(value, "data type", loc, problems)
+    if extension is None:
         return None
+    name = extension.name
     family = Raw if re.fullmatch("r-?[0-9]*", name) else find_family(name)
     if family is None:
         problems.unsupported(loc, "data type", name, kind=_UNSUPPORTED)
         return None
-    return family.from_v3(name, Members(configuration, loc, problems))
+    return family.from_v3(name, extension.configuration)
 
 
 def _from_v2(value: Any, loc: str, problems: Problems) -> DataType | None:

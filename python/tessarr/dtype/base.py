@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
 from tessarr.registry import Registry
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from tessarr.dtype.base import DataType, register
 from tessarr.problems import describe, is_integer
 

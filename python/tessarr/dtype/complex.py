@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from tessarr.dtype.base import DataType, register
 from tessarr.dtype.numeric import cast_float, float_from_json, float_to_json, storable_float
 from tessarr.problems import describe, pointer

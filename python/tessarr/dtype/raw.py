@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
 from tessarr.dtype.base import DataType, register
 from tessarr.problems import describe, is_integer, pointer
 

@@ -1,0 +1,301 @@
+"""The extension point for codecs: three base classes and the registry of names.
+
+A codec is a frozen value. Its class derives from one of
+
+* `ArrayArrayCodec`: ``encode(array)`` and ``decode(array, spec)`` on NumPy arrays,
+* `ArrayBytesCodec`: ``encode(array)`` to bytes and ``decode(data, spec)`` back,
+* `BytesBytesCodec`: ``encode(data)`` and ``decode(data)`` on bytes,
+
+where ``spec`` is the `ArraySpec` of the array wanted. Configuration follows
+numcodecs' protocol, `Codec.get_config` and `Codec.from_config`; for a dataclass
+both are ready made, from its fields. `register_codec`, or an entry point of the
+group ``tessarr.codecs``, makes the name known to both formats::
+
+    @register_codec
+    @dataclass(frozen=True)
+    class Xor(BytesBytesCodec):
+        name = "example.xor"
+        mask: int = 255
+
+        def encode(self, data):
+            return bytes(byte ^ self.mask for byte in bytes(data))
+
+        def decode(self, data, out=None):
+            return deliver(self.encode(data), out)
+
+Codecs that the engine has too say so by `Codec.engine`; the engine calls all
+others back from its worker threads, so they must not keep state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+
+import numpy as np
+
+from tessarr.errors import DataError
+from tessarr.registry import Registry
+
+if TYPE_CHECKING:
+    from tessarr.dtype import DataType
+    from tessarr.problems import Members, Problems
+    from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
+
+__all__ = [
+    "ArrayArrayCodec",
+    "ArrayBytesCodec",
+    "ArraySpec",
+    "BytesBytesCodec",
+    "Codec",
+    "Ignored",
+    "Kind",
+    "codec_of_id",
+    "codec_of_name",
+    "deliver",
+    "register_codec",
+]
+
+Kind = Literal["array_array", "array_bytes", "bytes_bytes", "ignored"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """The array that a codec is given to encode, or has to decode to.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its lengths.
+    data_type : DataType
+        Its elements.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> ArraySpec((2, 3), dtype.of("int32")).size_bytes
+    24
+    """
+
+    shape: Shape
+    data_type: DataType
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the array."""
+        return math.prod(self.shape) * self.data_type.item_bytes
+
+
+class Codec(ABC):
+    """What all codecs have in common."""
+
+    __slots__ = ()
+
+    kind: ClassVar[Kind]
+    name: ClassVar[str] = ""
+    """The name in format 3."""
+    codec_id: ClassVar[str] = ""
+    """The ``id`` in format 2; by default the name."""
+
+    def configuration(self) -> JSONObject:
+        """Return the ``configuration`` of format 3."""
+        config = self.get_config()
+        del config["id"]
+        return config
+
+    def get_config(self) -> JSONObject:
+        """Return the configuration of format 2, with its ``id``."""
+        if dataclasses.is_dataclass(self):
+            config = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        else:
+            config = {name: value for name, value in vars(self).items() if name[0] != "_"}
+        return {"id": self.codec_id or self.name, **config}
+
+    @classmethod
+    def from_config(cls, config: JSONObject) -> Self:
+        """Return the codec of a configuration; the member ``id`` is not needed.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where the configuration is not valid.
+        """
+        return cls(**{name: value for name, value in config.items() if name != "id"})
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
+        """Return the codec of a configuration in a document, or None and problems."""
+        try:
+            return cls.from_config(dict(members.value))
+        except (TypeError, ValueError, KeyError) as error:
+            members.problems.add(members.loc, f"codec {cls.name!r}: {error}")
+            return None
+
+    def to_json(self, zarr_format: ZarrFormat) -> Any:
+        """Return the codec as metadata states it."""
+        if zarr_format == 2:
+            return self.get_config()
+        configuration = self.configuration()
+        if not configuration:
+            return {"name": self.name}
+        return {"name": self.name, "configuration": configuration}
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Codec:
+        """Return the codec with everything chosen that was left open.
+
+        Parameters
+        ----------
+        spec : ArraySpec
+            What the codec encodes; for a codec from bytes, what these bytes were.
+        zarr_format : {2, 3}
+            The format that has to state the choice.
+        """
+        return self
+
+    def engine(self) -> dict[str, object] | None:
+        """Return the codec as the engine takes it, or None if the engine lacks it."""
+        return None
+
+
+class ArrayArrayCodec(Codec):
+    """A codec from arrays to arrays."""
+
+    __slots__ = ()
+    kind = "array_array"
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        """Note why the codec cannot encode what `spec` says."""
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        """Return what `encode` makes of an array of `spec`; by default the same."""
+        return spec
+
+    @abstractmethod
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        """Encode an array."""
+
+    @abstractmethod
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        """Decode an array of ``self.encoded(spec)`` to one of `spec`."""
+
+
+class ArrayBytesCodec(Codec):
+    """A codec from arrays to bytes."""
+
+    __slots__ = ()
+    kind = "array_bytes"
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        """Note why the codec cannot encode what `spec` says."""
+
+    def encoded_bytes(self, spec: ArraySpec) -> int | None:
+        """Return how many bytes every array of `spec` becomes, or None if that varies."""
+        return None
+
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
+        """Return the codec as the engine takes it for arrays of `spec`, or None."""
+        return None
+
+    @abstractmethod
+    def encode(self, array: np.ndarray[Any, Any], /) -> BytesLike:
+        """Encode an array."""
+
+    @abstractmethod
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        """Decode to an array of `spec`."""
+
+
+class BytesBytesCodec(Codec):
+    """A codec from bytes to bytes."""
+
+    __slots__ = ()
+    kind = "bytes_bytes"
+
+    def encoded_bytes(self, size: int) -> int | None:
+        """Return how many bytes `size` bytes become, or None if that varies."""
+        return None
+
+    @abstractmethod
+    def encode(self, data: BytesLike, /) -> BytesLike:
+        """Encode bytes."""
+
+    @abstractmethod
+    def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
+        """Decode bytes, into the buffer `out` where one is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored(Codec):
+    """A codec that is not known but need not be understood: kept in the metadata, never run."""
+
+    kind = "ignored"
+    document: str
+    """The codec's JSON."""
+
+    def to_json(self, zarr_format: ZarrFormat) -> Any:
+        import json
+
+        return json.loads(self.document)
+
+
+def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
+    """Return `data`, copied into the buffer `out` if there is one.
+
+    Raises
+    ------
+    DataError
+        ``wrong_size``, where the sizes differ.
+    """
+    if out is None:
+        return data
+    source, target = _flat(data), _flat(out)
+    if source.nbytes != target.nbytes:
+        message = f"{source.nbytes} decoded bytes for a buffer of {target.nbytes}"
+        raise DataError(message, kind="wrong_size")
+    target[:] = source
+    return out
+
+
+def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    if isinstance(data, np.ndarray):
+        return data.reshape(-1, order="A").view(np.uint8)
+    return np.frombuffer(data, dtype=np.uint8)
+
+
+C = TypeVar("C", bound=type[Codec])
+
+_names: Registry[type[Codec]] = Registry("codec", "tessarr.codecs")
+_ids: dict[str, type[Codec]] = {}
+
+
+def register_codec(codec: C) -> C:
+    """Make a codec class known by its name in format 3 and its id in format 2.
+
+    Examples
+    --------
+    >>> @register_codec
+    ... class Reverse(BytesBytesCodec):
+    ...     name = "example.reverse"
+    ...     def encode(self, data): return bytes(data)[::-1]
+    ...     def decode(self, data, out=None): return deliver(bytes(data)[::-1], out)
+    >>> codec_of_name("example.reverse") is Reverse
+    True
+    """
+    if not codec.name:
+        raise TypeError(f"{codec.__name__}.name, the name of the codec, is not set")
+    _names.add(codec.name, codec)
+    _ids[codec.codec_id or codec.name] = codec
+    return codec
+
+
+def codec_of_name(name: str) -> type[Codec] | None:
+    """Return the codec class called `name` in format 3, or None."""
+    return _names.find(name)
+
+
+def codec_of_id(codec_id: str) -> type[Codec] | None:
+    """Return the codec class with the id `codec_id` in format 2, or None."""
+    return _ids.get(codec_id) or _names.find(codec_id)

@@ -1,0 +1,146 @@
+"""The codec ``blosc``: Blosc 1 containers (Zarr 3 codecs/blosc; numcodecs id ``blosc``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.codec.base import register_codec
+from tessarr.codec.native import NativeCodec
+from tessarr.codec.parameters import check_choice, check_integer
+from tessarr.problems import ABSENT
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Members
+    from tessarr.types import ZarrFormat
+
+__all__ = ["MAX_BUFFER_BYTES", "Blosc"]
+
+NOSHUFFLE: Final = 0
+SHUFFLE: Final = 1
+BITSHUFFLE: Final = 2
+AUTOSHUFFLE: Final = -1
+
+MAX_BUFFER_BYTES: Final = 2**31 - 1 - 16
+"""The most bytes that one container holds."""
+
+_CNAMES: Final = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+_SHUFFLES: Final = {"noshuffle": NOSHUFFLE, "shuffle": SHUFFLE, "bitshuffle": BITSHUFFLE}
+_SHUFFLE_NAMES: Final = {number: name for name, number in _SHUFFLES.items()}
+_MAX_BLOCK_BYTES: Final = 2**31 - 1
+_MAX_TYPESIZE: Final = 2**31 - 1
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Blosc(NativeCodec):
+    """Blosc compression: a shuffle, then one of several compressors, in blocks.
+
+    Parameters
+    ----------
+    cname : {"lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"}
+        The compressor.
+    clevel : int
+        0 (none) to 9 (smallest).
+    shuffle : int or str
+        0 or "noshuffle", 1 or "shuffle" (bytes), 2 or "bitshuffle"; -1 chooses "bitshuffle"
+        for elements of one byte and "shuffle" for others.
+    blocksize : int
+        Bytes of a block; 0 leaves it to Blosc.
+    typesize : int, optional
+        Bytes of the elements to shuffle; by default those of the array.
+
+    Examples
+    --------
+    >>> Blosc(cname="zstd", clevel=3, shuffle="bitshuffle").to_json(2)
+    {'id': 'blosc', 'cname': 'zstd', 'clevel': 3, 'shuffle': 2}
+    """
+
+    name = "blosc"
+    cname: str = "lz4"
+    clevel: int = 5
+    shuffle: int = SHUFFLE
+    blocksize: int = 0
+    typesize: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shuffle, str):
+            check_choice("shuffle", self.shuffle, _SHUFFLES)
+            object.__setattr__(self, "shuffle", _SHUFFLES[self.shuffle])
+        check_choice("cname", self.cname, _CNAMES)
+        check_integer("clevel", self.clevel, 0, 9)
+        check_integer("shuffle", self.shuffle, AUTOSHUFFLE, BITSHUFFLE)
+        check_integer("blocksize", self.blocksize, 0, _MAX_BLOCK_BYTES)
+        if self.typesize is not None:
+            check_integer("typesize", self.typesize, 1, _MAX_TYPESIZE)
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Blosc | None:
+        codec = cls._read_v2(members) if zarr_format == 2 else cls._read_v3(members)
+        members.done()
+        return codec
+
+    @classmethod
+    def _read_v3(cls, members: Members) -> Blosc | None:
+        cname = members.choice("cname", _CNAMES)
+        clevel = members.integer("clevel", 0, 9)
+        shuffle = members.choice("shuffle", _SHUFFLES)
+        blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES)
+        # Without a shuffle there is nothing that the size of elements could mean.
+        needed = shuffle != "noshuffle"
+        typesize = members.integer("typesize", 1, _MAX_TYPESIZE, ABSENT if needed else None)
+        if cname is None or clevel is None or shuffle is None or blocksize is None:
+            return None
+        if typesize is None and needed:
+            return None
+        return cls(cname, clevel, _SHUFFLES[shuffle], blocksize, typesize)
+
+    @classmethod
+    def _read_v2(cls, members: Members) -> Blosc | None:
+        default = cls()
+        cname = members.choice("cname", _CNAMES, default.cname)
+        clevel = members.integer("clevel", 0, 9, default.clevel)
+        shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
+        blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES, default.blocksize)
+        members.get("typesize")  # newer numcodecs; what it writes says it again in each chunk
+        if cname is None or clevel is None or shuffle is None or blocksize is None:
+            return None
+        return cls(cname, clevel, shuffle, blocksize)
+
+    def configuration(self) -> dict[str, Any]:
+        config: dict[str, Any] = {"cname": self.cname, "clevel": self.clevel}
+        config["shuffle"] = _SHUFFLE_NAMES[self._shuffle()]
+        if self.typesize is not None:
+            config["typesize"] = self.typesize
+        config["blocksize"] = self.blocksize
+        return config
+
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = {"id": self.name, "cname": self.cname, "clevel": self.clevel}
+        config["shuffle"] = self.shuffle
+        return {**config, "blocksize": self.blocksize} if self.blocksize else config
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Blosc:
+        codec = self
+        if codec.typesize is None:
+            codec = replace(codec, typesize=spec.data_type.item_bytes)
+        if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE:  # which format 3 cannot state
+            codec = replace(codec, shuffle=codec._shuffle())
+        return codec
+
+    def _shuffle(self) -> int:
+        if self.shuffle != AUTOSHUFFLE:
+            return self.shuffle
+        return BITSHUFFLE if self.typesize == 1 else SHUFFLE
+
+    def engine(self) -> dict[str, object]:
+        return {
+            "name": "blosc",
+            "cname": self.cname,
+            "clevel": self.clevel,
+            "shuffle": self._shuffle(),
+            # The container has one byte for it; Blosc takes larger elements for bytes.
+            "typesize": self.typesize if self.typesize and self.typesize < 256 else 1,
+            "blocksize": self.blocksize,
+        }

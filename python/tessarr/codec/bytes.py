@@ -1,0 +1,91 @@
+"""The codec ``bytes``: the elements one after the other, in C order (Zarr 3 codecs/bytes)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.parameters import check_choice
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Members, Problems
+    from tessarr.types import BytesLike, ZarrFormat
+
+__all__ = ["Bytes", "Endian"]
+
+Endian = Literal["little", "big"]
+_ENDIANS: Final = ("little", "big")
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Bytes(ArrayBytesCodec):
+    """Elements as they are, in the byte order `endian`.
+
+    Parameters
+    ----------
+    endian : {"little", "big"}, optional
+        The byte order. By default little for types that have one, else none.
+
+    Examples
+    --------
+    >>> Bytes("big").to_json(3), Bytes().to_json(3)
+    ({'name': 'bytes', 'configuration': {'endian': 'big'}}, {'name': 'bytes'})
+    >>> Bytes("big").encode(np.array([1, 258], dtype="int16")).hex()
+    '00010102'
+    """
+
+    name = "bytes"
+    endian: Endian | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("endian", self.endian, (*_ENDIANS, None))
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Bytes | None:
+        before = len(members.problems)
+        endian = members.choice("endian", _ENDIANS, None)
+        members.done()
+        if len(members.problems) > before:
+            return None
+        return cls("big" if endian == "big" else "little" if endian else None)
+
+    def configuration(self) -> dict[str, Any]:
+        return {"endian": self.endian} if self.endian else {}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if self.endian is None and spec.data_type.unit_bytes > 1:
+            name = spec.data_type.name
+            problems.tolerate(loc, f"no endian for {name}, taken for little")
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Bytes:
+        if self.endian is None and spec.data_type.unit_bytes > 1:
+            return Bytes("little")
+        return self
+
+    def encoded_bytes(self, spec: ArraySpec) -> int:
+        return spec.size_bytes
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
+        return array.astype(self._stored(array.dtype), copy=False).tobytes()
+
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        flat = np.frombuffer(data, dtype=np.uint8)
+        if flat.nbytes != spec.size_bytes:
+            message = f"{flat.nbytes} bytes instead of {spec.size_bytes}"
+            raise DataError(message, kind="wrong_size", codec=self.name)
+        stored = flat.view(self._stored(spec.data_type.numpy)).reshape(spec.shape)
+        return stored.astype(spec.data_type.numpy, copy=False)
+
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
+        unit_bytes = spec.data_type.unit_bytes
+        swap = unit_bytes > 1 and (self.endian == "big") != spec.data_type.big_endian
+        return {"kind": "bytes", "unit_bytes": unit_bytes, "swap": swap}
+
+    def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtype.newbyteorder("big" if self.endian == "big" else "little")

@@ -1,0 +1,215 @@
+"""Chains of codecs: their order, what each is given, and what the engine takes.
+
+A chain is any number of codecs from arrays to arrays, one from an array to
+bytes, and any number from bytes to bytes. Each is given what the one before
+made; the first is given a chunk. All chunks of an array have one shape, so
+every codec is given arrays of one `ArraySpec`, which `Chain.check` follows
+through the chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from tessarr.codec.base import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArraySpec,
+    BytesBytesCodec,
+    Codec,
+    Ignored,
+)
+from tessarr.codec.bytes import Bytes
+from tessarr.codec.foreign import FlatCodec, NumpyStage
+from tessarr.codec.read import of, read_v3
+from tessarr.codec.transpose import Transpose
+from tessarr.errors import ArgumentError
+from tessarr.problems import describe, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tessarr.codec.read import CodecLike
+    from tessarr.problems import Problems
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Chain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Codecs in the order of encoding.
+
+    Parameters
+    ----------
+    codecs : tuple of Codec
+        The codecs.
+
+    Examples
+    --------
+    >>> chain = Chain.of(["transpose", "zstd"])
+    Traceback (most recent call last):
+    tessarr.errors.ArgumentError: codec 'transpose': ...
+    >>> Chain.of([Transpose("F"), "zstd"]).codecs
+    (Transpose(order='F'), Bytes(endian=None), Zstd(level=0, checksum=False))
+    """
+
+    codecs: tuple[Codec, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[CodecLike]) -> Chain:
+        """Return the chain that a user means; ``bytes`` is added where no codec makes bytes.
+
+        Raises
+        ------
+        ArgumentError
+            Where a codec, or the order of the codecs, is not valid.
+        """
+        chain = cls(tuple(of(value) for value in values))
+        if not any(isinstance(codec, ArrayBytesCodec) for codec in chain.codecs):
+            chain = chain.with_bytes(Bytes())
+        wrong = chain._misplaced()
+        if wrong is not None:
+            raise ArgumentError(f"codecs: {wrong[1]}")
+        return chain
+
+    @classmethod
+    def read(
+        cls, value: Any, loc: str, problems: Problems, *, strict: bool = False
+    ) -> Chain | None:
+        """Return the chain of a document of format 3, or None and problems.
+
+        Parameters
+        ----------
+        value : JSON
+            The list of codecs.
+        loc : str
+            Its JSON pointer.
+        problems : Problems
+            Where faults go.
+        strict : bool
+            Whether a missing codec from arrays to bytes is a fault, rather than taken for
+            ``bytes`` as old writers meant it.
+        """
+        if not isinstance(value, list):
+            problems.add(loc, f"{describe(value)} is not a list of codecs", "wrong_type")
+            return None
+        before = len(problems)
+        read = [read_v3(item, pointer(loc, i), problems) for i, item in enumerate(value)]
+        if len(problems) > before:
+            return None
+        chain = cls(tuple(codec for codec in read if codec is not None))
+        if not any(isinstance(codec, ArrayBytesCodec) for codec in chain.codecs):
+            if strict:
+                problems.add(loc, "no codec from arrays to bytes", "missing_member")
+                return None
+            problems.tolerate(loc, "no codec from arrays to bytes, taken for 'bytes'")
+            chain = chain.with_bytes(Bytes())
+        wrong = chain._misplaced()
+        if wrong is not None:
+            problems.add(pointer(loc, wrong[0]), wrong[1], "mismatch")
+            return None
+        return chain
+
+    def with_bytes(self, codec: ArrayBytesCodec) -> Chain:
+        """Return this chain, which has no codec from arrays to bytes, with `codec`."""
+        arrays = sum(isinstance(item, ArrayArrayCodec) for item in self.codecs)
+        return Chain((*self.codecs[:arrays], codec, *self.codecs[arrays:]))
+
+    def _misplaced(self) -> tuple[int, str] | None:
+        """Return the position of the first codec in the wrong place, and why it is."""
+        bytes_made_by = None
+        for position, codec in enumerate(self.codecs):
+            if isinstance(codec, Ignored):
+                continue
+            if isinstance(codec, BytesBytesCodec):
+                if bytes_made_by is None:
+                    return position, f"codec {codec.name!r} takes bytes, but is given an array"
+            elif bytes_made_by is not None:
+                what = f"codec {codec.name!r} takes an array, but {bytes_made_by!r} makes bytes"
+                return position, what
+            elif isinstance(codec, ArrayBytesCodec):
+                bytes_made_by = codec.name
+        return None
+
+    @property
+    def array_array(self) -> tuple[ArrayArrayCodec, ...]:
+        """The codecs from arrays to arrays."""
+        return tuple(codec for codec in self.codecs if isinstance(codec, ArrayArrayCodec))
+
+    @property
+    def array_bytes(self) -> ArrayBytesCodec:
+        """The codec from arrays to bytes."""
+        return next(codec for codec in self.codecs if isinstance(codec, ArrayBytesCodec))
+
+    @property
+    def bytes_bytes(self) -> tuple[BytesBytesCodec, ...]:
+        """The codecs from bytes to bytes."""
+        return tuple(codec for codec in self.codecs if isinstance(codec, BytesBytesCodec))
+
+    def to_json(self) -> list[Any]:
+        """Return the chain as metadata of format 3 states it."""
+        return [codec.to_json(3) for codec in self.codecs]
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        """Note which codecs do not fit what they are given, from arrays of `spec` on."""
+        for position, codec in enumerate(self.codecs):
+            if not isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
+                continue
+            before = len(problems)
+            codec.check(spec, f"{pointer(loc, position)}/configuration", problems)
+            if isinstance(codec, ArrayBytesCodec) or len(problems) > before:
+                return
+            spec = codec.encoded(spec)
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> Chain:
+        """Return the chain with everything chosen that was left open, for arrays of `spec`."""
+        resolved: list[Codec] = []
+        for codec in self.codecs:
+            chosen = codec.resolve(spec, zarr_format)
+            resolved.append(chosen)
+            if isinstance(chosen, ArrayArrayCodec):
+                spec = chosen.encoded(spec)
+        return Chain(tuple(resolved))
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        """Return what the codec from arrays to bytes is given, for arrays of `spec`."""
+        for codec in self.array_array:
+            spec = codec.encoded(spec)
+        return spec
+
+    def encoded_bytes(self, spec: ArraySpec) -> int | None:
+        """Return how many bytes every array of `spec` becomes, or None if that varies."""
+        size = self.array_bytes.encoded_bytes(self.encoded_spec(spec))
+        for codec in self.bytes_bytes:
+            size = None if size is None else codec.encoded_bytes(size)
+        return size
+
+    def compile(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> dict[str, object]:
+        """Return the chain as the engine takes it, for arrays of `spec`.
+
+        Leading transposes become one order of axes. From the first other codec from
+        arrays to arrays on, everything up to the bytes becomes one foreign codec.
+        """
+        rank = len(spec.shape)
+        order = tuple(range(rank))
+        arrays = list(self.array_array)
+        while arrays and isinstance(arrays[0], Transpose):
+            transpose = cast("Transpose", arrays.pop(0))
+            order = tuple(order[axis] for axis in transpose.axes(rank))
+            spec = transpose.encoded(spec)
+        array_bytes = None if arrays else self.array_bytes.engine_array(spec, zarr_format)
+        if array_bytes is None:
+            stage = NumpyStage(tuple(arrays), self.array_bytes, spec)
+            array_bytes = {"kind": "foreign", "name": stage.name, "codec": stage}
+        return {
+            "order": None if order == tuple(range(rank)) else order,
+            "array_bytes": array_bytes,
+            "bytes_bytes": [_compile(codec) for codec in self.bytes_bytes],
+        }
+
+
+def _compile(codec: BytesBytesCodec) -> dict[str, object]:
+    name = codec.name or codec.get_config()["id"]
+    return codec.engine() or {"name": name, "codec": FlatCodec(codec)}

@@ -1,0 +1,52 @@
+"""The codec ``gzip``: RFC 1952 (Zarr 3 codecs/gzip; numcodecs id ``gzip``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tessarr.codec.base import register_codec
+from tessarr.codec.native import NativeCodec
+from tessarr.codec.parameters import check_integer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members
+    from tessarr.types import ZarrFormat
+
+__all__ = ["GZip"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class GZip(NativeCodec):
+    """Gzip compression.
+
+    Parameters
+    ----------
+    level : int
+        0 (none) to 9 (smallest).
+
+    Examples
+    --------
+    >>> GZip(5).to_json(3), GZip(5).to_json(2)
+    ({'name': 'gzip', 'configuration': {'level': 5}}, {'id': 'gzip', 'level': 5})
+    """
+
+    name = "gzip"
+    level: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer("level", self.level, 0, 9)
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> GZip | None:
+        level = (
+            members.integer("level", 0, 9)
+            if zarr_format == 3
+            else members.integer("level", 0, 9, cls().level)
+        )
+        members.done()
+        return None if level is None else cls(level)
+
+    def engine(self) -> dict[str, object]:
+        return {"name": "gzip", "level": self.level}

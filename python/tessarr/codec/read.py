@@ -1,0 +1,144 @@
+"""One codec from what a document or a user states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
+from tessarr.codec.foreign import numcodec_from_config
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.problems import ABSENT, Members, describe, read_extension
+
+if TYPE_CHECKING:
+    from tessarr.problems import Problems
+
+__all__ = ["CodecLike", "of", "read_v2", "read_v3"]
+
+CodecLike = Codec | str | Mapping[str, Any] | Any
+"""A codec, its name, its JSON in either format, or a codec of numcodecs."""
+
+_UNSUPPORTED: Final = "unsupported_codec"
+
+_DRAFT_NAMES: Final = {"endian": "bytes"}
+"""Names that drafts of format 3 had, and what they became."""
+
+
+def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
+    """Return the codec that a document of format 3 states, or None and problems."""
+    extension = read_extension(value, "codec", loc, problems)
+    if extension is None:
+        return None
+    name = extension.name
+    if name in _DRAFT_NAMES and codec_of_name(name) is None:
+        problems.tolerate(loc, f"the codec {_DRAFT_NAMES[name]!r} is called {name!r}")
+        name = _DRAFT_NAMES[name]
+    codec = codec_of_name(name)
+    if codec is not None:
+        return codec.read(extension.configuration, 3)
+    if not extension.must_understand:
+        document = {"name": value} if isinstance(value, str) else value
+        return Ignored(json.dumps(document))
+    problems.unsupported(loc, "codec", name, kind=_UNSUPPORTED)
+    return None
+
+
+def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec | None:
+    """Return the codec that a document of format 2 states, or None and problems.
+
+    Codecs that are not known here are run by the package numcodecs, if it is installed.
+
+    Parameters
+    ----------
+    value : JSON
+        The compressor, or one of the filters.
+    loc : str
+        Its JSON pointer.
+    problems : Problems
+        Where faults go.
+    first : bool
+        Whether it is the codec that is given the chunk itself.
+    """
+    if not isinstance(value, dict):
+        problems.add(loc, f"{describe(value)} is not an object", "wrong_type")
+        return None
+    members = Members(value, loc, problems)
+    codec_id = members.require("id")
+    if codec_id is ABSENT:
+        return None
+    if not isinstance(codec_id, str) or not codec_id:
+        problems.add(members.at("id"), f"{describe(codec_id)} is not a name", "wrong_type")
+        return None
+    codec = codec_of_id(codec_id)
+    if codec is not None:
+        configuration = {name: item for name, item in value.items() if name != "id"}
+        return codec.read(Members(configuration, loc, problems), 2)
+    try:
+        return numcodec_from_config(value, first=first)
+    except UnsupportedError as error:
+        hint = f": {error.__notes__[0]}" if getattr(error, "__notes__", None) else ""
+        problems.unsupported(loc, "codec", codec_id, kind=error.kind, hint=hint)
+    except ArgumentError as error:
+        problems.add(loc, str(error))
+    return None
+
+
+def of(value: CodecLike) -> Codec:
+    """Return the codec that a user means.
+
+    Parameters
+    ----------
+    value : Codec, str, mapping or codec of numcodecs
+        A codec; a bare name; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of
+        format 2, where members left out get their defaults; or an object with numcodecs' method
+        ``get_config``.
+
+    Raises
+    ------
+    ArgumentError
+        Where the configuration is not valid.
+    UnsupportedError
+        Where the codec is not known.
+
+    Examples
+    --------
+    >>> of("zstd"), of({"name": "gzip", "configuration": {"level": 3}}), of({"id": "zlib"})
+    (Zstd(level=0, checksum=False), GZip(level=3), Zlib(level=1))
+    """
+    if isinstance(value, Codec):
+        return value
+    if isinstance(value, type) and issubclass(value, Codec):
+        value = value.name
+    if hasattr(value, "get_config"):
+        value = value.get_config()
+    elif hasattr(value, "to_dict"):
+        value = value.to_dict()
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{value!r} is not a codec")
+    name, configuration = _name_and_configuration(value)
+    codec = codec_of_name(name) or codec_of_id(name)
+    if codec is None:
+        if "id" in value:
+            return numcodec_from_config(dict(value), first=True)
+        message = f"codec {name!r} is not supported"
+        raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
+    try:
+        return codec.from_config(dict(configuration))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"codec {name!r}: {error}", codec=name) from error
+
+
+def _name_and_configuration(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    if "id" in value:
+        name, configuration = value["id"], {k: item for k, item in value.items() if k != "id"}
+    else:
+        name, configuration = value.get("name"), value.get("configuration", {})
+        extra = set(value) - {"name", "configuration", "must_understand"}
+        if extra:
+            raise ArgumentError(f"codec {name!r}: unknown member {min(extra)!r}")
+    if not isinstance(name, str) or not isinstance(configuration, Mapping):
+        raise ArgumentError(f"{value!r} is not the JSON of a codec")
+    return name, configuration

@@ -1,0 +1,187 @@
+"""The codec ``sharding_indexed``: chunks within a chunk (Zarr 3 codecs/sharding-indexed).
+
+What is encoded is the *shard*; it is cut into *subchunks*, each encoded by
+itself. An index of offset and length of every subchunk, 2**64 - 1 twice where
+there is none, stands before or after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+
+from tessarr import dtype
+from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
+from tessarr.codec.bytes import Bytes
+from tessarr.codec.chain import Chain
+from tessarr.codec.crc32c import Crc32c
+from tessarr.codec.parameters import check_choice
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.problems import ABSENT, INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from tessarr.codec.read import CodecLike
+    from tessarr.problems import Members, Problems
+    from tessarr.types import BytesLike, Shape, ZarrFormat
+
+__all__ = ["IndexLocation", "ShardingIndexed"]
+
+IndexLocation = Literal["start", "end"]
+_LOCATIONS: Final = ("start", "end")
+_INDEX_CODECS: Final = Chain((Bytes("little"), Crc32c()))
+
+
+@register_codec
+@dataclass(frozen=True, slots=True, init=False)
+class ShardingIndexed(ArrayBytesCodec):
+    """Subchunks within a shard, each to be read and written by itself.
+
+    Parameters
+    ----------
+    chunk_shape : sequence of int
+        The shape of a subchunk. It divides the shape of the shard, as that is after
+        the codecs before this one.
+    codecs : sequence of codecs
+        How subchunks are encoded; by default elements as they are.
+    index_codecs : sequence of codecs
+        How the index is encoded, to a fixed number of bytes; by default little-endian, with
+        a checksum.
+    index_location : {"end", "start"}
+        Where the index is.
+
+    Examples
+    --------
+    >>> ShardingIndexed((32, 32), ["zstd"]).codecs.codecs
+    (Bytes(endian=None), Zstd(level=0, checksum=False))
+    """
+
+    name = "sharding_indexed"
+    chunk_shape: Shape
+    codecs: Chain
+    index_codecs: Chain
+    index_location: IndexLocation
+
+    def __init__(
+        self,
+        chunk_shape: Sequence[int],
+        codecs: Sequence[CodecLike] | Chain = (),
+        index_codecs: Sequence[CodecLike] | Chain = _INDEX_CODECS,
+        index_location: IndexLocation = "end",
+    ) -> None:
+        check_choice("index_location", index_location, _LOCATIONS)
+        lengths = tuple(int(length) for length in chunk_shape)
+        if any(length < 1 for length in lengths):
+            raise ArgumentError(f"chunk_shape {lengths} has a length of less than 1")
+        chain = codecs if isinstance(codecs, Chain) else Chain.of(codecs)
+        index = index_codecs if isinstance(index_codecs, Chain) else Chain.of(index_codecs)
+        object.__setattr__(self, "chunk_shape", lengths)
+        object.__setattr__(self, "codecs", chain)
+        object.__setattr__(self, "index_codecs", index)
+        object.__setattr__(self, "index_location", index_location)
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> ShardingIndexed | None:
+        before = len(members.problems)
+        chunk_shape = members.lengths("chunk_shape", 1)
+        codecs = _read_chain(members, "codecs")
+        index_codecs = _read_chain(members, "index_codecs")
+        location = members.choice("index_location", _LOCATIONS, "end")
+        members.done()
+        if chunk_shape is None or codecs is None or index_codecs is None or location is None:
+            return None
+        if len(members.problems) > before:
+            return None
+        return cls(chunk_shape, codecs, index_codecs, "start" if location == "start" else "end")
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "chunk_shape": list(self.chunk_shape),
+            "codecs": self.codecs.to_json(),
+            "index_codecs": self.index_codecs.to_json(),
+            "index_location": self.index_location,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        return {"id": self.name, **self.configuration()}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        shard = spec.shape
+        at = f"{loc}/chunk_shape"
+        if len(self.chunk_shape) != len(shard):
+            what = f"{len(self.chunk_shape)} subchunk lengths for shards of {len(shard)} dimensions"
+            problems.add(at, what, "mismatch")
+            return
+        for axis, (length, part) in enumerate(zip(shard, self.chunk_shape, strict=True)):
+            if length % part:
+                what = f"{part} does not divide {length}, the length of the shard"
+                problems.add(f"{at}/{axis}", what, "mismatch")
+                return
+        index = self._index_spec(shard)
+        if index.size_bytes > INT64_MAX:
+            problems.add(at, "the index has more than 2**63 - 1 bytes", "too_large")
+            return
+        self.codecs.check(self.subchunk_spec(spec), f"{loc}/codecs", problems)
+        self._check_index(index, f"{loc}/index_codecs", problems)
+
+    def _check_index(self, index: ArraySpec, loc: str, problems: Problems) -> None:
+        before = len(problems)
+        for position, codec in enumerate(self.index_codecs.codecs):
+            if isinstance(codec, Bytes) and codec.endian is None:
+                problems.add(f"{loc}/{position}", "no endian for the index", "missing_member")
+        if len(problems) > before:
+            return
+        self.index_codecs.check(index, loc, problems)
+        if len(problems) == before and self.index_codecs.encoded_bytes(index) is None:
+            problems.add(loc, "the index would not have a fixed number of bytes", "mismatch")
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> ShardingIndexed:
+        return ShardingIndexed(
+            self.chunk_shape,
+            self.codecs.resolve(self.subchunk_spec(spec), zarr_format),
+            self.index_codecs.resolve(self._index_spec(self.chunk_shape), zarr_format),
+            self.index_location,
+        )
+
+    def subchunk_spec(self, spec: ArraySpec) -> ArraySpec:
+        """Return what the codecs of the subchunks are given, where shards are of `spec`."""
+        return ArraySpec(self.chunk_shape, spec.data_type)
+
+    def _index_spec(self, shard: Shape) -> ArraySpec:
+        grid = (length // part for length, part in zip(shard, self.chunk_shape, strict=False))
+        return ArraySpec((*grid, 2), dtype.of("uint64"))
+
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
+        index = self._index_spec(spec.shape)
+        return {
+            "kind": "sharding",
+            "subchunk_shape": self.chunk_shape,
+            "chain": self.codecs.compile(self.subchunk_spec(spec), zarr_format),
+            "index_chain": self.index_codecs.compile(index, zarr_format),
+            "index_location": self.index_location,
+        }
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> NoReturn:
+        _refuse_numpy()
+
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> NoReturn:
+        _refuse_numpy()
+
+
+def _refuse_numpy() -> NoReturn:
+    raise UnsupportedError(
+        "shards after a codec that is written in Python are not supported",
+        kind="unsupported_codec",
+        extension=ShardingIndexed.name,
+    )
+
+
+def _read_chain(members: Members, name: str) -> Chain | None:
+    value = members.require(name)
+    if value is ABSENT:
+        return None
+    strict = name == "index_codecs" or value == []
+    return Chain.read(value, members.at(name), members.problems, strict=strict)

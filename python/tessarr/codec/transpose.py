@@ -1,0 +1,98 @@
+"""The codec ``transpose``: axes in another order (Zarr 3 codecs/transpose, order F of format 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import ArrayArrayCodec, ArraySpec, register_codec
+from tessarr.errors import ArgumentError
+from tessarr.problems import ABSENT, describe, is_integer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members, Problems
+    from tessarr.types import Shape, ZarrFormat
+
+__all__ = ["Transpose"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Transpose(ArrayArrayCodec):
+    """Permute the axes: axis ``i`` of what is stored is axis ``order[i]`` of the array.
+
+    Parameters
+    ----------
+    order : sequence of int, or {"C", "F"}
+        A permutation of the axes. "F" reverses them, which stores chunks in Fortran order.
+
+    Examples
+    --------
+    >>> Transpose((2, 0, 1)).to_json(3)
+    {'name': 'transpose', 'configuration': {'order': [2, 0, 1]}}
+    >>> Transpose((2, 0, 1)).encode(np.zeros((10, 20, 30))).shape
+    (30, 10, 20)
+    """
+
+    name = "transpose"
+    order: Shape | str
+
+    def __post_init__(self) -> None:
+        if self.order in ("C", "F"):
+            return
+        order = () if isinstance(self.order, str) else tuple(self.order)
+        if isinstance(self.order, str) or not _is_permutation(order):
+            message = f"order {self.order!r} is not a permutation of axes, 'C' or 'F'"
+            raise ArgumentError(message)
+        object.__setattr__(self, "order", tuple(int(axis) for axis in order))
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Transpose | None:
+        order = members.require("order")
+        members.done()
+        if order is ABSENT:
+            return None
+        if not isinstance(order, list):
+            at = members.at("order")
+            members.problems.add(at, f"{describe(order)} is not a list of axes", "wrong_type")
+            return None
+        if not _is_permutation(order):
+            what = f"{describe(order)} is not a permutation of 0 to {len(order) - 1}"
+            members.problems.add(members.at("order"), what)
+            return None
+        return cls(tuple(order))
+
+    def configuration(self) -> dict[str, Any]:
+        return {"order": self.order if isinstance(self.order, str) else list(self.order)}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if not isinstance(self.order, str) and len(self.order) != len(spec.shape):
+            what = f"{len(self.order)} axes for chunks of {len(spec.shape)} dimensions"
+            problems.add(f"{loc}/order", what, "mismatch")
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Transpose:
+        return Transpose(self.axes(len(spec.shape)))
+
+    def axes(self, rank: int) -> Shape:
+        """Return the permutation for arrays of `rank` axes."""
+        if isinstance(self.order, str):
+            axes = range(rank) if self.order == "C" else reversed(range(rank))
+            return tuple(axes)
+        return self.order
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        axes = self.axes(len(spec.shape))
+        return ArraySpec(tuple(spec.shape[axis] for axis in axes), spec.data_type)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        return array.transpose(self.axes(array.ndim))
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        return array.transpose(np.argsort(self.axes(array.ndim)))
+
+
+def _is_permutation(order: Any) -> bool:
+    axes = [axis for axis in order if is_integer(axis) or isinstance(axis, np.integer)]
+    return len(axes) == len(order) and sorted(axes) == list(range(len(order)))

@@ -1,0 +1,63 @@
+"""The codec ``zstd``: RFC 8878 (zarr-extensions codecs/zstd; numcodecs id ``zstd``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.codec.base import register_codec
+from tessarr.codec.native import NativeCodec
+from tessarr.codec.parameters import check_integer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Zstd"]
+
+_LEVELS: Final = (-131072, 22)
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Zstd(NativeCodec):
+    """Zstandard compression.
+
+    Parameters
+    ----------
+    level : int
+        -131072 (fastest) to 22 (smallest); 0 is the library's default, 3.
+    checksum : bool
+        Whether a checksum of the content is stored.
+
+    Examples
+    --------
+    >>> Zstd(3).to_json(3)
+    {'name': 'zstd', 'configuration': {'level': 3}}
+    """
+
+    name = "zstd"
+    level: int = 0
+    checksum: bool = False
+
+    def __post_init__(self) -> None:
+        check_integer("level", self.level, *_LEVELS)
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Zstd | None:
+        level = (
+            members.integer("level", *_LEVELS)
+            if zarr_format == 3
+            else members.integer("level", *_LEVELS, cls().level)
+        )
+        checksum = members.boolean("checksum", default=False)
+        members.done()
+        return None if level is None or checksum is None else cls(level, checksum)
+
+    def get_config(self) -> dict[str, Any]:
+        # Older readers refuse the member "checksum", so it is written only if set.
+        config = {"id": self.name, "level": self.level}
+        return {**config, "checksum": True} if self.checksum else config
+
+    def engine(self) -> dict[str, object]:
+        return {"name": "zstd", "level": self.level, "checksum": self.checksum}

@@ -1,0 +1,195 @@
+"""What metadata says, whatever its format: `ArrayMeta` and `GroupMeta`.
+
+Format 2 is expressed in the terms of format 3: its order "F" is a transpose,
+its byte order is the one of the data type, its filters and its compressor are
+codecs around ``bytes``, its chunk keys are the encoding "v2".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
+from tessarr.errors import UnsupportedError
+from tessarr.grid import RegularGrid
+from tessarr.problems import INT64_MAX
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tessarr.dtype import DataType
+    from tessarr.grid import ChunkGrid
+    from tessarr.keys import ChunkKeyEncoding
+    from tessarr.problems import Problems
+    from tessarr.types import JSONObject, MemoryOrder, Shape, ZarrFormat
+
+__all__ = ["ArrayMeta", "GroupMeta", "check_sizes"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMeta:
+    """The metadata of an array: complete, and checked.
+
+    Parameters
+    ----------
+    zarr_format : {2, 3}
+        The format of the document.
+    shape : tuple of int
+        Lengths of the array.
+    data_type : DataType
+        Its elements.
+    chunk_grid : ChunkGrid
+        How it is cut into chunks; if sharded, into shards.
+    chunk_key_encoding : ChunkKeyEncoding
+        How chunks are called.
+    fill_value : bytes or None
+        One element, for what was never written; None (format 2 only) leaves that open.
+    codecs : Chain
+        How chunks are encoded.
+    attributes : dict
+        What the user says of the array. Not to be modified: copy it.
+    dimension_names : tuple of (str or None), optional
+        The names of the axes.
+    storage_transformers : tuple of dict
+        Those that need not be understood.
+    extra : dict
+        Members that need not be understood.
+    last_is_filter : bool
+        Whether the last codec is a filter of format 2, and there is no compressor.
+    """
+
+    zarr_format: ZarrFormat
+    shape: Shape
+    data_type: DataType
+    chunk_grid: ChunkGrid
+    chunk_key_encoding: ChunkKeyEncoding
+    fill_value: bytes | None
+    codecs: Chain
+    attributes: JSONObject = field(default_factory=dict, hash=False)
+    dimension_names: tuple[str | None, ...] | None = None
+    storage_transformers: tuple[JSONObject, ...] = field(default=(), hash=False)
+    extra: JSONObject = field(default_factory=dict, hash=False)
+    last_is_filter: bool = False
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def chunk_spec(self) -> ArraySpec:
+        """What the first codec is given: a chunk of the grid."""
+        return ArraySpec(_regular(self.chunk_grid).chunk_shape, self.data_type)
+
+    @property
+    def chunk_shape(self) -> Shape:
+        """The shape of the smallest part that is read by itself: chunk, or innermost subchunk."""
+        return _innermost(self.codecs, self.chunk_spec)
+
+    @property
+    def shard_shape(self) -> Shape | None:
+        """The shape of a shard, or None if the array is not sharded."""
+        if isinstance(self.codecs.array_bytes, ShardingIndexed):
+            return _regular(self.chunk_grid).chunk_shape
+        return None
+
+    @property
+    def grid_shape(self) -> Shape:
+        """The number of chunks of the grid along each axis."""
+        return self.chunk_grid.grid_shape(self.shape)
+
+    @property
+    def order(self) -> MemoryOrder:
+        """The order of the elements in the smallest chunks: "F" where all axes are reversed."""
+        chain = self.codecs
+        while isinstance(chain.array_bytes, ShardingIndexed):
+            chain = chain.array_bytes.codecs
+        reverse = tuple(reversed(range(self.rank)))
+        for codec in chain.array_array:
+            if isinstance(codec, Transpose) and codec.axes(self.rank) == reverse:
+                return "F" if self.rank > 1 or self.zarr_format == 2 else "C"
+        return "C"
+
+    @property
+    def fill_scalar(self) -> np.generic | None:
+        """The fill value as a NumPy scalar, or None."""
+        return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
+
+    def description(self, *, store_fill: bool = False) -> dict[str, object]:
+        """Return the array as the engine takes it (`tessarr._engine.Description`).
+
+        Parameters
+        ----------
+        store_fill : bool
+            Whether chunks that hold nothing but the fill value are stored.
+        """
+        data_type, spec = self.data_type, self.chunk_spec
+        return {
+            "shape": self.shape,
+            "chunk_shape": spec.shape,
+            "dtype": data_type.numpy,
+            "item_bytes": data_type.item_bytes,
+            "is_bool": data_type.name == "bool",
+            "fill": data_type.default_fill() if self.fill_value is None else self.fill_value,
+            "keys": self.chunk_key_encoding.description(),
+            "store_fill": store_fill,
+            "chain": self.codecs.compile(spec, self.zarr_format),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeta:
+    """The metadata of a group.
+
+    Parameters
+    ----------
+    zarr_format : {2, 3}
+        The format of the document.
+    attributes : dict
+        What the user says of the group. Not to be modified: copy it.
+    extra : dict
+        Members that need not be understood.
+    consolidated : dict, optional
+        The copies of the metadata of the nodes below, as the document states them.
+    """
+
+    zarr_format: ZarrFormat
+    attributes: JSONObject = field(default_factory=dict, hash=False)
+    extra: JSONObject = field(default_factory=dict, hash=False)
+    consolidated: JSONObject | None = field(default=None, hash=False)
+
+
+def check_sizes(
+    shape: Shape, spec: ArraySpec, shape_loc: str, chunks_loc: str, problems: Problems
+) -> None:
+    """Note an array or chunks whose size does not fit 63 bits."""
+    if math.prod(shape) > INT64_MAX:
+        problems.add(shape_loc, "more than 2**63 - 1 elements", "too_large")
+    if spec.size_bytes > INT64_MAX:
+        problems.add(chunks_loc, "a chunk has more than 2**63 - 1 bytes", "too_large")
+
+
+def _regular(grid: ChunkGrid) -> RegularGrid:
+    if isinstance(grid, RegularGrid):
+        return grid
+    raise UnsupportedError(
+        f"chunk grid {grid.name!r} is not supported here",
+        kind="unsupported_chunk_grid",
+        extension=grid.name,
+    )
+
+
+def _innermost(chain: Chain, spec: ArraySpec) -> Shape:
+    """Return the shape of the smallest part, in the axes of what the chain is given."""
+    sharding = chain.array_bytes
+    if not isinstance(sharding, ShardingIndexed):
+        return spec.shape
+    inner = _innermost(sharding.codecs, sharding.subchunk_spec(chain.encoded_spec(spec)))
+    for codec in reversed(chain.array_array):
+        if not isinstance(codec, Transpose):
+            return spec.shape
+        lengths: dict[int, Any] = dict(zip(codec.axes(len(inner)), inner, strict=True))
+        inner = tuple(lengths[axis] for axis in range(len(inner)))
+    return inner

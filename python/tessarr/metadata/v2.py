@@ -1,0 +1,253 @@
+"""Documents of format 2: ``.zarray``, ``.zgroup`` and ``.zattrs`` (Zarr specification 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr import _json, dtype, keys
+from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, BytesBytesCodec, Chain, Transpose
+from tessarr.codec.read import read_v2
+from tessarr.grid import RegularGrid
+from tessarr.keys import V2Keys
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
+from tessarr.problems import ABSENT, Members, Problems, describe, is_integer, pointer
+
+if TYPE_CHECKING:
+    from tessarr.codec import Codec
+    from tessarr.dtype import DataType
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["ARRAY", "ATTRIBUTES", "GROUP", "chain", "dump", "parse_array", "parse_group"]
+
+ARRAY: Final = ".zarray"
+GROUP: Final = ".zgroup"
+ATTRIBUTES: Final = ".zattrs"
+
+
+def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta:
+    """Return what the documents of an array say, checked completely.
+
+    Parameters
+    ----------
+    zarray : bytes
+        The content of ``.zarray``.
+    zattrs : bytes or None
+        The content of ``.zattrs``, if there is one.
+    where : str
+        The path of the array, for messages.
+
+    Raises
+    ------
+    MetadataError
+        Where a document breaks the specification; its ``problems`` are all of them.
+    UnsupportedError
+        Where it is valid but needs a data type or codec that is not supported.
+
+    Warns
+    -----
+    TessarrWarning
+        Where real writers break the specification in a way that can only mean one thing.
+    """
+    value, problems, key = _load(zarray, where, ARRAY)
+    meta = _parse_array(value, problems)
+    problems.check(f"metadata {key!r}", path=where, key=key)
+    assert meta is not None
+    attributes = _parse_attributes(zattrs, where)
+    return _with_attributes(meta, attributes)
+
+
+def _with_attributes(meta: ArrayMeta, attributes: JSONObject) -> ArrayMeta:
+    meta.attributes.update(attributes)  # its own empty dict, not seen by anybody yet
+    return meta
+
+
+def parse_group(zgroup: bytes, zattrs: bytes | None, *, where: str) -> GroupMeta:
+    """Return what the documents of a group say, checked completely.
+
+    Parameters and exceptions are those of `parse_array`.
+
+    Examples
+    --------
+    >>> parse_group(b'{"zarr_format": 2}', b'{"a": 1}', where="").attributes
+    {'a': 1}
+    """
+    value, problems, key = _load(zgroup, where, GROUP)
+    members = Members(value, "", problems)
+    _check_format(members)
+    problems.check(f"metadata {key!r}", path=where, key=key)
+    extra = {name: item for name, item in value.items() if name != "zarr_format"}
+    return GroupMeta(2, _parse_attributes(zattrs, where), extra)
+
+
+def _load(document: bytes, where: str, name: str) -> tuple[JSONObject, Problems, str]:
+    key = keys.join(where, name)
+    value, defects = _json.load(document, what=f"metadata {key!r}")
+    problems = Problems()
+    for defect in defects:
+        problems.tolerate("", defect)
+    if not isinstance(value, dict):
+        problems.add("", f"{describe(value)} is not an object", "wrong_type")
+        problems.check(f"metadata {key!r}", path=where, key=key)
+    return value, problems, key
+
+
+def _parse_attributes(zattrs: bytes | None, where: str) -> JSONObject:
+    if zattrs is None:
+        return {}
+    attributes, problems, key = _load(zattrs, where, ATTRIBUTES)
+    problems.check(f"attributes {key!r}", path=where, key=key)
+    return attributes
+
+
+def _check_format(members: Members) -> None:
+    zarr_format = members.require("zarr_format")
+    if zarr_format is not ABSENT and not (is_integer(zarr_format) and zarr_format == 2):
+        members.problems.add("/zarr_format", f"{describe(zarr_format)} is not 2")
+
+
+def _parse_array(value: JSONObject, problems: Problems) -> ArrayMeta | None:
+    members = Members(value, "", problems)
+    _check_format(members)
+    if len(problems):
+        return None
+    shape = members.lengths("shape", 0)
+    chunks = members.lengths("chunks", 0)
+    grid = RegularGrid(chunks) if chunks is not None else None
+    if grid is not None and shape is not None:
+        grid = grid.fit(shape, "/chunks", problems)
+    raw_type = members.require("dtype")
+    data_type = None if raw_type is ABSENT else dtype.from_json(raw_type, 2, "/dtype", problems)
+    fill = _parse_fill(members, data_type)
+    order = members.choice("order", ("C", "F"))
+    separator = members.choice("dimension_separator", (".", "/"), ".")
+    filters = _parse_filters(members)
+    compressor = _parse_compressor(members, first=not filters)
+    extra = {name: item for name, item in value.items() if not members.asked(name)}
+    if shape is None or grid is None or data_type is None:
+        return None
+    spec = ArraySpec(grid.chunk_shape, data_type)
+    check_sizes(shape, spec, "/shape", "/chunks", problems)
+    if filters is None or len(problems):
+        return None
+    codecs = chain(data_type, order == "F", len(shape), filters, compressor)
+    codecs.check(spec, "/filters", problems)
+    return ArrayMeta(
+        2,
+        shape,
+        data_type,
+        grid,
+        V2Keys("/" if separator == "/" else "."),
+        fill,
+        codecs.resolve(spec, 2),
+        extra=extra,
+        last_is_filter=compressor is None and bool(codecs.bytes_bytes),
+    )
+
+
+def _parse_fill(members: Members, data_type: DataType | None) -> bytes | None:
+    value = members.require("fill_value")
+    if value is ABSENT or value is None or data_type is None:
+        return None
+    return data_type.fill_from_json(value, 2, "/fill_value", members.problems)
+
+
+def _parse_filters(members: Members) -> list[Codec] | None:
+    value = members.require("filters")
+    problems = members.problems
+    if value is ABSENT:
+        return None
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        problems.add("/filters", f"{describe(value)} is not a list or null", "wrong_type")
+        return None
+    if not value:
+        problems.tolerate("/filters", "an empty list instead of null")
+    filters: list[Codec] = []
+    for i, item in enumerate(value):
+        loc = pointer("/filters", i)
+        codec = read_v2(item, loc, problems, first=i == 0)
+        if isinstance(codec, ArrayArrayCodec) and any(
+            isinstance(before, BytesBytesCodec) for before in filters
+        ):
+            problems.add(loc, "it takes an array, but is given bytes", "mismatch")
+        if codec is not None:
+            filters.append(codec)
+    return filters
+
+
+def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
+    value = members.require("compressor")
+    if value is ABSENT or value is None:
+        return None
+    codec = read_v2(value, "/compressor", members.problems, first=first)
+    if codec is not None and not isinstance(codec, BytesBytesCodec):
+        what = f"codec {codec.name!r} is not one from bytes to bytes"
+        members.problems.add("/compressor", what, "mismatch")
+    return codec
+
+
+def chain(
+    data_type: DataType,
+    fortran: bool,
+    rank: int,
+    filters: list[Codec],
+    compressor: Codec | None,
+) -> Chain:
+    """Return the codecs that mean what the members of ``.zarray`` mean."""
+    transpose: list[Codec] = [Transpose(tuple(reversed(range(rank))))] if fortran else []
+    arrays = [codec for codec in filters if isinstance(codec, ArrayArrayCodec)]
+    rest: list[Codec] = [codec for codec in filters if not isinstance(codec, ArrayArrayCodec)]
+    if compressor is not None:
+        rest.append(compressor)
+    endian = ("big" if data_type.big_endian else "little") if data_type.unit_bytes > 1 else None
+    return Chain((*transpose, *arrays, Bytes(endian), *rest))  # type: ignore[arg-type]
+
+
+def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
+    r"""Return the documents that say what `meta` says, by their names.
+
+    Examples
+    --------
+    >>> dump(GroupMeta(2))
+    {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
+    """
+    attributes = _json.dump(meta.attributes, indent=4, sort_keys=True)
+    if isinstance(meta, GroupMeta):
+        group = {"zarr_format": 2, **meta.extra}
+        return {GROUP: _json.dump(group, indent=4, sort_keys=True), ATTRIBUTES: attributes}
+    document = _json.dump(to_json(meta), indent=4, sort_keys=True)
+    return {ARRAY: document, ATTRIBUTES: attributes}
+
+
+def to_json(meta: ArrayMeta) -> JSONObject:
+    """Return the document ``.zarray`` that says what `meta` says, as JSON."""
+    fortran, filters, compressor = _split(meta.codecs, meta.shape, meta.last_is_filter)
+    fill = meta.fill_value
+    document: JSONObject = {
+        **meta.extra,
+        "zarr_format": 2,
+        "shape": list(meta.shape),
+        "chunks": list(meta.chunk_spec.shape),
+        "dtype": meta.data_type.to_json(2),
+        "compressor": None if compressor is None else compressor.to_json(2),
+        "fill_value": None if fill is None else meta.data_type.fill_to_json(fill, 2),
+        "order": "F" if fortran else "C",
+        "filters": [codec.to_json(2) for codec in filters] or None,
+    }
+    separator = getattr(meta.chunk_key_encoding, "separator", ".")
+    if separator != ".":
+        document["dimension_separator"] = separator
+    return document
+
+
+def _split(
+    codecs: Chain, shape: Shape, last_is_filter: bool
+) -> tuple[bool, list[Any], BytesBytesCodec | None]:
+    arrays, rest = list(codecs.array_array), list(codecs.bytes_bytes)
+    reverse = Transpose(tuple(reversed(range(len(shape)))))
+    fortran = bool(arrays) and arrays[0] == reverse
+    if fortran:
+        del arrays[0]
+    compressor = rest.pop() if rest and not last_is_filter else None
+    return fortran, [*arrays, *rest], compressor

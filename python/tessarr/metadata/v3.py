@@ -1,0 +1,299 @@
+"""Documents of format 3: ``zarr.json`` (Zarr core specification 3.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr import _json, dtype, grid, keys
+from tessarr.codec import ArraySpec, Bytes, Chain
+from tessarr.grid import RegularGrid
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
+from tessarr.problems import (
+    ABSENT,
+    Members,
+    Problems,
+    describe,
+    is_integer,
+    pointer,
+    read_extension,
+)
+
+if TYPE_CHECKING:
+    from tessarr.dtype import DataType
+    from tessarr.grid import ChunkGrid
+    from tessarr.keys import ChunkKeyEncoding
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["DOCUMENT", "dump", "parse"]
+
+DOCUMENT: Final = "zarr.json"
+"""The name of the document, under the path of its node."""
+
+
+def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
+    """Return what a document says, checked completely.
+
+    Parameters
+    ----------
+    document : bytes
+        The content of ``zarr.json``.
+    where : str
+        The path of the node, for messages.
+
+    Raises
+    ------
+    MetadataError
+        Where the document breaks the specification; its ``problems`` are all of them.
+    UnsupportedError
+        Where it is valid but needs an extension that is not supported.
+
+    Warns
+    -----
+    TessarrWarning
+        Where real writers break the specification in a way that can only mean one thing.
+
+    Examples
+    --------
+    >>> parse(b'{"zarr_format": 3, "node_type": "group"}', where="a").attributes
+    {}
+    >>> parse(b'{"zarr_format": 2}', where="a")
+    Traceback (most recent call last):
+    tessarr.errors.MetadataError: invalid metadata 'a/zarr.json': 2 problems
+      /zarr_format: 2 is not 3
+      member 'node_type' is missing
+    """
+    key = keys.join(where, DOCUMENT)
+    what = f"metadata {key!r}"
+    value, defects = _json.load(document, what=what)
+    problems = Problems()
+    for defect in defects:
+        problems.tolerate("", defect)
+    meta = _parse_node(value, problems)
+    problems.check(what, path=where, key=key)
+    assert meta is not None
+    return meta
+
+
+def _parse_node(value: Any, problems: Problems) -> ArrayMeta | GroupMeta | None:
+    if not isinstance(value, dict):
+        problems.add("", f"{describe(value)} is not an object", "wrong_type")
+        return None
+    members = Members(value, "", problems)
+    zarr_format = members.require("zarr_format")
+    if zarr_format is not ABSENT and not (is_integer(zarr_format) and zarr_format == 3):
+        problems.add("/zarr_format", f"{describe(zarr_format)} is not 3")
+    node_type = members.choice("node_type", ("array", "group"))
+    if len(problems):
+        return None
+    return _parse_array(members) if node_type == "array" else _parse_group(members)
+
+
+def _parse_array(members: Members) -> ArrayMeta | None:
+    problems = members.problems
+    shape = members.lengths("shape", 0)
+    data_type = _member(members, "data_type", dtype.from_json, 3)
+    raw_fill = members.require("fill_value")
+    fill = None
+    if data_type is not None and raw_fill is not ABSENT:
+        fill = data_type.fill_from_json(raw_fill, 3, "/fill_value", problems)
+    chunk_grid = _parse_grid(members, shape)
+    encoding = _parse_keys(members)
+    codecs = _parse_codecs(members)
+    attributes = _parse_attributes(members)
+    transformers = _parse_transformers(members)
+    names = _parse_dimension_names(members, shape)
+    extra = _parse_extra(members)
+    if shape is not None and data_type is not None and isinstance(chunk_grid, RegularGrid):
+        spec = ArraySpec(chunk_grid.chunk_shape, data_type)
+        check_sizes(shape, spec, "/shape", "/chunk_grid/configuration/chunk_shape", problems)
+        if codecs is not None:
+            codecs.check(spec, "/codecs", problems)
+        if codecs is not None and not len(problems):
+            codecs = codecs.resolve(spec)
+    if len(problems):
+        return None
+    assert shape is not None
+    assert data_type is not None
+    assert chunk_grid is not None
+    assert encoding is not None
+    assert codecs is not None
+    return ArrayMeta(
+        3,
+        shape,
+        data_type,
+        chunk_grid,
+        encoding,
+        fill,
+        codecs,
+        attributes,
+        names,
+        transformers,
+        extra,
+    )
+
+
+def _parse_group(members: Members) -> GroupMeta:
+    problems = members.problems
+    attributes = _parse_attributes(members)
+    consolidated = members.get("consolidated_metadata", None)
+    if consolidated is not None and not isinstance(consolidated, dict):
+        what = f"{describe(consolidated)} is not an object"
+        problems.add("/consolidated_metadata", what, "wrong_type")
+    return GroupMeta(3, attributes, _parse_extra(members), consolidated)
+
+
+def _member(members: Members, name: str, read: Any, *args: Any) -> Any:
+    value = members.require(name)
+    return None if value is ABSENT else read(value, *args, members.at(name), members.problems)
+
+
+def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
+    def read(value: Any, loc: str, problems: Problems) -> ChunkGrid | None:
+        extension = read_extension(value, "chunk grid", loc, problems)
+        if extension is None:
+            return None
+        cls = grid.find_grid(extension.name)
+        if cls is None:
+            kind = "unsupported_chunk_grid"
+            problems.unsupported(loc, "chunk grid", extension.name, kind=kind)
+            return None
+        chunks = cls.from_json(extension.configuration)
+        if chunks is None or shape is None:
+            return chunks
+        return chunks.fit(shape, extension.configuration.at("chunk_shape"), problems)
+
+    chunks: ChunkGrid | None = _member(members, "chunk_grid", read)
+    return chunks
+
+
+def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
+    def read(value: Any, loc: str, problems: Problems) -> ChunkKeyEncoding | None:
+        extension = read_extension(value, "chunk key encoding", loc, problems)
+        if extension is None:
+            return None
+        cls = keys.find_key_encoding(extension.name)
+        if cls is None:
+            kind = "unsupported_chunk_key_encoding"
+            problems.unsupported(loc, "chunk key encoding", extension.name, kind=kind)
+            return None
+        return cls.from_json(extension.configuration)
+
+    encoding: ChunkKeyEncoding | None = _member(members, "chunk_key_encoding", read)
+    return encoding
+
+
+def _parse_codecs(members: Members) -> Chain | None:
+    value = members.get("codecs")
+    if value is ABSENT:
+        # Drafts of the specification had no codecs for elements as they are.
+        members.problems.tolerate("", "member 'codecs' is missing, taken for 'bytes'")
+        return Chain((Bytes(),))
+    return Chain.read(value, "/codecs", members.problems)
+
+
+def _parse_attributes(members: Members) -> JSONObject:
+    attributes = members.get("attributes", {})
+    if isinstance(attributes, dict):
+        return attributes
+    what = f"{describe(attributes)} is not an object"
+    members.problems.add("/attributes", what, "wrong_type")
+    return {}
+
+
+def _parse_transformers(members: Members) -> tuple[JSONObject, ...]:
+    value = members.get("storage_transformers", [])
+    loc, problems = "/storage_transformers", members.problems
+    if not isinstance(value, list):
+        problems.add(loc, f"{describe(value)} is not a list", "wrong_type")
+        return ()
+    for i, item in enumerate(value):
+        extension = read_extension(item, "storage transformer", pointer(loc, i), problems)
+        if extension is not None and extension.must_understand:
+            problems.unsupported(
+                pointer(loc, i),
+                "storage transformer",
+                extension.name,
+                kind="unsupported_storage_transformer",
+            )
+    return tuple(value)
+
+
+def _parse_dimension_names(members: Members, shape: Shape | None) -> tuple[str | None, ...] | None:
+    names = members.get("dimension_names")
+    loc, problems = "/dimension_names", members.problems
+    if names is ABSENT:
+        return None
+    if names is None:
+        problems.tolerate(loc, "null, taken for no names")
+        return None
+    if not isinstance(names, list):
+        problems.add(loc, f"{describe(names)} is not a list of names", "wrong_type")
+        return None
+    for i, name in enumerate(names):
+        if name is not None and not isinstance(name, str):
+            problems.add(pointer(loc, i), f"{describe(name)} is not a string or null", "wrong_type")
+    if shape is not None and len(names) != len(shape):
+        what = f"{len(names)} names for an array of {len(shape)} dimensions"
+        problems.add(loc, what, "mismatch")
+    return tuple(names)
+
+
+def _parse_extra(members: Members) -> JSONObject:
+    """Return the members that need not be understood, and note those that must be."""
+    extra = {}
+    for name, value in members.value.items():
+        if members.asked(name):
+            continue
+        if isinstance(value, dict) and value.get("must_understand") is False:
+            extra[name] = value
+        else:
+            what = f'unknown member {name!r} without "must_understand": false'
+            members.problems.add(members.at(name), what, "unknown_member")
+    return extra
+
+
+def dump(meta: ArrayMeta | GroupMeta) -> bytes:
+    """Return the document that says what `meta` says.
+
+    Examples
+    --------
+    >>> print(dump(GroupMeta(3, {"a": 1})).decode())
+    {
+      "zarr_format": 3,
+      "node_type": "group",
+      "attributes": {
+        "a": 1
+      }
+    }
+    """
+    return _json.dump(to_json(meta), indent=2)
+
+
+def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
+    """Return the document that says what `meta` says, as JSON."""
+    if isinstance(meta, GroupMeta):
+        document: JSONObject = {"zarr_format": 3, "node_type": "group"}
+        document["attributes"] = meta.attributes
+        if meta.consolidated is not None:
+            document["consolidated_metadata"] = meta.consolidated
+        return {**document, **meta.extra}
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(meta.shape),
+        "data_type": meta.data_type.to_json(3),
+        "chunk_grid": meta.chunk_grid.to_json(),
+        "chunk_key_encoding": meta.chunk_key_encoding.to_json(),
+        "fill_value": _fill_to_json(meta.data_type, meta.fill_value),
+        "codecs": meta.codecs.to_json(),
+        "attributes": meta.attributes,
+    }
+    if meta.storage_transformers:
+        document["storage_transformers"] = list(meta.storage_transformers)
+    if meta.dimension_names is not None:
+        document["dimension_names"] = list(meta.dimension_names)
+    return {**document, **meta.extra}
+
+
+def _fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
+    return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)
