@@ -193,9 +193,9 @@ class Members:
         self, name: str, low: int, high: int | None, default: int | Required | None = ABSENT
     ) -> int | None:
         """Return an integer of `low` to `high` (``None``: no upper limit)."""
-        value = self._get_or(name, default)
-        if value is default:
-            return None if default is ABSENT else default
+        value = self.require(name) if default is ABSENT else self.get(name)
+        if value is ABSENT:
+            return None if isinstance(default, Absent) else default
         if is_integer(value) and value >= low and (high is None or value <= high):
             return value
         span = f"of {low} to {high}" if high is not None else f"of at least {low}"
@@ -204,22 +204,22 @@ class Members:
 
     def boolean(self, name: str, default: bool | Required = ABSENT) -> bool | None:
         """Return a boolean."""
-        value = self._get_or(name, default)
-        if value is default:
-            return None if default is ABSENT else default
+        value = self.require(name) if default is ABSENT else self.get(name)
+        if value is ABSENT:
+            return None if isinstance(default, Absent) else default
         if isinstance(value, bool):
             return value
         self._refuse(name, value, "true or false", right_type=False)
         return None
 
     def choice(
-        self, name: str, choices: Collection[str], default: str | Required | None = ABSENT
+        self, name: str, choices: Collection[str | None], default: str | Required | None = ABSENT
     ) -> str | None:
         """Return one of the strings `choices`."""
-        value = self._get_or(name, default)
-        if value is default:
-            return None if default is ABSENT else default
-        if isinstance(value, str) and value in choices:
+        value = self.require(name) if default is ABSENT else self.get(name)
+        if value is ABSENT:
+            return None if isinstance(default, Absent) else default
+        if (value is None or isinstance(value, str)) and value in choices:
             return value
         wanted = "one of " + ", ".join(repr(choice) for choice in choices)
         self._refuse(name, value, wanted, right_type=isinstance(value, str))
@@ -237,12 +237,6 @@ class Members:
         for name in self.value:
             if name not in self._asked:
                 self.problems.add(self.at(name), f"unknown member {name!r}", "unknown_member")
-
-    def _get_or(self, name: str, default: object) -> Any:
-        if default is ABSENT:
-            return self.require(name)
-        value = self.get(name)
-        return default if value is ABSENT else value
 
     def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
         kind = "invalid_value" if right_type else "wrong_type"

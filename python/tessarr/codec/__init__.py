@@ -15,6 +15,7 @@ from tessarr.codec.blosc import Blosc
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain
 from tessarr.codec.crc32c import Crc32c
+from tessarr.codec.default import default_codecs
 from tessarr.codec.foreign import Numcodec
 from tessarr.codec.gzip import GZip
 from tessarr.codec.lz4 import LZ4
@@ -42,6 +43,7 @@ __all__ = [
     "Transpose",
     "Zlib",
     "Zstd",
+    "default_codecs",
     "deliver",
     "of",
     "register_codec",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tessarr.codec.base import register_codec
+from tessarr.codec.foreign import numcodec_from_config
 from tessarr.codec.native import NativeCodec
 
 if TYPE_CHECKING:
+    from tessarr.codec.base import Codec
     from tessarr.problems import Members
     from tessarr.types import ZarrFormat
 
@@ -29,16 +31,19 @@ class Crc32c(NativeCodec):
     name = "crc32c"
 
     @classmethod
-    def read(cls, members: Members, zarr_format: ZarrFormat) -> Crc32c | None:
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
         if zarr_format == 2:
-            location = members.get("location", "end")
-            if location == "start":
-                # numcodecs has this variant; nothing else writes it.
-                at, kind = members.at("location"), "unsupported_codec"
-                members.problems.unsupported(at, "crc32c location", "start", kind=kind)
-                return None
-            members.choice("location", ("end",), "end")
+            location = members.choice("location", ("start", "end", None), None)
+            if location == "start":  # a variant that numcodecs alone has
+                return numcodec_from_config({"id": "crc32c", **members.value}, first=False)
         members.done()
+        return cls()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Crc32c:
+        extra = {name: value for name, value in config.items() if name != "id"}
+        if extra.pop("location", None) not in (None, "end") or extra:
+            raise ValueError(f"{config!r} is not the configuration of a checksum at the end")
         return cls()
 
     def encoded_bytes(self, size: int) -> int:

@@ -71,10 +71,10 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
         problems.add(members.at("id"), f"{describe(codec_id)} is not a name", "wrong_type")
         return None
     codec = codec_of_id(codec_id)
-    if codec is not None:
-        configuration = {name: item for name, item in value.items() if name != "id"}
-        return codec.read(Members(configuration, loc, problems), 2)
     try:
+        if codec is not None:
+            configuration = {name: item for name, item in value.items() if name != "id"}
+            return codec.read(Members(configuration, loc, problems), 2)
         return numcodec_from_config(value, first=first)
     except UnsupportedError as error:
         hint = f": {error.__notes__[0]}" if getattr(error, "__notes__", None) else ""

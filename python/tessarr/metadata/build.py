@@ -1,0 +1,504 @@
+"""The metadata of a new array, from what a user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from tessarr import _json, dtype, keys, layout
+from tessarr.codec import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArraySpec,
+    Blosc,
+    Bytes,
+    BytesBytesCodec,
+    Chain,
+    Numcodec,
+    ShardingIndexed,
+    Transpose,
+    default_codecs,
+    of,
+)
+from tessarr.codec.blosc import MAX_BUFFER_BYTES
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.grid import RegularGrid
+from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
+from tessarr.metadata import v2
+from tessarr.metadata.node import ArrayMeta, check_sizes
+from tessarr.problems import Members, Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tessarr.codec import Codec, CodecLike
+    from tessarr.dtype import DataType
+    from tessarr.types import DTypeLike, JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
+
+__all__ = ["AUTO", "array_meta", "attributes_of"]
+
+AUTO: Final = "auto"
+"""Leaves the choice to Tessarr."""
+
+T = TypeVar("T")
+
+
+def array_meta(
+    *,
+    shape: ShapeLike,
+    dtype: DTypeLike | DataType = "float64",
+    chunks: Any = None,
+    shards: Any = None,
+    codecs: Iterable[CodecLike] | None = None,
+    compressors: Any = AUTO,
+    filters: Any = AUTO,
+    serializer: Any = AUTO,
+    fill_value: Any = AUTO,
+    order: MemoryOrder = "C",
+    dimension_names: Sequence[str | None] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: ZarrFormat = 3,
+    chunk_key_encoding: Any = None,
+    dimension_separator: str | None = None,
+) -> ArrayMeta:
+    """Return the metadata of a new array.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Lengths of the array.
+    dtype : dtype_like or DataType
+        Its elements.
+    chunks : None, bool, int, or sequence of (int or None)
+        The chunk shape; see `tessarr.layout.chunk_shape`. If sharded, the subchunk shape.
+    shards : None, int, or sequence of (int or None)
+        The shard shape, a multiple of the chunk shape; None and -1 in a sequence mean the
+        whole axis. Format 3 only.
+    codecs : sequence of codecs, optional
+        All codecs, in the order of encoding; excludes the next three.
+    compressors, filters : codec, sequence of codecs, None or "auto"
+        Codecs from bytes to bytes, and from arrays to arrays (in format 2: any). None and
+        an empty sequence mean none.
+    serializer : codec or "auto"
+        The codec from arrays to bytes. Format 3 only.
+    fill_value : scalar, None or "auto"
+        What was never written reads as this; by default zero. None leaves it open in format 2,
+        and is zero in format 3.
+    order : {"C", "F"}
+        The layout of the elements of a chunk.
+    dimension_names : sequence of (str or None), optional
+        Names of the axes. Format 3 only.
+    attributes : mapping, optional
+        What the user says of the array; tuples, NumPy scalars and arrays become plain JSON.
+    zarr_format : {2, 3}
+        The format.
+    chunk_key_encoding : ChunkKeyEncoding, str or mapping, optional
+        How chunks are called. Format 3 only.
+    dimension_separator : {".", "/"}, optional
+        The separator in the keys of chunks; "." in format 2 and "/" in format 3 by default.
+
+    Raises
+    ------
+    ArgumentError
+        Where arguments are not valid, alone or together; the message names all of them.
+    UnsupportedError
+        Where a data type or codec is not supported.
+
+    Examples
+    --------
+    >>> meta = array_meta(shape=(100, 100), dtype="int32", chunks=(10, 10), shards=(50, 50))
+    >>> meta.chunk_shape, meta.shard_shape, meta.codecs.array_bytes.codecs.bytes_bytes
+    ((10, 10), (50, 50), (Blosc(cname='lz4', clevel=5, shuffle=1, blocksize=0, typesize=4),))
+    >>> array_meta(shape=(10,), dtype="uint8", fill_value=300, dimension_names=["x", "y"])
+    Traceback (most recent call last):
+    tessarr.errors.ArgumentError: cannot create an array: 2 problems
+      fill_value: 300 does not fit uint8
+      dimension_names: 2 names for an array of 1 dimensions
+    """
+    if zarr_format not in (2, 3):
+        message = f"zarr_format {zarr_format!r} is not 2 or 3"
+        raise ArgumentError(message, kind="invalid_argument")
+    request = _Request(zarr_format)
+    request.read_elements(shape, dtype, fill_value)
+    request.read_codecs(codecs, compressors, filters, serializer)
+    request.read_chunks(chunks, shards)
+    request.read_keys(chunk_key_encoding, dimension_separator)
+    request.read_names(dimension_names)
+    attributes_json = _attributes(attributes, zarr_format, request.problems)
+    if order not in ("C", "F"):
+        request.problems.add("order", f"{order!r} is not 'C' or 'F'")
+    request.check()
+    meta = request.build(fortran=order == "F", attributes=attributes_json)
+    request.check()
+    assert meta is not None
+    return meta
+
+
+def attributes_of(attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat) -> JSONObject:
+    """Return a user's attributes as plain JSON.
+
+    NaN and infinities pass in format 2, whose readers know the tokens; one of them in
+    a ``zarr.json`` would make the whole node unreadable to others, so they are refused there.
+
+    Raises
+    ------
+    ArgumentError
+        Where JSON cannot hold a value; the message names all of them.
+
+    Examples
+    --------
+    >>> attributes_of({"a": (1, 2)}, 3)
+    {'a': [1, 2]}
+    """
+    problems = Problems()
+    plain = _attributes(attributes, zarr_format, problems)
+    problems.check_arguments("store these attributes")
+    return plain
+
+
+def _attributes(
+    attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat, problems: Problems
+) -> JSONObject:
+    def complain(loc: str, message: str) -> None:
+        problems.add(f"attributes{loc}", message)
+
+    value = dict(attributes or {})
+    plain: Any = _json.plain(value, "", complain, allow_nan=zarr_format == 2)
+    return plain if isinstance(plain, dict) else {}
+
+
+@dataclass(slots=True)
+class _Request:
+    """What is known of the array so far. What could not be read is None, and a problem."""
+
+    zarr_format: ZarrFormat
+    problems: Problems = field(default_factory=Problems)
+    shape: Shape | None = None
+    data_type: DataType | None = None
+    fill: bytes | None = None
+    chunks: Shape | None = None
+    shards: Shape | None = None
+    encoding: ChunkKeyEncoding | None = None
+    names: tuple[str | None, ...] | None = None
+    whole_chain: Chain | None = None
+    arrays: list[Codec] = field(default_factory=list)
+    serializer: ArrayBytesCodec | None = None
+    rest: list[Codec] = field(default_factory=list)
+
+    def check(self) -> None:
+        self.problems.check_arguments("create an array")
+
+    def attempt(self, name: str, read: Callable[[], T]) -> T | None:
+        """Return what `read` returns, or None and a problem with the argument `name`."""
+        try:
+            return read()
+        except UnsupportedError as error:
+            what = error.extension or name
+            self.problems.unsupported(name, "extension", what, kind=error.kind)
+        except (ValueError, TypeError) as error:
+            self.problems.add(name, str(error))
+        return None
+
+    def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
+        self.shape = self.attempt("shape", lambda: layout.normalize_shape(shape))
+        data_type = self.attempt("dtype", lambda: dtype.of(type_like))
+        if data_type is None:
+            return
+        self.data_type = data_type
+        if isinstance(fill_value, str) and fill_value == AUTO:
+            self.fill = data_type.default_fill()
+        elif fill_value is None:
+            self.fill = None if self.zarr_format == 2 else data_type.default_fill()
+        else:
+            fill = self.attempt("fill_value", lambda: _cast_fill(data_type, fill_value))
+            self.fill = None if fill is None else data_type.storable_fill(fill, self.zarr_format)
+
+    def read_codecs(
+        self,
+        codecs: Iterable[CodecLike] | None,
+        compressors: Any,
+        filters: Any,
+        serializer: Any,
+    ) -> None:
+        if codecs is not None:
+            others = {"compressors": compressors, "filters": filters, "serializer": serializer}
+            for name, value in others.items():
+                if not _is_auto(value):
+                    self.problems.add(name, "cannot be given together with codecs", "mismatch")
+            self.whole_chain = self.attempt("codecs", lambda: Chain.of(_listed(codecs)))
+            return
+        if not _is_auto(filters):
+            self.arrays = self.attempt("filters", lambda: [of(c) for c in _listed(filters)]) or []
+        if not _is_auto(serializer):
+            self.serializer = self.attempt("serializer", lambda: _array_bytes(serializer))
+        if _is_auto(compressors):
+            self.rest = list(default_codecs(self.data_type)) if self.data_type else []
+        else:
+            read = self.attempt("compressors", lambda: [of(c) for c in _listed(compressors)])
+            self.rest = read or []
+        for codec in self.rest:
+            if not isinstance(codec, BytesBytesCodec):
+                what = f"codec {codec.name!r} is not one from bytes to bytes"
+                self.problems.add("compressors", what, "mismatch")
+        for codec in self.arrays:
+            fits = isinstance(codec, ArrayArrayCodec) or (
+                self.zarr_format == 2 and isinstance(codec, BytesBytesCodec)
+            )
+            if not fits:
+                what = f"codec {codec.name!r} is not one from arrays to arrays"
+                self.problems.add("filters", what, "mismatch")
+
+    def read_chunks(self, chunks: Any, shards: Any) -> None:
+        if self.shape is None or self.data_type is None:
+            return
+        shape, item_bytes = self.shape, self.data_type.item_bytes
+        if shards is None or shards is False:
+            self.chunks = self.attempt(
+                "chunks", lambda: layout.chunk_shape(chunks, shape, item_bytes)
+            )
+            return
+        if self.zarr_format == 2:
+            self.problems.add("shards", "format 2 has no shards", "mismatch")
+            return
+        self.shards = self.attempt("shards", lambda: _explicit_shape(shards, shape))
+        if self.shards is None:
+            return
+        shard_shape = self.shards
+        self.chunks = self.attempt(
+            "chunks", lambda: _subchunk_shape(chunks, shape, shard_shape, item_bytes)
+        )
+        if self.chunks is None:
+            return
+        whole = _whole_axes(shards, len(shape))
+        rounded = [
+            -(-length // part) * part if axis in whole else length
+            for axis, (length, part) in enumerate(zip(shard_shape, self.chunks, strict=True))
+        ]
+        self.shards = tuple(rounded)
+        if any(length % part for length, part in zip(rounded, self.chunks, strict=True)):
+            what = f"chunks {self.chunks} do not divide shards {self.shards}"
+            self.problems.add("shards", what, "mismatch")
+
+    def read_keys(self, encoding: Any, separator: str | None) -> None:
+        if separator not in (None, ".", "/"):
+            self.problems.add("dimension_separator", f"{separator!r} is not '.' or '/'")
+            return
+        if self.zarr_format == 2:
+            if encoding is not None:
+                what = "format 2 has no key encodings: give dimension_separator"
+                self.problems.add("chunk_key_encoding", what, "mismatch")
+            self.encoding = V2Keys("/" if separator == "/" else ".")
+        elif encoding is None:
+            self.encoding = DefaultKeys("." if separator == "." else "/")
+        else:
+            if separator is not None:
+                what = "cannot be given together with chunk_key_encoding"
+                self.problems.add("dimension_separator", what, "mismatch")
+            self.encoding = self.attempt("chunk_key_encoding", lambda: _key_encoding(encoding))
+
+    def read_names(self, names: Sequence[str | None] | None) -> None:
+        if names is None:
+            return
+        if self.zarr_format == 2:
+            self.problems.add("dimension_names", "format 2 has no dimension names", "mismatch")
+        elif isinstance(names, str) or not all(n is None or isinstance(n, str) for n in names):
+            self.problems.add("dimension_names", f"{names!r} is not a sequence of str or None")
+        elif self.shape is not None and len(names) != len(self.shape):
+            what = f"{len(names)} names for an array of {len(self.shape)} dimensions"
+            self.problems.add("dimension_names", what, "mismatch")
+        else:
+            self.names = tuple(names)
+
+    def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
+        assert self.shape is not None
+        assert self.data_type is not None
+        assert self.chunks is not None
+        assert self.encoding is not None
+        grid_chunk = self.chunks if self.shards is None else self.shards
+        grid = RegularGrid(grid_chunk).fit(self.shape, "chunks", self.problems)
+        last_is_filter = False
+        if self.zarr_format == 2:
+            chain = self._chain_v2(fortran)
+            last_is_filter = self.whole_chain is None and bool(self.arrays) and not self.rest
+            last_is_filter = last_is_filter and isinstance(self.arrays[-1], BytesBytesCodec)
+        else:
+            chain = self._chain_v3(fortran)
+        data_type = self.data_type if self.zarr_format == 2 else self.data_type.native()
+        spec = ArraySpec(grid_chunk, data_type)
+        check_sizes(self.shape, spec, "shape", "chunks", self.problems)
+        if grid is None or chain is None or len(self.problems):
+            return None
+        resolved = self.attempt("codecs", lambda: chain.resolve(spec, self.zarr_format))
+        if resolved is None:
+            return None
+        resolved.check(spec, "codecs", self.problems)
+        _check_storable(resolved, spec, self.zarr_format, self.problems)
+        return ArrayMeta(
+            self.zarr_format,
+            self.shape,
+            data_type,
+            grid,
+            self.encoding,
+            self._fill_in_order_of(data_type),
+            resolved,
+            attributes,
+            self.names,
+            last_is_filter=last_is_filter,
+        )
+
+    def _fill_in_order_of(self, data_type: DataType) -> bytes | None:
+        assert self.data_type is not None
+        if self.fill is None or data_type == self.data_type:
+            return self.fill
+        return np.frombuffer(self.fill, self.data_type.numpy).astype(data_type.numpy).tobytes()
+
+    def _chain_v3(self, fortran: bool) -> Chain | None:
+        assert self.data_type is not None
+        assert self.shape is not None
+        chain = self.whole_chain
+        if chain is None:
+            endian = "big" if self.data_type.big_endian else None
+            serializer = self.serializer or Bytes(endian)  # type: ignore[arg-type]
+            chain = Chain((*self.arrays, serializer, *self.rest))
+        if fortran and len(self.shape) > 1:
+            chain = Chain((Transpose("F"), *chain.codecs))
+        if self.shards is not None:
+            assert self.chunks is not None
+            if isinstance(chain.array_bytes, ShardingIndexed):
+                what = "cannot be given together with the codec sharding_indexed"
+                self.problems.add("shards", what, "mismatch")
+            return Chain((ShardingIndexed(self.chunks, chain),))
+        return chain
+
+    def _chain_v2(self, fortran: bool) -> Chain | None:
+        assert self.data_type is not None
+        assert self.shape is not None
+        filters, rest = list(self.arrays), list(self.rest)
+        if self.whole_chain is not None:
+            serializer = self.whole_chain.array_bytes
+            filters, rest = list(self.whole_chain.array_array), list(self.whole_chain.bytes_bytes)
+        else:
+            serializer = self.serializer or Bytes()
+        if not isinstance(serializer, Bytes):
+            what = f"codec {serializer.name!r} does not exist in format 2"
+            self.problems.add("codecs", what, "mismatch")
+            return None
+        if serializer.endian is not None and self.data_type.unit_bytes > 1:
+            flipped = self.data_type.numpy.newbyteorder(serializer.endian)
+            self.fill = (
+                None
+                if self.fill is None
+                else (np.frombuffer(self.fill, self.data_type.numpy).astype(flipped).tobytes())
+            )
+            self.data_type = dtype.of(flipped)
+        rank = len(self.shape)
+        reverse = tuple(reversed(range(rank)))
+        first = filters[0] if filters else None
+        if isinstance(first, Transpose) and first.axes(rank) == reverse:
+            del filters[0]
+            fortran = True
+        if any(isinstance(codec, Transpose) for codec in filters):
+            what = "format 2 has no codec 'transpose' but for order F"
+            self.problems.add("codecs", what, "mismatch")
+        compressor = rest.pop() if rest else None
+        return v2.chain(self.data_type, fortran, rank, [*filters, *rest], compressor)
+
+
+def _cast_fill(data_type: DataType, value: Any) -> bytes:
+    try:
+        return data_type.cast_fill(value)
+    except ValueError:
+        # The JSON forms of format 3 are understood too: "NaN", "0x7fc00001".
+        if not isinstance(value, str | list):
+            raise
+    problems = Problems()
+    fill = data_type.fill_from_json(value, 3, "", problems)
+    if fill is None:
+        raise ValueError("; ".join(str(problem) for problem in problems.found))
+    return fill
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return one codec, or several, or none, as a list."""
+    if value is None:
+        return []
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return [value]
+    return list(value)
+
+
+def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
+    codec = of(value)
+    if not isinstance(codec, ArrayBytesCodec):
+        raise ArgumentError(f"codec {codec.name!r} is not one from arrays to bytes")
+    return codec
+
+
+def _explicit_shape(shards: Any, shape: Shape) -> Shape:
+    if shards is True or _is_auto(shards):
+        raise ArgumentError(f"{shards!r} is not an integer or a sequence of integers")
+    return layout.chunk_shape(shards, shape, 1)
+
+
+def _whole_axes(shards: Any, rank: int) -> set[int]:
+    """Return the axes along which a shard was asked to be as long as the array."""
+    if not isinstance(shards, Iterable):
+        return set(range(rank)) if shards == -1 else set()
+    entries = [*shards, *[None] * rank][:rank]
+    return {axis for axis, entry in enumerate(entries) if entry is None or entry == -1}
+
+
+def _subchunk_shape(chunks: Any, shape: Shape, shards: Shape, item_bytes: int) -> Shape:
+    if chunks is not None and chunks is not True and not _is_auto(chunks):
+        return layout.chunk_shape(chunks, shape, item_bytes)
+    guess = layout.guess_chunk_shape(shards, item_bytes)
+    return tuple(
+        next(part for part in range(limit, 0, -1) if length % part == 0)
+        for length, limit in zip(shards, guess, strict=True)
+    )
+
+
+def _key_encoding(value: Any) -> ChunkKeyEncoding:
+    if isinstance(value, ChunkKeyEncoding):
+        return value
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        raise ArgumentError(f"{value!r} is not a chunk key encoding")
+    name = value["name"]
+    configuration = dict(value.get("configuration", {}))
+    if "separator" in value:  # zarr-python's short form
+        configuration["separator"] = value["separator"]
+    encoding = keys.find_key_encoding(name)
+    if encoding is None:
+        kind = "unsupported_chunk_key_encoding"
+        raise UnsupportedError(f"{name!r} is not supported", kind=kind, extension=name)
+    problems = Problems()
+    read = encoding.from_json(Members(configuration, "", problems))
+    if read is None or len(problems):
+        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+    return read
+
+
+def _check_storable(
+    chain: Chain, spec: ArraySpec, zarr_format: ZarrFormat, problems: Problems
+) -> None:
+    """Note what can be stated but not be written."""
+    encoded = chain.encoded_spec(spec)
+    if isinstance(chain.array_bytes, ShardingIndexed):
+        inner = chain.array_bytes.subchunk_spec(encoded)
+        _check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
+    for codec in chain.bytes_bytes:
+        if isinstance(codec, Blosc) and encoded.size_bytes > MAX_BUFFER_BYTES:
+            what = f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
+            problems.add("chunks", what, "too_large")
+        if isinstance(codec, Numcodec) and zarr_format == 3:
+            kind, name = "unsupported_codec", codec.get_config()["id"]
+            problems.unsupported("codecs", "codec", name, kind=kind, hint=" in format 3")
