@@ -161,7 +161,7 @@ pub trait Store: Send + Sync + Debug {
     }
 }
 
-impl dyn Store {
+impl dyn Store + '_ {
     /// The whole value, copied; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.open(key, Want::Whole)?.map(|object| read_all(&*object)).transpose()
@@ -272,3 +272,6 @@ fn room_for(size: u64) -> Result<Vec<u8>> {
         Err(Error::new(kind, format!("no memory for a value of {size} bytes")))
     }
 }
+
+#[cfg(test)]
+mod tests;

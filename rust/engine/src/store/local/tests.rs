@@ -1,1 +1,355 @@
+//! Files, links, locks and failures below a folder.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+
+use super::super::tests::Folder;
+use super::*;
+
+fn store(folder: &Folder) -> LocalStore {
+    LocalStore::new(&folder.0, false, false).unwrap()
+}
+
+fn put(store: &LocalStore, key: &str, data: &[u8]) -> Result<()> {
+    (store as &dyn Store).put(key, data)
+}
+
+fn get(store: &LocalStore, key: &str) -> Option<Vec<u8>> {
+    (store as &dyn Store).get(key).unwrap()
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn set_age(path: &Path, seconds: u64) {
+    let then = SystemTime::now() - Duration::from_secs(seconds);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+#[test]
+fn folders_and_what_lies_below_values_are_absent() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/b", b"v").unwrap();
+    for key in ["a", "a/b/c", "a/b/c/d", &"x".repeat(300)] {
+        assert_eq!(get(&store, key), None, "{key}");
+        (&store as &dyn Store).delete(key).unwrap();
+    }
+    assert_eq!(get(&store, "a/b").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn pipes_are_absent_and_hold_nobody_up() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    let path = CString::new(folder.0.join("pipe").as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends in NUL.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    assert_eq!(get(&store, "pipe"), None);
+    assert_eq!(store.list("").unwrap(), [""; 0]);
+    put(&store, "pipe", b"now a value").unwrap();
+    assert_eq!(get(&store, "pipe").as_deref(), Some(&b"now a value"[..]));
+}
+
+#[test]
+fn a_fresh_file_has_no_version_and_an_old_one_has() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "k", b"v").unwrap();
+    let version = || store.open("k", Want::Whole).unwrap().unwrap().version();
+    assert_eq!(version(), None);
+    std::thread::sleep(2 * RACY);
+    let first = version();
+    assert!(first.is_some());
+    assert_eq!(first, version());
+    // Changed in place, same size, and the time of modification set back.
+    fs::write(folder.0.join("k"), b"w").unwrap();
+    set_age(&folder.0.join("k"), 1000);
+    std::thread::sleep(2 * RACY);
+    assert!(version().is_some());
+    assert_ne!(first, version());
+}
+
+#[test]
+fn a_value_from_the_future_has_no_version() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "k", b"v").unwrap();
+    let later = SystemTime::now() + Duration::from_secs(1000);
+    File::options().write(true).open(folder.0.join("k")).unwrap().set_modified(later).unwrap();
+    std::thread::sleep(2 * RACY);
+    assert_eq!(store.open("k", Want::Whole).unwrap().unwrap().version(), None);
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_bad_data() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "k", b"0123456789").unwrap();
+    let object = store.open("k", Want::Whole).unwrap().unwrap();
+    File::options().write(true).open(folder.0.join("k")).unwrap().set_len(4).unwrap();
+    assert_eq!(super::super::read_all(&*object).unwrap_err().kind, Kind::Data);
+}
+
+#[test]
+fn no_lock_file_stays_after_success_failure_or_panic() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "k", b"v").unwrap();
+    store.update("k", true, &mut |_| Ok(Change::Keep)).unwrap();
+    store.update("k", true, &mut |_| Err(Error::data("no"))).unwrap_err();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = store.update("k", true, &mut |_| panic!("in the updater"));
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(names(&folder.0), ["k"]);
+    (&store as &dyn Store).delete("k").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+}
+
+#[test]
+fn a_stale_lock_file_is_taken_over_hidden_and_removed() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    fs::write(folder.0.join("k.__lock"), b"half a value that is longer than the new one").unwrap();
+    assert_eq!(store.list("").unwrap(), [""; 0]);
+    assert_eq!(store.list_dir("").unwrap(), Listing::default());
+    put(&store, "k", b"new").unwrap();
+    assert_eq!(get(&store, "k").as_deref(), Some(&b"new"[..]));
+    assert_eq!(names(&folder.0), ["k"]);
+    fs::create_dir(folder.0.join("a")).unwrap();
+    fs::write(folder.0.join("a/x.__lock"), b"stale").unwrap();
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), ["k"]);
+}
+
+#[test]
+fn a_held_lock_is_waited_for() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    for try_lock in [platform::try_lock, portable::try_lock] {
+        let path = folder.0.join("k.__lock");
+        let held = File::create(&path).unwrap();
+        assert!(platform::try_lock(&held).unwrap());
+        assert!(try_lock(&held).unwrap());
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| put(&store, "k", b"v").unwrap());
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(!writer.is_finished() && get(&store, "k").is_none());
+            drop(held);
+            writer.join().unwrap();
+        });
+        assert_eq!(get(&store, "k").as_deref(), Some(&b"v"[..]));
+        (&store as &dyn Store).delete("k").unwrap();
+    }
+}
+
+#[test]
+fn locks_of_both_kinds_exclude_another_description_of_the_file() {
+    let folder = Folder::new();
+    let path = folder.0.join("f");
+    for try_lock in [platform::try_lock, portable::try_lock] {
+        let (first, second) = (File::create(&path).unwrap(), File::create(&path).unwrap());
+        assert!(try_lock(&first).unwrap());
+        assert!(!try_lock(&second).unwrap());
+        drop(first);
+        assert!(try_lock(&second).unwrap());
+    }
+}
+
+#[test]
+fn a_lock_that_somebody_inherited_holds_nobody_up_once_the_path_is_free() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    let path = folder.0.join("k.__lock");
+    let held = File::create(&path).unwrap();
+    assert!(platform::try_lock(&held).unwrap());
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| put(&store, "k", b"v").unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+        fs::rename(&path, folder.0.join("other")).unwrap();
+        writer.join().unwrap();
+    });
+    drop(held);
+}
+
+#[test]
+fn removing_a_prefix_waits_for_a_writer_below_it() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/k", b"v").unwrap();
+    std::thread::scope(|scope| {
+        let lock = Lock::create(folder.0.join("a/k.__lock")).unwrap();
+        let remover = scope.spawn(|| store.delete_prefix("a/").unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!remover.is_finished());
+        drop(lock);
+        remover.join().unwrap();
+    });
+    assert!(!folder.0.join("a").exists());
+}
+
+#[test]
+fn writers_and_a_remover_of_their_prefix_get_along() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let store = &store;
+            scope.spawn(move || {
+                for count in 0..100 {
+                    put(store, &format!("a/{writer}/{}/k", count % 3), b"v").unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..50 {
+                match store.delete_prefix("a/") {
+                    Ok(()) => {}
+                    Err(error) => {
+                        assert!(matches!(error.kind, Kind::Store { retryable: true, .. }), "{error:?}")
+                    }
+                }
+            }
+        });
+    });
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+}
+
+#[test]
+fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    let mut calls = 0;
+    store
+        .update("a/k", true, &mut |_| {
+            calls += 1;
+            if calls < 3 {
+                fs::remove_dir_all(folder.0.join("a")).unwrap();
+            }
+            Ok(Change::Write(vec![Part::Borrowed(b"v")]))
+        })
+        .unwrap();
+    assert_eq!((calls, get(&store, "a/k").as_deref()), (3, Some(&b"v"[..])));
+}
+
+#[test]
+fn links_are_followed_for_reading_and_listing_but_never_for_removing() {
+    let (folder, outside) = (Folder::new(), Folder::new());
+    fs::write(outside.0.join("x"), b"outside").unwrap();
+    let store = store(&folder);
+    put(&store, "a/k", b"v").unwrap();
+    symlink(&outside.0, folder.0.join("a/linked")).unwrap();
+    symlink(outside.0.join("x"), folder.0.join("a/value")).unwrap();
+    symlink("nowhere", folder.0.join("a/dangling")).unwrap();
+    assert_eq!(store.list("").unwrap(), ["a/k", "a/linked/x", "a/value"]);
+    assert_eq!(get(&store, "a/linked/x").as_deref(), Some(&b"outside"[..]));
+    assert_eq!(get(&store, "a/dangling"), None);
+    let level = store.list_dir("a/").unwrap();
+    assert_eq!((level.keys.len(), level.prefixes), (2, vec!["a/linked/".to_owned()]));
+    put(&store, "a/value", b"inside").unwrap();
+    assert_eq!(fs::read(outside.0.join("x")).unwrap(), b"outside");
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+    assert_eq!(names(&outside.0), ["x"]);
+    symlink(&outside.0, folder.0.join("b")).unwrap();
+    store.delete_prefix("b/").unwrap();
+    assert_eq!((names(&folder.0), names(&outside.0)), (vec![], vec!["x".to_owned()]));
+}
+
+#[test]
+fn a_link_in_place_of_a_lock_file_leads_nowhere() {
+    let (folder, outside) = (Folder::new(), Folder::new());
+    let victim = outside.0.join("victim");
+    fs::write(&victim, b"precious").unwrap();
+    symlink(&victim, folder.0.join("k.__lock")).unwrap();
+    assert!(put(&store(&folder), "k", b"v").is_err());
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    store(&folder).delete_prefix("").unwrap();
+    assert_eq!((names(&folder.0), fs::read(&victim).unwrap()), (vec![], b"precious".to_vec()));
+}
+
+#[test]
+fn links_in_a_circle_are_listed_once() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/k", b"v").unwrap();
+    symlink("..", folder.0.join("a/up")).unwrap();
+    symlink(".", folder.0.join("a/same")).unwrap();
+    symlink("loop", folder.0.join("a/loop")).unwrap();
+    assert_eq!(store.list("").unwrap(), ["a/k"]);
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+}
+
+#[test]
+fn an_empty_folder_makes_way_for_a_value_and_a_full_one_does_not() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/k", b"v").unwrap();
+    let failure = put(&store, "a", b"v").unwrap_err();
+    assert!(matches!(failure.kind, Kind::Store { errno: Some(libc::EISDIR), .. }), "{failure:?}");
+    assert_eq!(names(&folder.0), ["a"]);
+    (&store as &dyn Store).delete("a/k").unwrap();
+    put(&store, "a", b"v").unwrap();
+    assert_eq!(get(&store, "a").as_deref(), Some(&b"v"[..]));
+    assert!(put(&store, "a/k", b"v").is_err());
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_value_and_no_lock_file() {
+    // A file size limit stands in for the full disk; it is the whole process's,
+    // so the write runs in a child that may not be disturbed by other tests.
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "k", b"old").unwrap();
+    let big = vec![1u8; 1 << 20];
+    // SAFETY: the child only writes, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: plain system calls with valid arguments.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            let limit = libc::rlimit { rlim_cur: 1 << 16, rlim_max: 1 << 16 };
+            libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
+        }
+        let failed = matches!(put(&store, "k", &big), Err(error) if matches!(error.kind, Kind::Store { errno: Some(libc::EFBIG), .. }));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!failed)) };
+    }
+    let mut status = 0;
+    // SAFETY: `child` is our child and `status` valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert_eq!((names(&folder.0), get(&store, "k")), (vec!["k".to_owned()], Some(b"old".to_vec())));
+}
+
+#[test]
+fn ranges_are_copied_the_same_way_by_both_twins() {
+    let folder = Folder::new();
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 % 251) as u8).collect();
+    fs::write(folder.0.join("from"), &bytes).unwrap();
+    let from = File::open(folder.0.join("from")).unwrap();
+    for copy_range in [platform::copy_range, portable::copy_range] {
+        let to = File::create_new(folder.0.join("to")).unwrap();
+        copy_range(&from, 5, &to, 3, 2_500_000).unwrap();
+        assert_eq!(fs::read(folder.0.join("to")).unwrap()[3..], bytes[5..2_500_005]);
+        let short = copy_range(&from, 2_999_999, &to, 0, 2).unwrap_err();
+        assert_eq!(short.kind(), ErrorKind::UnexpectedEof);
+        fs::remove_file(folder.0.join("to")).unwrap();
+    }
+}
+
+#[test]
+fn a_relative_root_stays_where_it_was() {
+    let store = LocalStore::new(Path::new("some/folder"), false, false).unwrap();
+    assert!(store.root().is_absolute() && store.root().ends_with("some/folder"));
+    assert!(LocalStore::new(Path::new("a\0b"), false, false).is_err());
+}

@@ -1,0 +1,362 @@
+//! What every store promises, for every store; and what only some do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+/// A new folder, removed at the end of the test.
+pub(super) struct Folder(pub(super) std::path::PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("tessarr-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A foreign store over a map; `others` counts down changes that another
+/// process makes just before ours.
+#[derive(Debug, Default)]
+struct Map {
+    items: Mutex<BTreeMap<String, Vec<u8>>>,
+    has_replace: bool,
+    others: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Bytes(Vec<u8>);
+
+impl Object for Bytes {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn version(&self) -> Option<Version> {
+        None
+    }
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_from(&self.0, offset, out)
+    }
+}
+
+impl Foreign for Map {
+    fn get(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+        let found = self.items.lock().unwrap().get(key).cloned();
+        Ok(found.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn Object>))
+    }
+    fn put(&self, key: &str, data: &[u8]) -> Result<()> {
+        self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
+        Ok(())
+    }
+    fn delete(&self, key: &str) -> Result<()> {
+        self.items.lock().unwrap().remove(key);
+        Ok(())
+    }
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<Option<bool>> {
+        if !self.has_replace {
+            return Ok(None);
+        }
+        let mut items = self.items.lock().unwrap();
+        if self.others.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            items.entry(key.to_owned()).or_default().push(b'!');
+        }
+        if items.get(key).map(Vec::as_slice) != expected {
+            return Ok(Some(false));
+        }
+        match data {
+            Some(data) => items.insert(key.to_owned(), data.to_owned()),
+            None => items.remove(key),
+        };
+        Ok(Some(true))
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        Ok(self.items.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).rev().cloned().collect())
+    }
+    fn list_dir(&self, _prefix: &str) -> Result<Option<Listing>> {
+        Ok(None)
+    }
+    fn delete_prefix(&self, _prefix: &str) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Runs `test` with each kind of store.
+fn each(test: impl Fn(&dyn Store)) {
+    let folder = Folder::new();
+    let local: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0.join("root"), false, false).unwrap());
+    test(&*local);
+    let durable = LocalStore::new(&folder.0.join("durable"), false, true).unwrap();
+    test(&durable);
+    test(&MemoryStore::new());
+    test(&ForeignStore::new(Map::default(), false));
+    test(&ForeignStore::new(Map { has_replace: true, ..Map::default() }, false));
+    let counted: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    test(&CountingStore::new(counted));
+}
+
+fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Change<'a>> {
+    store.update(key, true, &mut |current| {
+        let mut parts = Vec::new();
+        if let Some(current) = current {
+            parts.push(Part::Current { offset: 0, size: current.size() });
+        }
+        parts.push(Part::Borrowed(tail));
+        Ok(Change::Write(parts))
+    })
+}
+
+#[test]
+fn a_value_is_stored_replaced_and_removed() {
+    each(|store| {
+        assert_eq!(store.get("a/b").unwrap(), None);
+        store.put("a/b", b"old and long").unwrap();
+        store.put("a/b", b"new").unwrap();
+        assert_eq!(store.get("a/b").unwrap().as_deref(), Some(&b"new"[..]));
+        store.put("empty", b"").unwrap();
+        assert_eq!(store.get("empty").unwrap().as_deref(), Some(&b""[..]));
+        store.delete("a/b").unwrap();
+        store.delete("a/b").unwrap();
+        store.delete("never/was").unwrap();
+        assert_eq!(store.get("a/b").unwrap(), None);
+        assert_eq!(store.list("").unwrap(), ["empty"]);
+    });
+}
+
+#[test]
+fn an_opened_value_stays_what_it_was() {
+    each(|store| {
+        store.put("k", b"first").unwrap();
+        let object = store.open("k", Want::Whole).unwrap().unwrap();
+        store.put("k", b"second").unwrap();
+        assert_eq!(read_all(&*object).unwrap(), b"first");
+        let again = store.open("k", Want::Whole).unwrap().unwrap();
+        store.delete("k").unwrap();
+        assert_eq!(read_all(&*again).unwrap(), b"second");
+        assert!(object.version().is_none() || object.version() != again.version());
+    });
+}
+
+#[test]
+fn ranges_are_read_and_ranges_past_the_end_refused() {
+    each(|store| {
+        store.put("k", b"0123456789").unwrap();
+        let object = store.open("k", Want::Ranges).unwrap().unwrap();
+        let mut out = [0; 3];
+        object.read_at(7, &mut out).unwrap();
+        assert_eq!(&out, b"789");
+        object.read_at(10, &mut []).unwrap();
+        for offset in [8, 10, 11, u64::MAX - 1, u64::MAX] {
+            assert_eq!(object.read_at(offset, &mut out).unwrap_err().kind, Kind::Data, "{offset}");
+        }
+    });
+}
+
+#[test]
+fn parts_are_joined_in_order() {
+    each(|store| {
+        store.put("k", b"0123456789").unwrap();
+        let written = store
+            .update("k", true, &mut |_| {
+                Ok(Change::Write(vec![
+                    Part::Owned(b"<".to_vec()),
+                    Part::Current { offset: 8, size: 2 },
+                    Part::Borrowed(b"|"),
+                    Part::Borrowed(b""),
+                    Part::Owned(b"|".to_vec()),
+                    Part::Current { offset: 0, size: 3 },
+                    Part::Current { offset: 10, size: 0 },
+                ]))
+            })
+            .unwrap();
+        assert!(matches!(written, Change::Write(parts) if parts.len() == 7));
+        assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"<89||012"[..]));
+    });
+}
+
+#[test]
+fn a_failed_change_leaves_the_old_value() {
+    each(|store| {
+        store.put("k", b"old").unwrap();
+        let failure = store.update("k", true, &mut |_| Err(Error::data("no"))).unwrap_err();
+        assert_eq!(failure.kind, Kind::Data);
+        let beyond = Part::Current { offset: 2, size: 2 };
+        let mut beyond = Some(Change::Write(vec![Part::Borrowed(b"new"), beyond]));
+        assert!(store.update("k", true, &mut |_| Ok(beyond.take().unwrap())).is_err());
+        assert!(matches!(store.update("k", true, &mut |_| Ok(Change::Keep)).unwrap(), Change::Keep));
+        assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(store.list("").unwrap(), ["k"]);
+        let mut nothing = Some(Change::Write(vec![Part::Current { offset: 0, size: 1 }]));
+        assert!(store.update("absent", true, &mut |_| Ok(nothing.take().unwrap())).is_err());
+        assert_eq!(store.get("absent").unwrap(), None);
+    });
+}
+
+#[test]
+fn replace_compares_and_sets() {
+    each(|store| {
+        assert!(!store.replace("k", Some(b"1"), Some(b"0")).unwrap());
+        assert!(store.replace("k", Some(b"1"), None).unwrap());
+        assert!(!store.replace("k", Some(b"2"), None).unwrap());
+        assert!(!store.replace("k", Some(b"2"), Some(b"0")).unwrap());
+        assert!(store.replace("k", Some(b"2"), Some(b"1")).unwrap());
+        assert!(store.replace("k", None, Some(b"2")).unwrap());
+        assert!(store.replace("k", None, None).unwrap());
+        assert_eq!(store.get("k").unwrap(), None);
+    });
+}
+
+#[test]
+fn listings_are_sorted_whole_and_bounded_by_the_prefix() {
+    each(|store| {
+        let keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"];
+        for key in keys {
+            store.put(key, b"v").unwrap();
+        }
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(store.list("").unwrap(), sorted);
+        assert_eq!(store.list("b/").unwrap(), ["b/c/d", "b/c/e", "b/z"]);
+        assert_eq!(store.list("nothing/").unwrap(), [""; 0]);
+        assert_eq!(store.list("a/").unwrap(), [""; 0]);
+        let top = store.list_dir("").unwrap();
+        assert_eq!(top.keys, ["a", "b.c", "zarr.json"]);
+        assert_eq!(top.prefixes, ["b-c/", "b/", "c/", "c0/", "é/"]);
+        let below = store.list_dir("b/").unwrap();
+        assert_eq!((below.keys, below.prefixes), (vec!["b/z".to_owned()], vec!["b/c/".to_owned()]));
+        assert_eq!(store.list_dir("a/").unwrap(), Listing::default());
+        store.delete_prefix("b/").unwrap();
+        store.delete_prefix("nothing/").unwrap();
+        store.delete_prefix("a/").unwrap();
+        sorted.retain(|key| !key.starts_with("b/"));
+        assert_eq!(store.list("").unwrap(), sorted);
+        assert!(!store.list_dir("").unwrap().prefixes.contains(&"b/".to_owned()));
+        store.delete_prefix("").unwrap();
+        assert_eq!(store.list("").unwrap(), [""; 0]);
+    });
+}
+
+#[test]
+fn bad_keys_are_refused_by_every_call() {
+    each(|store| {
+        for key in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a\0b", "x.__lock"] {
+            let prefix = format!("{key}/");
+            let failures = [
+                store.open(key, Want::Whole).err(),
+                store.put(key, b"").err(),
+                store.delete(key).err(),
+                store.replace(key, None, None).err(),
+                store.list(&prefix).err(),
+                store.list_dir(&prefix).err(),
+                store.delete_prefix(&prefix).err(),
+            ];
+            for failure in failures {
+                assert_eq!(failure.map(|error| error.kind), Some(Kind::Argument), "{key:?}");
+            }
+        }
+        assert!(store.list("a").is_err());
+    });
+}
+
+#[test]
+fn concurrent_updates_of_one_key_lose_nothing() {
+    each(|store| {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| drop(append(store, "k", b"+").unwrap())));
+            }
+        });
+        assert_eq!(store.get("k").unwrap().map(|value| value.len()), Some(200));
+        assert_eq!(store.list("").unwrap(), ["k"]);
+    });
+}
+
+#[test]
+fn an_updater_may_use_other_keys_of_the_store() {
+    each(|store| {
+        store.put("b", b"2").unwrap();
+        store
+            .update("a", true, &mut |_| {
+                store.put("c", b"3")?;
+                Ok(Change::Write(vec![Part::Owned(store.get("b")?.unwrap())]))
+            })
+            .unwrap();
+        assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(store.get("c").unwrap().as_deref(), Some(&b"3"[..]));
+    });
+}
+
+#[test]
+fn a_foreign_store_decides_again_when_another_process_was_faster() {
+    let map = Map { has_replace: true, others: AtomicU64::new(3), ..Map::default() };
+    let store = ForeignStore::new(map, false);
+    append(&store, "k", b"ours").unwrap();
+    assert_eq!((&store as &dyn Store).get("k").unwrap().as_deref(), Some(&b"!!!ours"[..]));
+}
+
+#[test]
+fn read_only_stores_refuse_every_change() {
+    let folder = Folder::new();
+    let local = LocalStore::new(&folder.0, true, false).unwrap();
+    let foreign = ForeignStore::new(Map::default(), true);
+    for store in [&local as &dyn Store, &foreign] {
+        assert!(store.read_only());
+        for failure in [store.put("k", b"").err(), store.delete("k").err(), store.delete_prefix("").err()] {
+            assert_eq!(failure.map(|error| error.kind), Some(Kind::ReadOnly));
+        }
+        assert_eq!(store.get("k").unwrap(), None);
+    }
+}
+
+#[test]
+fn a_counting_store_counts() {
+    let store = CountingStore::new(Arc::new(MemoryStore::new()));
+    append(&store, "k", b"12345").unwrap();
+    append(&store, "k", b"6").unwrap();
+    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    object.read_at(1, &mut [0; 4]).unwrap();
+    store.list("").unwrap();
+    let expected = Counts {
+        opens: 1,
+        reads: 1,
+        read_bytes: 4,
+        updates: 2,
+        written_bytes: 6,
+        lists: 1,
+        ..Counts::default()
+    };
+    assert_eq!(store.counts(), expected);
+}
+
+#[test]
+fn a_memory_store_takes_a_full_buffer_and_gives_a_loose_one_back() {
+    let store = MemoryStore::new();
+    for (capacity, given_back) in [(100, false), (1000, true)] {
+        let mut buffer = Vec::with_capacity(capacity);
+        buffer.resize(100, 7u8);
+        let mut buffer = Some(buffer);
+        let change = store
+            .update("k", false, &mut |_| Ok(Change::Write(vec![Part::Owned(buffer.take().unwrap())])))
+            .unwrap();
+        let Change::Write(parts) = change else { panic!() };
+        assert!(matches!(&parts[..], [Part::Owned(bytes)] if (bytes.capacity() >= capacity) == given_back));
+        assert_eq!((&store as &dyn Store).get("k").unwrap().unwrap(), vec![7; 100]);
+    }
+}
+
+#[test]
+fn named_memory_stores_are_shared() {
+    let (first, second) = (MemoryStore::named("tests.rs"), MemoryStore::named("tests.rs"));
+    (&*first as &dyn Store).put("k", b"v").unwrap();
+    assert_eq!((&*second as &dyn Store).get("k").unwrap().as_deref(), Some(&b"v"[..]));
+}
