@@ -1,0 +1,80 @@
+"""What a store written in Python has to offer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["OpenedValue", "StoreProtocol"]
+
+
+class StoreProtocol(Protocol):
+    """A store of a third party: no base class, only methods.
+
+    Keys are relative and "/"-separated; Tessarr never passes one with an empty,
+    "." or ".." segment. The methods are called from several threads at a time.
+    Whatever they raise reaches the user as it is, with a note that names the key.
+
+    Notes
+    -----
+    A store may have more methods, which are found when it is wrapped:
+
+    ``replace(key, data, expected) -> bool``
+        Change the key to ``data`` (bytes; None: remove it) if it holds
+        ``expected`` (bytes; None: absent), at once for every user of the store,
+        else change nothing and give False. Without it writers of one chunk
+        exclude each other within one process only.
+    ``list_dir(prefix) -> (keys, prefixes)``
+        Lists of the keys and of the prefixes (ending in "/") one level below
+        ``prefix``. Without it a hierarchy is listed by listing every key.
+    ``delete_prefix(prefix)``
+        Remove every key below ``prefix``. Without it each is deleted by itself.
+    ``open_value(key) -> OpenedValue | None``
+        Open a value to read parts of it. Without it a value is read whole, also
+        where a part of a shard would do.
+
+    Examples
+    --------
+    >>> class Upper:
+    ...     def __init__(self): self.items = {}
+    ...     def get(self, key): return self.items.get(key.upper())
+    ...     def put(self, key, data): self.items[key.upper()] = data
+    ...     def delete(self, key): self.items.pop(key.upper(), None)
+    ...     def list(self, prefix): return [key.lower() for key in self.items]
+    >>> from tessarr.store import ForeignStore
+    >>> store = ForeignStore(Upper())
+    >>> store.put("a/b", b"1")
+    >>> store.list("a/"), store.get("a/b")
+    (['a/b'], b'1')
+    """
+
+    def get(self, key: str) -> bytes | bytearray | memoryview | None:
+        """Give the value of ``key``; None, or a `KeyError`, if it is absent."""
+        ...
+
+    def put(self, key: str, data: bytes) -> object:
+        """Replace the value of ``key``; readers see the old value or the new one."""
+        ...
+
+    def delete(self, key: str) -> object:
+        """Remove ``key``; that it is absent is fine, or a `KeyError`."""
+        ...
+
+    def list(self, prefix: str) -> Iterable[str]:
+        """Give every key that starts with ``prefix``, in any order."""
+        ...
+
+
+class OpenedValue(Protocol):
+    """A value opened for reading parts of it; later changes of the key do not show."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        ...
+
+    def read(self, offset: int, count: int) -> bytes | bytearray | memoryview:
+        """Give exactly ``count`` bytes from ``offset``."""
+        ...

@@ -1,0 +1,98 @@
+"""From what a user gives as a store to the store and a path in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from tessarr._engine import ForeignStore, LocalStore, MemoryStore, Store
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.store.protocol import StoreProtocol
+
+__all__ = ["StoreLike", "open_store"]
+
+StoreLike: TypeAlias = "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | None"
+"""What is understood as a store: see `open_store`."""
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
+    """Find the store that is meant, and the path in it.
+
+    Nothing is read or created: a folder that does not exist is an empty store.
+
+    Parameters
+    ----------
+    store : str, os.PathLike, Store, mapping, object or None
+        A path of a folder; ``file:///path`` (percent-encoded); ``memory://name`` or
+        ``memory://name/path`` (one store per name in the process); a store; a
+        mapping of keys to bytes; an object with the methods of
+        `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
+    mode : {"r", "r+", "a", "w", "w-"}, default "a"
+        With ``"r"`` the store that is made here refuses every change. A store that is
+        given stays as it is.
+
+    Returns
+    -------
+    store : Store
+    path : str
+        The path of the node in the store; "" is the root.
+
+    Raises
+    ------
+    UnsupportedError
+        The scheme of the URL is not known.
+    ArgumentError
+        The URL is malformed.
+    TypeError
+        The object is nothing of the above.
+
+    Examples
+    --------
+    >>> open_store("memory://scratch/a/b")
+    (MemoryStore(name='scratch'), 'a/b')
+    >>> open_store("file:///data/my%20array", mode="r")
+    (LocalStore('/data/my array', read_only=True), '')
+    """
+    read_only = mode == "r"
+    if store is None:
+        return MemoryStore(), ""
+    if isinstance(store, Store):
+        return store, ""
+    if isinstance(store, str):
+        scheme = _SCHEME.match(store)
+        if scheme is not None:
+            return _open_url(store, scheme[1].lower(), read_only=read_only)
+        return LocalStore(store, read_only=read_only), ""
+    if isinstance(store, os.PathLike):
+        return LocalStore(os.fspath(store), read_only=read_only), ""
+    return ForeignStore(store, read_only=read_only), ""
+
+
+def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
+    if scheme not in {"file", "memory"}:
+        raise UnsupportedError(
+            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported; "
+            "known are paths, file:// and memory://",
+            extension=scheme,
+        )
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ArgumentError(
+            f"cannot open {url!r}: it has a query or a fragment; write '?' as %3F and '#' as %23"
+        )
+    path = unquote(parts.path, errors="surrogateescape")
+    if scheme == "memory":
+        if not parts.netloc:
+            raise ArgumentError(f"cannot open {url!r}: it lacks a name, as in memory://name")
+        return MemoryStore(name=unquote(parts.netloc)), path.strip("/")
+    if parts.netloc not in {"", "localhost"} or not path:
+        raise ArgumentError(
+            f"cannot open {url!r}: it names the host {parts.netloc!r}; "
+            "the URL of a local file has three slashes, as in file:///path"
+        )
+    return LocalStore(path, read_only=read_only), ""
