@@ -17,7 +17,6 @@ pub struct Scratch {
     spare: Vec<Vec<u8>>,
 }
 
-#[expect(clippy::vec_box, reason = "a scratch has several hundred bytes, and moves twice per task")]
 type Spare = Vec<Box<Scratch>>;
 
 thread_local! {
