@@ -1,0 +1,1 @@
+"""Tessarr beside its peers: the same stores, the same operations, one run."""

@@ -1,0 +1,47 @@
+"""The engines: one small adapter each, imported only in the process that runs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+DURABILITY = {
+    "tessarr": "atomic replacement, no fsync",
+    "tensorstore": "atomic replacement, fsync",
+    "tensorstore-nosync": "atomic replacement, no fsync",
+    "zarr": "atomic replacement, no fsync",
+    "zarr-fused": "atomic replacement, no fsync",
+    "zarr-zarrs": "truncates and writes in place",
+    "zarrista": "truncates and writes in place",
+}
+"""What each engine promises of a write."""
+
+
+class Engine(Protocol):
+    """What the bench asks of an engine; `NotImplementedError` leaves the cell empty."""
+
+    def open(self, path: Path, mode: str) -> Any:
+        """Open the array."""
+
+    def read(self, array: Any, key: tuple[Any, ...]) -> Any:
+        """Read a box as a NumPy array."""
+
+    def write(self, array: Any, key: tuple[Any, ...], value: Any) -> None:
+        """Write a box."""
+
+    def outer(self, array: Any, lists: tuple[Any, ...]) -> Any:
+        """Read the outer product of index lists."""
+
+    def points(self, array: Any, columns: tuple[Any, ...]) -> Any:
+        """Read points."""
+
+    def append(self, array: Any, rows: Any) -> Any:
+        """Append rows; gives the array to go on with."""
+
+
+def load(name: str) -> Engine:
+    """Give the engine called `name`."""
+    module, _, variant = name.partition("-")
+    engine: Engine = import_module(f"bench.engines.{module}_engine").make(variant)
+    return engine

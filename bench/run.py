@@ -1,0 +1,128 @@
+"""Run all engines in turn on the same stores and print the ratios.
+
+``python -m bench.run --help`` says what can be chosen. Each timing is a fresh
+process; engines take turns, so that a noisy machine is unfair to all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench.engines import DURABILITY
+from bench.operations import STARTS_EMPTY
+from bench.stores import data
+from bench.workloads import Row, rows
+
+ROOT = Path(__file__).parent.parent
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edge", type=int, default=512, help="edge of the volume, a multiple of 256")
+    parser.add_argument("--rows", default="", help="only rows whose name contains this")
+    parser.add_argument("--engines", default=",".join(DURABILITY), help="comma-separated")
+    parser.add_argument("--rounds", type=int, default=2, help="processes per engine and row")
+    parser.add_argument("--repeats", type=int, default=2, help="timings per process")
+    parser.add_argument("--scratch", type=Path, default=None, help="a folder on the disk to measure")
+    parser.add_argument("--tmpfs", type=Path, default=Path("/dev/shm"), help="a folder in memory")
+    parser.add_argument("--json", type=Path, default=None, help="write all figures here")
+    return parser.parse_args()
+
+
+def store(row: Row, scratch: Path) -> Path:
+    """Give the row's array with its data, written once per run."""
+    import tessarr
+
+    path = scratch / f"{abs(hash((row.layout, row.data))):x}"
+    if not path.exists():
+        row.layout.create(path)
+        if row.operation not in STARTS_EMPTY:
+            array = tessarr.open_array(path, mode="r+")
+            array[...] = data(row.data, row.layout.shape, row.layout.dtype)
+    return path
+
+
+def run(engine: str, number: int, stored: Path, scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Run one worker."""
+    command = [sys.executable, "-m", "bench.worker", engine, str(number), str(options.edge)]
+    command += [str(stored), str(scratch / "written"), str(options.repeats)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1:]}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def measure(number: int, row: Row, place: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Run every engine on a row; best of the rounds, results compared."""
+    stored = store(row, place)
+    best: dict[str, dict[str, Any]] = {}
+    for _ in range(options.rounds):
+        for engine in options.engines.split(","):
+            if best.get(engine, {"seconds": 0}).keys().isdisjoint({"seconds"}):
+                continue
+            result = run(engine, number, stored, place, options)
+            known = best.setdefault(engine, result)
+            if result.get("seconds", known.get("seconds", 0)) < known.get("seconds", 0):
+                best[engine] = {**result, "memory": max(result["memory"], known["memory"])}
+    digests = {result["digest"] for result in best.values() if "digest" in result}
+    if len(digests) > 1:
+        wrong = {engine: result.get("digest") for engine, result in best.items()}
+        raise SystemExit(f"{row.name}: the engines' results differ: {wrong}")
+    return best
+
+
+def cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
+    """Give one cell: time relative to ours, and peak memory."""
+    if "seconds" not in result:
+        return "failed" if "failed" in result else "—"
+    ratio = result["seconds"] / ours["seconds"]
+    return f"{ratio:.2f}× {result['memory'] / 1e6:.0f}MB"
+
+
+def seconds(value: float) -> str:
+    """Give a time in the unit that reads best."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def main() -> None:
+    """Run the bench."""
+    options = arguments()
+    engines = options.engines.split(",")
+    for engine in engines:
+        print(f"{engine}: {DURABILITY[engine]}")
+    print("\nTime of each engine divided by Tessarr's (above 1: Tessarr is ahead), and peak memory.\n")
+    print("| row | " + " | ".join(engines) + " |\n|" + "---|" * (len(engines) + 1), flush=True)
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=options.scratch) as disk, tempfile.TemporaryDirectory(dir=options.tmpfs) as memory:
+        for number, row in enumerate(rows(options.edge)):
+            if options.rows not in row.name:
+                continue
+            places = [("", disk)] + ([(" (tmpfs)", memory)] if row.many_files else [])
+            for suffix, place in places:
+                best = measure(number, row, Path(place), options)
+                figures[row.name + suffix] = best
+                ours = best["tessarr"]
+                shown = [
+                    f"{seconds(ours['seconds'])} {ours['memory'] / 1e6:.0f}MB"
+                    if engine == "tessarr"
+                    else cell(best[engine], ours)
+                    for engine in engines
+                ]
+                print(f"| {row.name}{suffix} | " + " | ".join(shown) + " |", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""One engine, one row, one process: prints a line of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.engines import load
+from bench.operations import ONCE_PER_PROCESS, OPERATIONS, STARTS_EMPTY, WRITES
+from bench.workloads import Row, rows
+
+
+def digest(values: Any) -> str:
+    """Give a digest of what was read."""
+    state = hashlib.blake2b(digest_size=8)
+    for array in values if isinstance(values, list) else [values]:
+        state.update(np.ascontiguousarray(array))
+    return state.hexdigest()
+
+
+def peak() -> int:
+    """Give the most memory that the process has had so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def prepared(row: Row, stored: Path, scratch: Path) -> Path:
+    """Give the array to work on: the stored one, a copy of it, or an empty one."""
+    if row.operation not in WRITES:
+        return stored
+    shutil.rmtree(scratch, ignore_errors=True)
+    if row.operation in STARTS_EMPTY:
+        row.layout.create(scratch)
+    else:
+        shutil.copytree(stored, scratch)
+    return scratch
+
+
+def main() -> None:
+    """Run the row named on the command line."""
+    engine_name, number, edge, stored, scratch, repeats = sys.argv[1:]
+    row = rows(int(edge))[int(number)]
+    engine = load(engine_name)
+    operation = OPERATIONS[row.operation]
+    times, values, path = [], None, Path(stored)
+    before = peak()
+    for _ in range(1 if row.operation in ONCE_PER_PROCESS else int(repeats)):
+        path = prepared(row, Path(stored), Path(scratch))
+        values = None
+        seconds, values = operation(engine, path, row)
+        times.append(seconds)
+    result: dict[str, Any] = {"seconds": min(times), "memory": peak() - before}
+    if row.operation in WRITES:
+        # What one engine wrote, Tessarr reads.
+        import tessarr
+
+        result["digest"] = digest(tessarr.open_array(path, mode="r")[...])
+        shutil.rmtree(scratch)
+    elif values is not None:
+        result["digest"] = digest(values)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except NotImplementedError as error:
+        print(json.dumps({"unsupported": str(error)}))
