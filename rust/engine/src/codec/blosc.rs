@@ -20,7 +20,6 @@ mod stream;
 use self::header::{Filter, Header, HEADER_BYTES};
 use self::shuffle::Kernel;
 use self::stream::Compressor;
-use super::context::reused;
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
 
@@ -174,7 +173,7 @@ fn decode_range(
             continue;
         }
         let mut whole = take(&mut context.scratch.whole);
-        let bytes = reused(&mut whole, block.len());
+        let bytes = whole.bytes(block.len());
         let decoded = decode_block(header, kernel, input, index, bytes, context);
         if decoded.is_ok() {
             target.copy_from_slice(&bytes[wanted.start - block.start..wanted.end - block.start]);
@@ -198,7 +197,7 @@ fn decode_block(
         return decode_streams(header, input, index, out, context);
     }
     let mut block = take(&mut context.scratch.block);
-    let filtered = reused(&mut block, out.len());
+    let filtered = block.bytes(out.len());
     let decoded = decode_streams(header, input, index, filtered, context);
     if decoded.is_ok() {
         match filter {
@@ -270,12 +269,12 @@ fn encode_blocks(
         let filtered = match plan.block_filter(source.len()) {
             Filter::Nothing => source,
             Filter::Bytes => {
-                let target = reused(&mut block, source.len());
+                let target = block.bytes(source.len());
                 kernel.shuffle(plan.typesize, source, target);
                 target
             }
             Filter::Bits => {
-                let target = reused(&mut block, source.len());
+                let target = block.bytes(source.len());
                 kernel.bitshuffle(plan.typesize, source, target, &mut context.scratch.tile);
                 target
             }

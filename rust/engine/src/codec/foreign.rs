@@ -26,7 +26,7 @@ pub trait ForeignCodec: Send + Sync {
 }
 
 /// A [`ForeignCodec`] as a codec of the engine.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Foreign(Arc<dyn ForeignCodec>);
 
 impl Foreign {
@@ -53,9 +53,9 @@ impl Foreign {
     }
 }
 
-impl fmt::Debug for Foreign {
+impl fmt::Debug for dyn ForeignCodec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Foreign({:?})", self.0.name())
+        write!(f, "{:?}", self.name())
     }
 }
 

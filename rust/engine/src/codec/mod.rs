@@ -76,7 +76,7 @@ pub trait BytesCodec: Send + Sync + Debug {
 }
 
 /// A codec as its metadata describes it, values not checked yet.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum CodecSpec {
     /// Zstandard: level −131072 to 22, and whether frames end in a checksum.
     Zstd {

@@ -10,7 +10,7 @@ use std::io::Cursor;
 use std::mem::MaybeUninit;
 
 use zstd_safe::zstd_sys::{self, ZSTD_ErrorCode};
-use zstd_safe::{CCtx, CParameter, WriteBuf};
+use zstd_safe::{CCtx, CParameter, ResetDirective, WriteBuf};
 
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
@@ -43,8 +43,11 @@ impl Zstd {
 
 /// Configures a context that is used again; everything else stays at its default.
 pub(super) fn configure(encoder: &mut CCtx<'_>, level: i32, checksum: bool) -> Result<()> {
+    let internal = |code| Error::internal(zstd_safe::get_error_name(code));
+    // A frame that did not fit leaves the session open.
+    encoder.reset(ResetDirective::SessionOnly).map_err(internal)?;
     for parameter in [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(checksum)] {
-        encoder.set_parameter(parameter).map_err(|code| Error::internal(zstd_safe::get_error_name(code)))?;
+        encoder.set_parameter(parameter).map_err(internal)?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::super::check_size;
 use super::super::context::Scratch;
 use crate::error::{Error, Result};
 
@@ -34,41 +35,43 @@ const SMALLEST_INPUT: usize = 16;
 const SMALLEST_OUTPUT: usize = 66;
 /// How much of the input is tried before all of it.
 const PROBE_BYTES: usize = 4096;
+const SMALLEST_PROBE: usize = 64;
 
-fn damaged(why: &str) -> Error {
-    Error::data(format!("damaged BloscLZ stream: {why}"))
-}
+const TRUNCATED: &str = "truncated";
+const TOO_LONG: &str = "more bytes than expected";
 
 /// Decode `input` to exactly `out.len()` bytes.
 pub(super) fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
+    let damaged = |why| Error::data(format!("damaged BloscLZ stream: {why}"));
+    check_size(decode_instructions(input, out).map_err(damaged)?, out.len())
+}
+
+/// The bytes decoded, or what is wrong.
+fn decode_instructions(input: &[u8], out: &mut [u8]) -> std::result::Result<usize, &'static str> {
     let mut reader = Reader { input, at: 0 };
     let mut filled = 0;
     let mut control = reader.byte()? & 31;
     loop {
         if control < 32 {
             let count = usize::from(control) + 1;
-            reader.literals(count, out, filled)?;
+            reader.literals(count, &mut out[filled..])?;
             filled += count;
         } else {
             let (distance, length) = reader.matched(control)?;
             if distance > filled {
-                return Err(damaged("a match starts before the block"));
+                return Err("a match starts before the block");
             }
             if length > out.len() - filled {
-                return Err(damaged("more bytes than expected"));
+                return Err(TOO_LONG);
             }
             repeat(out, filled, distance, length);
             filled += length;
         }
-        if reader.at == input.len() {
-            break;
+        if reader.at >= input.len() {
+            return Ok(filled);
         }
         control = reader.byte()?;
     }
-    if filled != out.len() {
-        return Err(Error::data(format!("decodes to {filled} bytes, expected {}", out.len())));
-    }
-    Ok(())
 }
 
 struct Reader<'a> {
@@ -78,15 +81,15 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     #[inline(always)]
-    fn byte(&mut self) -> Result<u8> {
-        let byte = self.input.get(self.at).copied().ok_or_else(|| damaged("truncated"))?;
+    fn byte(&mut self) -> std::result::Result<u8, &'static str> {
+        let byte = *self.input.get(self.at).ok_or(TRUNCATED)?;
         self.at += 1;
         Ok(byte)
     }
 
     /// Distance and length of a match.
     #[inline(always)]
-    fn matched(&mut self, control: u8) -> Result<(usize, usize)> {
+    fn matched(&mut self, control: u8) -> std::result::Result<(usize, usize), &'static str> {
         let mut length = usize::from(control >> 5) + 2;
         if control >> 5 == 7 {
             loop {
@@ -106,18 +109,16 @@ impl Reader<'_> {
     }
 
     #[inline(always)]
-    fn literals(&mut self, count: usize, out: &mut [u8], filled: usize) -> Result<()> {
+    fn literals(&mut self, count: usize, target: &mut [u8]) -> std::result::Result<(), &'static str> {
         let source = &self.input[self.at..];
-        let target = &mut out[filled..];
         if let (Some(source), Some(target)) =
             (source.first_chunk::<MAX_LITERALS>(), target.first_chunk_mut::<MAX_LITERALS>())
         {
             // What is beyond `count` is overwritten later; a fixed size is one or two moves.
             *target = *source;
         } else {
-            let source = source.get(..count).ok_or_else(|| damaged("truncated"))?;
-            let target = target.get_mut(..count).ok_or_else(|| damaged("more bytes than expected"))?;
-            target.copy_from_slice(source);
+            let source = source.get(..count).ok_or(TRUNCATED)?;
+            target.get_mut(..count).ok_or(TOO_LONG)?.copy_from_slice(source);
         }
         self.at += count;
         Ok(())
@@ -125,25 +126,17 @@ impl Reader<'_> {
 }
 
 /// Fill `length` bytes at `filled` with what is `distance` before; they may overlap.
+///
+/// The caller has checked that both are within `out`.
 #[inline(always)]
 fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
     let start = filled - distance;
     if distance == 1 {
         let byte = out[start];
         out[filled..filled + length].fill(byte);
-    } else if distance >= 16 && out.len() - filled >= length + 16 {
-        let mut done = 0;
-        while done < length {
-            // SAFETY: `filled + length + 16` is within `out`, and 16 bytes at a
-            // distance of at least 16 do not overlap.
-            unsafe {
-                let from = out.as_ptr().add(start + done);
-                let to = out.as_mut_ptr().add(filled + done);
-                std::ptr::copy_nonoverlapping(from, to, 16);
-            }
-            done += 16;
-        }
-    } else {
+        return;
+    }
+    if out.len() - filled < length + WIDE {
         // The pattern doubles with each copy.
         let mut done = 0;
         while done < length {
@@ -151,8 +144,39 @@ fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
             out.copy_within(start..start + count, filled + done);
             done += count;
         }
+        return;
+    }
+    // SAFETY: `filled + length + WIDE` is within `out`, and so is everything
+    // before `filled`; 16 bytes at a distance of at least 16 do not overlap.
+    unsafe {
+        let from = out.as_ptr().add(start);
+        let to = out.as_mut_ptr().add(filled);
+        let mut done = 0;
+        if distance >= WIDE {
+            while done < length {
+                std::ptr::copy_nonoverlapping(from.add(done), to.add(done), WIDE);
+                done += WIDE;
+            }
+            return;
+        }
+        // The pattern, as often as it fits, is stored again and again, so that
+        // no load waits for a store.
+        let mut pattern = [0u8; WIDE];
+        let mut phase = 0;
+        for byte in &mut pattern {
+            *byte = *from.add(phase);
+            phase = if phase + 1 == distance { 0 } else { phase + 1 };
+        }
+        let step = WIDE - phase;
+        while done < length {
+            std::ptr::copy_nonoverlapping(pattern.as_ptr(), to.add(done), WIDE);
+            done += step;
+        }
     }
 }
+
+/// How many bytes are copied at once where there is room.
+const WIDE: usize = 16;
 
 /// Encode `input` into `out`; the bytes written, or 0 where that is not worth it.
 ///
@@ -161,20 +185,20 @@ pub(super) fn encode(level: u8, input: &[u8], out: &mut [MaybeUninit<u8>], scrat
     if input.len() < SMALLEST_INPUT || out.len() < SMALLEST_OUTPUT {
         return 0;
     }
-    let hash_bits = match level {
-        1 => 12,
-        2 => 13,
-        _ => 14,
-    };
-    if input.len() > 2 * PROBE_BYTES {
-        let middle = input.len() * 3 / 4;
-        let sample = &input[middle..(middle + PROBE_BYTES).min(input.len())];
+    let sample = &input[input.len() - input.len() / 4..];
+    let sample = &sample[..sample.len().min(PROBE_BYTES)];
+    if sample.len() >= SMALLEST_PROBE {
         let mut target = [MaybeUninit::uninit(); 2 * PROBE_BYTES];
         let size = compress(12, sample, &mut target, &mut scratch.positions);
         if size == 0 || sample.len() * 100 < size * least_ratio(level) {
             return 0;
         }
     }
+    let hash_bits = match level {
+        1 => 12,
+        2 => 13,
+        _ => 14,
+    };
     compress(hash_bits, input, out, &mut scratch.positions)
 }
 
@@ -191,6 +215,8 @@ fn least_ratio(level: u8) -> usize {
 }
 
 fn compress(hash_bits: u32, input: &[u8], out: &mut [MaybeUninit<u8>], positions: &mut Vec<u32>) -> usize {
+    // A table of more slots than there are positions only takes time to clear.
+    let hash_bits = hash_bits.min(input.len().ilog2() + 1);
     positions.clear();
     positions.resize(1 << hash_bits, 0);
     let hash = |word: u32| (word.wrapping_mul(2_654_435_761) >> (32 - hash_bits)) as usize;

@@ -18,7 +18,7 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::codec::context::reused;
+use crate::codec::context::Reused;
 
 /// Bytes of a bit-shuffle tile: half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
@@ -133,7 +133,7 @@ impl Kernel {
     }
 
     /// Bit shuffle of `source` into `target` of the same length.
-    pub(super) fn bitshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Vec<u8>) {
+    pub(super) fn bitshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Reused) {
         let Some(count) = bitshuffled_items(width, source.len()) else {
             return target.copy_from_slice(source);
         };
@@ -146,7 +146,7 @@ impl Kernel {
                 self.split(layout, source, &mut target[first / 8..]);
                 continue;
             }
-            let tile = reused(tile, items * width);
+            let tile = tile.bytes(items * width);
             self.split(Layout { width, count: items, stride: items, bits: false }, source, tile);
             for (plane, bytes) in tile.chunks_exact(items).enumerate() {
                 self.split(layout, bytes, &mut target[plane * count + first / 8..]);
@@ -157,7 +157,7 @@ impl Kernel {
     }
 
     /// The inverse of [`Kernel::bitshuffle`].
-    pub(super) fn bitunshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Vec<u8>) {
+    pub(super) fn bitunshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Reused) {
         let Some(count) = bitshuffled_items(width, source.len()) else {
             return target.copy_from_slice(source);
         };
@@ -170,7 +170,7 @@ impl Kernel {
                 self.join(layout, &source[first / 8..], target);
                 continue;
             }
-            let tile = reused(tile, items * width);
+            let tile = tile.bytes(items * width);
             for (plane, bytes) in tile.chunks_exact_mut(items).enumerate() {
                 self.join(layout, &source[plane * count + first / 8..], bytes);
             }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn every_kernel_equals_the_definition_for_every_width_and_size() {
-        let mut tile = Vec::new();
+        let mut tile = Reused::default();
         let widths = (1..=34).chain([48, 63, 64, 65, 100, 127, 128, 200, 255]);
         for width in widths {
             for count in [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 72, 100, 256, 264, 1000, 1032] {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn several_tiles_of_the_bit_shuffle_join_up() {
-        let mut tile = Vec::new();
+        let mut tile = Reused::default();
         for (width, count) in [(1, 40_000), (4, 9000), (16, 3008), (3, 20_008)] {
             let source = noise(width * count);
             for kernel in kernels() {

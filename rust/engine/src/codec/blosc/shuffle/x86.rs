@@ -325,9 +325,13 @@ fn next_column(width: usize, column: usize) -> Option<usize> {
     (column + 16 < width).then(|| (column + 16).min(width - 16))
 }
 
-/// The split for any width; the items done.
+/// The split for any width, `NARROW` below 16; the items done.
 #[inline(always)]
-unsafe fn split_any<V: Vector>(layout: Layout, items: *const u8, planes: *mut u8) -> usize {
+unsafe fn split_any<V: Vector, const NARROW: bool>(
+    layout: Layout,
+    items: *const u8,
+    planes: *mut u8,
+) -> usize {
     let width = layout.width;
     let mut first = 0;
     while columns_fit::<V>(layout, first) {
@@ -337,13 +341,16 @@ unsafe fn split_any<V: Vector>(layout: Layout, items: *const u8, planes: *mut u8
             // within `items`; only planes below `width` are stored.
             unsafe {
                 let from = items.add(first * width + start);
-                let mut rows = [V::load(from); 16];
-                for (i, row) in rows.iter_mut().enumerate() {
+                let mut rows = [V::load_lanes(from, from.wrapping_add(16 * width)); 16];
+                for (i, row) in rows.iter_mut().enumerate().skip(1) {
                     *row = V::load_lanes(from.add(i * width), from.wrapping_add((16 + i) * width));
                 }
                 rows = weave_all(weave_all(weave_all(weave_all(rows))));
-                for (p, row) in rows.into_iter().enumerate().take(width) {
-                    row.store(planes.add((start + p) * layout.stride + first));
+                let to = planes.add(start * layout.stride + first);
+                for (p, row) in rows.into_iter().enumerate() {
+                    if !NARROW || p < width {
+                        row.store(to.add(p * layout.stride));
+                    }
                 }
             }
             column = next_column(width, start);
@@ -353,9 +360,13 @@ unsafe fn split_any<V: Vector>(layout: Layout, items: *const u8, planes: *mut u8
     first
 }
 
-/// The join for any width; the items done.
+/// The join for any width, `NARROW` below 16; the items done.
 #[inline(always)]
-unsafe fn join_any<V: Vector>(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
+unsafe fn join_any<V: Vector, const NARROW: bool>(
+    layout: Layout,
+    planes: *const u8,
+    items: *mut u8,
+) -> usize {
     let width = layout.width;
     let mut first = 0;
     while columns_fit::<V>(layout, first) {
@@ -364,13 +375,16 @@ unsafe fn join_any<V: Vector>(layout: Layout, planes: *const u8, items: *mut u8)
             // SAFETY: as for the split. What a narrow item's column writes beyond
             // the item is overwritten by the next item: those are written in order.
             unsafe {
-                let mut rows = [V::load(planes.add(first)); 16];
-                for (p, row) in rows.iter_mut().enumerate().take(width) {
-                    *row = V::load(planes.add((start + p) * layout.stride + first));
+                let from = planes.add(start * layout.stride + first);
+                let mut rows = [V::load(from); 16];
+                for (p, row) in rows.iter_mut().enumerate().skip(1) {
+                    if !NARROW || p < width {
+                        *row = V::load(from.add(p * layout.stride));
+                    }
                 }
                 rows = weave_all(weave_all(weave_all(weave_all(rows))));
                 let to = items.add(first * width + start);
-                if width < 16 {
+                if NARROW {
                     store_in_order(rows, to, width);
                 } else {
                     for (i, row) in rows.into_iter().enumerate() {
@@ -409,7 +423,8 @@ unsafe fn split<V: Vector>(layout: Layout, items: *const u8, planes: *mut u8) ->
             (4, _) => split_power::<V, 4, false>(layout, items, planes),
             (8, _) => split_power::<V, 8, false>(layout, items, planes),
             (16, _) => split_power::<V, 16, false>(layout, items, planes),
-            _ => split_any::<V>(layout, items, planes),
+            (1..16, _) => split_any::<V, true>(layout, items, planes),
+            _ => split_any::<V, false>(layout, items, planes),
         }
     }
 }
@@ -424,7 +439,8 @@ unsafe fn join<V: Vector>(layout: Layout, planes: *const u8, items: *mut u8) -> 
             (4, _) => join_power::<V, 4, false>(layout, planes, items),
             (8, _) => join_power::<V, 8, false>(layout, planes, items),
             (16, _) => join_power::<V, 16, false>(layout, planes, items),
-            _ => join_any::<V>(layout, planes, items),
+            (1..16, _) => join_any::<V, true>(layout, planes, items),
+            _ => join_any::<V, false>(layout, planes, items),
         }
     }
 }

@@ -1,0 +1,350 @@
+//! Every codec: round trips, other implementations' buffers, damage.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tessarr_engine::codec::{BytesCodec, CodecSpec, Context};
+use tessarr_engine::Kind;
+
+const CNAMES: [&str; 6] = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+
+fn blosc(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64) -> Arc<dyn BytesCodec> {
+    CodecSpec::Blosc { cname: cname.to_owned(), clevel, shuffle, typesize, blocksize }.compile().unwrap()
+}
+
+fn encode(codec: &dyn BytesCodec, data: &[u8], context: &mut Context) -> Vec<u8> {
+    let mut out = b"before".to_vec();
+    codec.encode(data, &mut out, context).unwrap();
+    assert!(out.starts_with(b"before"), "{codec:?} appends");
+    let encoded = out.split_off(6);
+    assert!(encoded.len() <= codec.bound(data.len()), "{codec:?} keeps to its bound");
+    encoded
+}
+
+/// Decodes in each way that the trait has.
+fn check_decode(codec: &dyn BytesCodec, encoded: &[u8], data: &[u8], context: &mut Context) {
+    let mut exact = vec![0xaa; data.len()];
+    codec.decode_into(encoded, &mut exact, context).unwrap();
+    assert!(exact == data, "{codec:?} decode_into of {} bytes", data.len());
+    let mut grown = vec![1, 2, 3];
+    codec.decode(encoded, &mut grown, data.len(), context).unwrap();
+    assert!(grown == data, "{codec:?} decode of {} bytes", data.len());
+    if let Some(view) = codec.decode_view(encoded) {
+        assert!(view.unwrap() == data);
+    }
+    let mut longer = vec![0; data.len() + 1];
+    assert_eq!(codec.decode_into(encoded, &mut longer, context).unwrap_err().kind, Kind::Data);
+    if let Some(less) = data.len().checked_sub(1) {
+        assert_eq!(codec.decode_into(encoded, &mut longer[..less], context).unwrap_err().kind, Kind::Data);
+        let error = codec.decode(encoded, &mut grown, less, context).unwrap_err();
+        assert!(error.message.contains("limit"), "{codec:?}: {error}");
+    }
+}
+
+/// Bytes like those of arrays: slow counters, noise, runs and zeros.
+fn samples(bytes: usize, kind: u32, seed: u32) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut noise = move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    };
+    match kind {
+        0 => vec![0; bytes],
+        1 => (0..bytes).map(|_| noise() as u8).collect(),
+        2 => (0..bytes.div_ceil(4)).flat_map(|i| (i as u32).to_le_bytes()).take(bytes).collect(),
+        _ => (0..bytes.div_ceil(4))
+            .flat_map(|i| ((i as f32 / 300.0).sin() + (noise() % 64) as f32 * 1e-4).to_le_bytes())
+            .take(bytes)
+            .collect(),
+    }
+}
+
+fn specs() -> impl Strategy<Value = CodecSpec> {
+    let blosc = (0..6usize, 0..=9i64, -1..=2i64, prop_oneof![1..=20i64, Just(100), Just(255), Just(300)]);
+    let blocks = prop_oneof![3 => Just(0i64), 1 => 1..5000i64, 1 => Just(1 << 40)];
+    prop_oneof![
+        6 => (blosc, blocks).prop_map(|((cname, clevel, shuffle, typesize), blocksize)| {
+            // Zstandard's highest level takes seconds on large contexts.
+            let clevel = if CNAMES[cname] == "zstd" { clevel.min(6) } else { clevel };
+            CodecSpec::Blosc { cname: CNAMES[cname].to_owned(), clevel, shuffle, typesize, blocksize }
+        }),
+        1 => (-5..=9i64, any::<bool>()).prop_map(|(level, checksum)| CodecSpec::Zstd { level, checksum }),
+        1 => (-1..=9i64).prop_map(|level| CodecSpec::Gzip { level }),
+        1 => (-1..=9i64).prop_map(|level| CodecSpec::Zlib { level }),
+        1 => (-1..=20i64).prop_map(|acceleration| CodecSpec::Lz4 { acceleration }),
+        1 => Just(CodecSpec::Crc32c),
+    ]
+}
+
+/// The arguments of [`samples`]: what a failure prints.
+fn inputs() -> impl Strategy<Value = (usize, u32, u32)> {
+    let bytes = prop_oneof![0..300usize, 0..20_000usize, 30_000..300_000usize];
+    (bytes, 0..4u32, any::<u32>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_encoded_decodes_to_itself(spec in specs(), (bytes, kind, seed) in inputs(), start in 0.0..1.0f64, part in 0.0..1.0f64) {
+        let data = samples(bytes, kind, seed);
+        let codec = spec.compile().unwrap();
+        let context = &mut Context::default();
+        let encoded = encode(&*codec, &data, context);
+        check_decode(&*codec, &encoded, &data, context);
+        if let Some(size) = codec.fixed_size(data.len()) {
+            prop_assert_eq!(size, encoded.len());
+        }
+        let mut appended = data.clone();
+        if codec.encode_in_place(&mut appended) {
+            prop_assert_eq!(&appended, &encoded);
+        }
+        let start = (data.len() as f64 * start) as usize;
+        let mut out = vec![0; ((data.len() - start) as f64 * part) as usize];
+        if let Some(decoded) = codec.decode_part(&encoded, data.len(), start, &mut out, context) {
+            decoded.unwrap();
+            prop_assert_eq!(&out[..], &data[start..start + out.len()]);
+        }
+    }
+
+    #[test]
+    fn damage_never_panics_and_checksums_find_it(
+        spec in specs(),
+        (bytes, kind, seed) in inputs(),
+        bit in any::<proptest::sample::Index>(),
+        cut in any::<proptest::sample::Index>(),
+    ) {
+        let data = samples(bytes, kind, seed);
+        let codec = spec.clone().compile().unwrap();
+        let context = &mut Context::default();
+        let encoded = encode(&*codec, &data, context);
+        let mut out = vec![0; data.len()];
+        let mut grown = Vec::new();
+        let checked = matches!(spec, CodecSpec::Gzip { .. } | CodecSpec::Zlib { .. } | CodecSpec::Crc32c
+            | CodecSpec::Zstd { checksum: true, .. });
+
+        let short = &encoded[..cut.index(encoded.len())];
+        prop_assert_eq!(codec.decode_into(short, &mut out, context).unwrap_err().kind, Kind::Data);
+        // What is left of a checksum's input is another input, with a wrong checksum.
+        prop_assert_eq!(codec.decode(short, &mut grown, data.len(), context).unwrap_err().kind, Kind::Data);
+        let mut long = encoded.clone();
+        long.push(0);
+        prop_assert_eq!(codec.decode_into(&long, &mut out, context).unwrap_err().kind, Kind::Data);
+
+        let mut flipped = encoded.clone();
+        let bit = bit.index(8 * encoded.len());
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let exact = codec.decode_into(&flipped, &mut out, context);
+        let grew = codec.decode(&flipped, &mut grown, data.len() + 1000, context);
+        prop_assert!(grown.len() <= data.len() + 1000);
+        let _ = codec.decode_part(&flipped, data.len(), data.len() / 2, &mut out[..data.len() / 3], context);
+        for result in [exact, grew] {
+            match result {
+                Err(error) => prop_assert_eq!(error.kind, Kind::Data),
+                // Flags such as the time stamp of gzip are no data.
+                Ok(()) if checked => prop_assert_eq!(&out, &data),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn noise_behind_a_valid_start_never_panics(
+        spec in specs(),
+        (bytes, kind, seed) in inputs(),
+        noise in proptest::collection::vec(any::<u8>(), 1..200),
+        at in any::<proptest::sample::Index>(),
+    ) {
+        let data = samples(bytes, kind, seed);
+        let codec = spec.compile().unwrap();
+        let context = &mut Context::default();
+        let mut encoded = encode(&*codec, &data, context);
+        let at = at.index(encoded.len());
+        for (target, byte) in encoded[at..].iter_mut().zip(noise) {
+            *target = byte;
+        }
+        let mut out = vec![0; data.len()];
+        let _ = codec.decode_into(&encoded, &mut out, context);
+        let mut grown = Vec::new();
+        let _ = codec.decode(&encoded, &mut grown, 1 << 20, context);
+        prop_assert!(grown.len() <= 1 << 20);
+    }
+}
+
+mod peers {
+    //! c-blosc reads ours, and we read c-blosc's.
+
+    use super::*;
+    use std::ffi::CString;
+
+    fn c_blosc(
+        cname: &str,
+        clevel: i64,
+        shuffle: i64,
+        typesize: i64,
+        blocksize: i64,
+        data: &[u8],
+    ) -> Vec<u8> {
+        let name = CString::new(cname).unwrap();
+        let mut out = vec![0; data.len() + 16];
+        // SAFETY: the pointers are valid for the lengths given.
+        let size = unsafe {
+            blosc_src::blosc_compress_ctx(
+                clevel as i32,
+                shuffle as i32,
+                typesize as usize,
+                data.len(),
+                data.as_ptr().cast(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                name.as_ptr(),
+                blocksize as usize,
+                1,
+            )
+        };
+        out.truncate(usize::try_from(size).unwrap());
+        out
+    }
+
+    fn c_blosc_decoded(encoded: &[u8], bytes: usize) -> Vec<u8> {
+        let mut out = vec![0; bytes];
+        // SAFETY: the pointers are valid, and the buffer is one that we made.
+        let size = unsafe {
+            blosc_src::blosc_decompress_ctx(encoded.as_ptr().cast(), out.as_mut_ptr().cast(), bytes, 1)
+        };
+        assert_eq!(usize::try_from(size).unwrap(), bytes);
+        out
+    }
+
+    /// The same bytes come out, except where the compressor is another implementation.
+    fn compare(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64, data: &[u8]) {
+        let what = format!("{cname} {clevel} {shuffle} {typesize} {blocksize} {}", data.len());
+        let codec = blosc(cname, clevel, shuffle, typesize, blocksize);
+        let context = &mut Context::default();
+        let ours = encode(&*codec, data, context);
+        let theirs = c_blosc(cname, clevel, shuffle, typesize, blocksize, data);
+        check_decode(&*codec, &theirs, data, context);
+        assert!(c_blosc_decoded(&ours, data.len()) == data, "{what}");
+        if matches!(cname, "lz4" | "lz4hc" | "zstd") {
+            assert!(ours == theirs, "{what}: {} and {} bytes", ours.len(), theirs.len());
+        } else {
+            assert_eq!(ours[..2], theirs[..2], "{what}: versions");
+            assert_eq!(ours[3..12], theirs[3..12], "{what}: sizes");
+            let (ours, theirs) = (ours.len() as f64, theirs.len() as f64);
+            // libdeflate's lowest level searches less than zlib's.
+            let allowed = if cname == "zlib" && clevel == 1 { 1.8 } else { 1.1 };
+            assert!(ours < theirs * allowed + 100.0, "{what}: {ours} and {theirs} bytes");
+        }
+    }
+
+    #[test]
+    fn buffers_equal_those_of_c_blosc_for_every_level_and_shuffle() {
+        let data = samples(600_000, 3, 5);
+        for cname in ["blosclz", "lz4", "lz4hc", "zlib", "zstd"] {
+            let levels = if cname == "zstd" { 0..=5 } else { 0..=9 };
+            for (clevel, shuffle) in levels.flat_map(|level| [(level, 0), (level, 1), (level, 2)]) {
+                for (typesize, bytes) in [(4, 600_000), (4, 1003), (8, 100_001), (1, 70_000)] {
+                    compare(cname, clevel, shuffle, typesize, 0, &data[..bytes]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zstd_levels_8_and_9_are_mapped_as_in_c_blosc() {
+        let data = samples(60_000, 3, 5);
+        for clevel in 6..=9 {
+            compare("zstd", clevel, 1, 4, 0, &data);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn buffers_equal_those_of_c_blosc(
+            cname in proptest::sample::select(vec!["blosclz", "lz4", "lz4hc", "zlib", "zstd"]),
+            clevel in 0..=6i64,
+            shuffle in 0..=2i64,
+            typesize in prop_oneof![1..=33i64, Just(255), Just(1000)],
+            blocksize in prop_oneof![3 => Just(0i64), 1 => 1..5000i64, 1 => 5000..1_000_000i64],
+            (bytes, kind, seed) in inputs(),
+        ) {
+            let data = samples(bytes, kind, seed);
+            compare(cname, clevel, shuffle, typesize, blocksize, &data);
+        }
+    }
+}
+
+mod fixtures {
+    //! Buffers that numcodecs wrote, with the digests of what they decode to.
+
+    use super::*;
+    use sha2::{Digest, Sha256};
+    use std::path::PathBuf;
+
+    /// The value of `key` in a flat JSON object.
+    fn member<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+        let at = json.find(&format!("\"{key}\": "))? + key.len() + 4;
+        let value = json[at..].split([',', '}']).next()?;
+        Some(value.trim_matches('"'))
+    }
+
+    fn spec(json: &str) -> Option<CodecSpec> {
+        let number =
+            |key: &str, default: i64| member(json, key).map_or(default, |text| text.parse().unwrap());
+        Some(match member(json, "id")? {
+            "blosc" => CodecSpec::Blosc {
+                cname: member(json, "cname")?.to_owned(),
+                clevel: number("clevel", 5),
+                shuffle: number("shuffle", 1),
+                typesize: 1,
+                blocksize: number("blocksize", 0),
+            },
+            // numcodecs takes any level and lowers it to the highest when it encodes.
+            "zstd" => CodecSpec::Zstd { level: number("level", 1).min(22), checksum: false },
+            "gzip" => CodecSpec::Gzip { level: number("level", 1) },
+            "zlib" => CodecSpec::Zlib { level: number("level", 1) },
+            "lz4" => CodecSpec::Lz4 { acceleration: number("acceleration", 1) },
+            "crc32c" => CodecSpec::Crc32c,
+            _ => return None,
+        })
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn what_numcodecs_wrote_has_the_recorded_digest() {
+        let Some(corpus) = std::env::var_os("TESSARR_CORPUS").map(PathBuf::from) else {
+            eprintln!("skipped: TESSARR_CORPUS does not name the corpus");
+            return;
+        };
+        let root = corpus.join("real");
+        let manifest = std::fs::read_to_string(root.join("MANIFEST.tsv")).unwrap();
+        let context = &mut Context::default();
+        let mut checked = 0;
+        for row in manifest.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
+            if row[2] != "codec-vector" {
+                continue;
+            }
+            let json = row[8].trim_matches('"').replace("\"\"", "\"");
+            let Some(codec) = spec(&json) else { continue };
+            let codec = codec.compile().unwrap();
+            let input = std::fs::read(root.join(row[1])).unwrap();
+            let mut out = Vec::new();
+            codec.decode(&input, &mut out, 1 << 24, context).unwrap();
+            assert_eq!(hex(&Sha256::digest(&out)), row[11], "{}", row[1]);
+            check_decode(&*codec, &input, &out, context);
+            let again = encode(&*codec, &out, context);
+            check_decode(&*codec, &again, &out, context);
+            checked += 1;
+        }
+        assert!(checked >= 30, "only {checked} vectors");
+        eprintln!("{checked} vectors");
+    }
+}
