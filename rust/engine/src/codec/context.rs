@@ -23,7 +23,7 @@ pub struct Context {
     inflater: Option<Inflater>,
     deflaters: [Option<Deflater>; DEFLATE_LEVELS],
     lz4hc: Vec<u64>,
-    snappy: Option<snap::raw::Encoder>,
+    snappy: Option<Box<snap::raw::Encoder>>,
     pub(super) scratch: Scratch,
 }
 
@@ -73,7 +73,7 @@ impl Context {
 
     /// Snappy's encoder, and room for what it makes of `bytes`.
     pub(super) fn snappy(&mut self, bytes: usize) -> (&mut snap::raw::Encoder, &mut [u8]) {
-        let encoder = self.snappy.get_or_insert_with(snap::raw::Encoder::new);
+        let encoder = self.snappy.get_or_insert_with(|| Box::new(snap::raw::Encoder::new()));
         (encoder, self.scratch.whole.bytes(snap::raw::max_compress_len(bytes)))
     }
 
