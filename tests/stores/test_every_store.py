@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -66,14 +66,14 @@ def test_values_of_any_size(store: Store, size: int) -> None:
         memoryview(b"a-b-c-d")[::2],
     ],
 )
-def test_any_buffer_can_be_put(store: Store, value: object) -> None:
+def test_any_buffer_can_be_put(store: Store, value: Any) -> None:
     """Buffers of any kind are stored as their bytes in C order."""
     store.put("k", value)
     assert store.get("k") == b"abcd"
 
 
 @pytest.mark.parametrize("value", ["text", 1, None, [1, 2]])
-def test_what_has_no_buffer_is_a_type_error(store: Store, value: object) -> None:
+def test_what_has_no_buffer_is_a_type_error(store: Store, value: Any) -> None:
     """Nothing is stored for an object without bytes."""
     with pytest.raises(TypeError):
         store.put("k", value)

@@ -78,10 +78,11 @@ def run_together(folder: Path, programs: list[str], count: int) -> None:
         assert process.returncode == 0
 
 
-def test_two_processes_lose_no_update(tmp_path: Path) -> None:
-    """Two processes that each increment a number 500 times make 1000."""
-    run_together(tmp_path, [INCREMENT, INCREMENT], 500)
-    assert LocalStore(tmp_path).get("n") == b"1000"
+@pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
+def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
+    """Processes that increment one number together miss no increment."""
+    run_together(tmp_path, [INCREMENT] * processes, count)
+    assert LocalStore(tmp_path).get("n") == b"%d" % (processes * count)
     assert os.listdir(tmp_path) == ["n"]
 
 

@@ -70,7 +70,10 @@ def test_named_memory_stores_share_and_pickle_by_name() -> None:
 
 def test_a_named_memory_store_does_not_travel_to_another_process() -> None:
     """Rather than an empty store, another process gets an error that says why."""
-    code = "import pickle; from tessarr.store import MemoryStore as M; print(pickle.dumps(M(name='n')).hex())"
+    code = (
+        "import pickle; from tessarr.store import MemoryStore;"
+        "print(pickle.dumps(MemoryStore(name='n')).hex())"
+    )
     pickled = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
