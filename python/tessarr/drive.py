@@ -137,7 +137,7 @@ def run(flow: Flow[T], store: Store) -> T:
         while True:
             try:
                 reply = answer(request, store)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
                 request = flow.throw(error)
             else:
                 request = flow.send(reply)
@@ -155,7 +155,7 @@ async def run_async(flow: Flow[T], store: Store) -> T:
         while True:
             try:
                 reply = await asyncio.to_thread(answer, request, store)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (the flow may undo, and raises it again)
                 request = flow.throw(error)
             else:
                 request = flow.send(reply)

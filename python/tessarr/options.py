@@ -9,14 +9,12 @@ behaving as it did when it was opened.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from tessarr import _engine
 
 __all__ = ["Options", "configure", "current", "options"]
-
-_BLOSC: dict[str, Any] = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,8 @@ class Options:
         The format of new arrays and groups where none is given: 3 or 2.
     compressor
         The compression of new arrays where none is given: a codec, its JSON,
-        its name, or None for no compression.
+        its name, a list of these, or None for no compression. "auto" means
+        Blosc with LZ4, level 5, and bytes shuffled.
 
     Examples
     --------
@@ -54,16 +53,20 @@ class Options:
     write_empty_chunks: bool = False
     durable: bool = False
     zarr_format: Literal[2, 3] = 3
-    compressor: object = field(default_factory=lambda: dict(_BLOSC))
+    compressor: Any = "auto"
 
     def __post_init__(self) -> None:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
-            raise ValueError(f"option threads must be a positive integer or None, not {self.threads!r}")
+            raise ValueError(
+                f"option threads must be a positive integer or None, not {self.threads!r}"
+            )
         if self.zarr_format not in (2, 3):
             raise ValueError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
         for name in ("write_empty_chunks", "durable"):
             if type(getattr(self, name)) is not bool:
-                raise ValueError(f"option {name} must be True or False, not {getattr(self, name)!r}")
+                raise ValueError(
+                    f"option {name} must be True or False, not {getattr(self, name)!r}"
+                )
 
 
 _NAMES = frozenset(f.name for f in fields(Options))
@@ -124,11 +127,13 @@ def _set_threads(threads: int | None) -> None:
     if threads is None:
         import os
 
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        threads = (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        )
     _engine.set_threads(threads or 1)
 
 
-class options:  # noqa: N801  (reads like a function: `with options(threads=4):`)
+class options:
     """Change options within a `with` block.
 
     Parameters

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from tessarr._engine import ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.options import current
 from tessarr.store.protocol import StoreProtocol
 
 __all__ = ["StoreLike", "open_store"]
@@ -67,9 +68,9 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
         scheme = _SCHEME.match(store)
         if scheme is not None:
             return _open_url(store, scheme[1].lower(), read_only=read_only)
-        return LocalStore(store, read_only=read_only), ""
+        return _folder(store, read_only=read_only), ""
     if isinstance(store, os.PathLike):
-        return LocalStore(os.fspath(store), read_only=read_only), ""
+        return _folder(os.fspath(store), read_only=read_only), ""
     return ForeignStore(store, read_only=read_only), ""
 
 
@@ -95,4 +96,8 @@ def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
             f"cannot open {url!r}: it names the host {parts.netloc!r}; "
             "the URL of a local file has three slashes, as in file:///path"
         )
-    return LocalStore(path, read_only=read_only), ""
+    return _folder(path, read_only=read_only), ""
+
+
+def _folder(path: str, *, read_only: bool) -> LocalStore:
+    return LocalStore(path, read_only=read_only, durable=current().durable)

@@ -241,27 +241,6 @@ fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
 }
 
 #[test]
-fn a_change_that_stores_nothing_makes_no_folder() {
-    let folder = Folder::new();
-    let store = LocalStore::new(&folder.0.join("root"), false, false).unwrap();
-    for needs_current in [false, true] {
-        store.update("a/k", needs_current, &mut |_| Ok(Change::Keep)).unwrap();
-        store.update("a/k", needs_current, &mut |_| Ok(Change::Delete)).unwrap();
-    }
-    assert!(!(&store as &dyn Store).replace("a/k", Some(b"v"), Some(b"w")).unwrap());
-    assert_eq!(names(&folder.0), [""; 0]);
-    let mut calls = 0;
-    store
-        .update("a/b/k", true, &mut |current| {
-            assert!(current.is_none());
-            calls += 1;
-            Ok(Change::Write(vec![]))
-        })
-        .unwrap();
-    assert_eq!((calls, get(&store, "a/b/k")), (1, Some(vec![])));
-}
-
-#[test]
 fn links_are_followed_for_reading_and_listing_but_never_for_removing() {
     let (folder, outside) = (Folder::new(), Folder::new());
     fs::write(outside.0.join("x"), b"outside").unwrap();

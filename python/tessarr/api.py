@@ -1,0 +1,514 @@
+"""The functions with which users begin: open and create arrays and groups.
+
+Modes are those of zarr-python and h5py:
+
+====  =========================================================================
+mode  meaning
+====  =========================================================================
+r     read only; has to exist
+r+    read and write; has to exist
+a     read and write; created if it does not exist
+w     created; what exists is deleted first, with everything below it
+w-    created; an error if it exists (also: x)
+====  =========================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from tessarr import creating, drive
+from tessarr.errors import ArgumentError, ExistsError
+from tessarr.flow import create
+from tessarr.flow import open as open_flow
+from tessarr.group import Group, bind
+from tessarr.keys import join, node_path
+from tessarr.metadata.build import AUTO, attributes_of
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.options import current
+from tessarr.store.url import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tessarr._engine import Store
+    from tessarr.array import Array
+    from tessarr.codec import CodecLike
+    from tessarr.keys import ChunkKeyEncoding
+    from tessarr.store.url import StoreLike
+    from tessarr.types import ArrayLike, DTypeLike, MemoryOrder, ShapeLike, ZarrFormat
+
+__all__ = [
+    "Mode",
+    "array",
+    "create_array",
+    "create_group",
+    "empty",
+    "full",
+    "ones",
+    "open",
+    "open_array",
+    "open_group",
+    "zeros",
+]
+
+Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
+
+_MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
+
+
+def open(
+    store: StoreLike = None,
+    mode: Mode = "a",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    **settings: Any,
+) -> Array | Group:
+    """Open the array or group that is there, whatever its format.
+
+    Parameters
+    ----------
+    store
+        The path of a folder, ``file://…``, ``memory://name``, a store, a mapping of
+        keys to bytes, or None for a new store in memory.
+    mode
+        r, r+, a, w or w-: see `tessarr.api`. With a, w and w- what is created is an
+        array if a shape or data is given, else a group.
+    path
+        The path of the node in the store; by default the root.
+    zarr_format
+        The only format to look for, and that of what is created.
+    **settings
+        For a new array, as for `create_array`; for a new group ``attributes``.
+
+    Returns
+    -------
+    Array or Group
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.open("memory://opened", mode="w", shape=(3,), dtype="i2")
+    >>> tessarr.open("memory://opened", mode="r")
+    Array((3,), int16, chunks=(3,), order=C)
+    """
+    opened, at = _locate(store, mode, path)
+    if mode in ("r", "r+", "a"):
+        found = drive.run(open_flow.find(at, zarr_format=zarr_format), opened)
+        if found is not None:
+            return bind(found, opened, at, read_only=mode == "r")
+        if mode != "a" or opened.read_only:
+            raise open_flow.missing(at, None, zarr_format)
+    is_array = settings.get("shape") is not None or settings.get("data") is not None
+    opener: Any = open_array if is_array else open_group
+    node: Array | Group = opener(opened, mode, path=at, zarr_format=zarr_format, **settings)
+    return node
+
+
+def open_array(
+    store: StoreLike = None,
+    mode: Mode = "a",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    write_empty_chunks: bool | None = None,
+    **settings: Any,
+) -> Array:
+    """Open an array, or create it, as the mode says.
+
+    Parameters
+    ----------
+    store, mode, path
+        As for `open`.
+    zarr_format
+        The only format to look for, and that of a new array.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored; by default
+        as the options say.
+    **settings
+        For a new array, as for `create_array`. Ignored where the array exists.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not, or there is a group.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+    TypeError
+        If it is to be created and no shape is given, or a keyword is unknown.
+
+    Notes
+    -----
+    An array of format 3 costs one request, one of format 2 three. Metadata that was
+    read before and has not changed is not parsed again.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
+    array([0, 0], dtype=uint8)
+    """
+    opened, at = _locate(store, mode, path)
+    if mode in ("r", "r+", "a"):
+        found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="array"), opened)
+        if isinstance(found, ArrayMeta):
+            return creating.bind_array(
+                found,
+                opened,
+                at,
+                read_only=mode == "r",
+                write_empty_chunks=write_empty_chunks,
+            )
+        may_create = mode == "a" and ("shape" in settings or "data" in settings)
+        if found is not None or not may_create or opened.read_only:
+            raise open_flow.missing(at, "array", zarr_format, other=found is not None)
+    try:
+        return create_array(
+            opened,
+            path=at,
+            overwrite=mode == "w",
+            write_empty_chunks=write_empty_chunks,
+            zarr_format=zarr_format,
+            **settings,
+        )
+    except ExistsError:
+        if mode != "a":
+            raise
+        # Somebody else created it in the meantime.
+        return open_array(opened, "r+", path=at, write_empty_chunks=write_empty_chunks)
+
+
+def open_group(
+    store: StoreLike = None,
+    mode: Mode = "a",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> Group:
+    """Open a group, or create it, as the mode says.
+
+    Parameters
+    ----------
+    store, mode, path
+        As for `open`.
+    zarr_format
+        The only format to look for, and that of a new group.
+    attributes
+        Of a new group. Ignored where the group exists.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not, or there is an array.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.open_group("memory://data", path="a/b")
+    Group(/a/b, zarr_format=3)
+    """
+    opened, at = _locate(store, mode, path)
+    if mode in ("r", "r+", "a"):
+        found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="group"), opened)
+        if isinstance(found, GroupMeta):
+            return Group(found, opened, at, read_only=mode == "r")
+        if found is not None or mode != "a" or opened.read_only:
+            raise open_flow.missing(at, "group", zarr_format, other=found is not None)
+    try:
+        return create_group(
+            opened,
+            path=at,
+            overwrite=mode == "w",
+            zarr_format=zarr_format,
+            attributes=attributes,
+        )
+    except ExistsError:
+        if mode != "a":
+            raise
+        # Somebody else created it in the meantime.
+        return open_group(opened, "r+", path=at)
+
+
+def create_array(
+    store: StoreLike = None,
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: ArrayLike | None = None,
+    chunks: Any = None,
+    shards: Any = None,
+    codecs: Iterable[CodecLike] | None = None,
+    compressors: Any = AUTO,
+    filters: Any = AUTO,
+    serializer: Any = AUTO,
+    fill_value: Any = AUTO,
+    order: MemoryOrder = "C",
+    dimension_names: Sequence[str | None] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: ZarrFormat | None = None,
+    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None = None,
+    dimension_separator: Literal[".", "/"] | None = None,
+    overwrite: bool = False,
+    write_empty_chunks: bool | None = None,
+) -> Array:
+    """Create an array.
+
+    Parameters
+    ----------
+    store
+        Where, as for `open`.
+    name, path
+        The path of the array in the store, by either name; by default the root. The
+        groups above it are created.
+    shape
+        Lengths of the axes; may be left out where `data` is given.
+    dtype
+        The data type; by default that of `data`, else float64.
+    data
+        What to write into the new array.
+    chunks
+        The shape of a chunk. None or True: chosen for you. An integer: that along
+        each axis. In a sequence None and -1 mean the whole axis, as do axes left out.
+    shards
+        The shape of a shard, which holds several chunks in one stored object: a
+        multiple of the chunk shape. By default no shards. Format 3 only.
+    codecs
+        All codecs in the order of encoding, instead of the next three. A codec is
+        an object such as ``tessarr.codecs.Zstd(3)``, JSON such as
+        ``{"name": "zstd", "configuration": {"level": 3}}``, or a name.
+    compressors
+        Codecs for the bytes of a chunk, or one codec. None or an empty list: none.
+        By default Blosc with LZ4, level 5, and bytes shuffled.
+    filters
+        Codecs for the elements of a chunk before they become bytes.
+    serializer
+        The codec that makes bytes of elements. Format 3 only.
+    fill_value
+        What elements are that were never written; by default zero. None leaves it
+        open in format 2.
+    order
+        The layout of elements within a stored chunk: C, or F for the first axis fastest.
+    dimension_names
+        Names of the axes. Format 3 only.
+    attributes
+        What you want to say of the array; see `tessarr.attributes`.
+    zarr_format
+        2 or 3; by default as the options say, which is 3.
+    chunk_key_encoding
+        How chunks are called: "default" or "v2", or its JSON. Format 3 only.
+    dimension_separator
+        The separator in the names of chunks: by default "." in format 2, "/" in format 3.
+    overwrite
+        Delete the node that is there, with everything below it; everything is checked
+        first. By default that there is one is an error.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored; by default
+        as the options say, which is not.
+
+    Returns
+    -------
+    Array
+        Open for reading and writing.
+
+    Raises
+    ------
+    ArgumentError
+        If arguments are not valid, alone or together: the message names all of them.
+    ExistsError
+        If there is a node already, or an array above.
+    UnsupportedError
+        If a data type or codec is not supported.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> from tessarr.codecs import Zstd
+    >>> tessarr.create_array(
+    ...     "memory://new", path="a/b", shape=(100, 100), dtype="f4", chunks=(10, 10),
+    ...     shards=(50, 50), compressors=Zstd(3), overwrite=True)
+    Array(/a/b, (100, 100), float32, chunks=(10, 10), shards=(50, 50), order=C)
+    """
+    if name is not None and path is not None:
+        raise TypeError("give name or path, not both: they mean the same")
+    opened, at = _locate(store, "w", name if path is None else path)
+    return creating.create_array(
+        opened,
+        at,
+        shape=shape,
+        dtype=dtype,
+        data=data,
+        chunks=chunks,
+        shards=shards,
+        codecs=codecs,
+        compressors=compressors,
+        filters=filters,
+        serializer=serializer,
+        fill_value=fill_value,
+        order=order,
+        dimension_names=dimension_names,
+        attributes=attributes,
+        zarr_format=zarr_format or current().zarr_format,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_separator=dimension_separator,
+        overwrite=overwrite,
+        write_empty_chunks=write_empty_chunks,
+    )
+
+
+def create_group(
+    store: StoreLike = None,
+    *,
+    path: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: ZarrFormat | None = None,
+    overwrite: bool = False,
+) -> Group:
+    """Create a group.
+
+    Parameters
+    ----------
+    store
+        Where, as for `open`.
+    path
+        The path of the group in the store; by default the root. The groups above it are
+        created.
+    attributes
+        What you want to say of the group.
+    zarr_format
+        2 or 3; by default as the options say, which is 3.
+    overwrite
+        Delete the node that is there, with everything below it. By default that
+        there is one is an error.
+
+    Returns
+    -------
+    Group
+        Open for reading and writing.
+
+    Raises
+    ------
+    ExistsError
+        If there is a node already, or an array above.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.create_group(None, attributes={"title": "x"}).attrs["title"]
+    'x'
+    """
+    opened, at = _locate(store, "w", path)
+    form = zarr_format or current().zarr_format
+    if form not in (2, 3):
+        raise ArgumentError(f"zarr_format {form!r} is not 2 or 3")
+    meta = GroupMeta(form, attributes_of(attributes, form))
+    drive.run(create.create(at, meta, overwrite=overwrite), opened)
+    return Group(meta, opened, at, read_only=False)
+
+
+def full(shape: ShapeLike, fill_value: Any, *, store: StoreLike = None, **settings: Any) -> Array:
+    """Create an array that reads as `fill_value`; nothing but metadata is stored.
+
+    Parameters
+    ----------
+    shape, fill_value, store, **settings
+        As for `create_array`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.full(3, 7, dtype="u1")[:]
+    array([7, 7, 7], dtype=uint8)
+    """
+    return create_array(store, shape=shape, fill_value=fill_value, **settings)
+
+
+def zeros(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+    """Create an array that reads as 0, as `full` does.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.zeros((2, 2), dtype="i4")[0]
+    array([0, 0], dtype=int32)
+    """
+    return full(shape, 0, store=store, **settings)
+
+
+def ones(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+    """Create an array that reads as 1, as `full` does.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.ones(2)[:]
+    array([1., 1.])
+    """
+    return full(shape, 1, store=store, **settings)
+
+
+def empty(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+    """Create an array whose elements mean nothing before they are written, as `full` does.
+
+    Format 2 states that; format 3 cannot, and has the default fill value.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.empty(2, zarr_format=2).fill_value is None
+    True
+    """
+    return full(shape, None, store=store, **settings)
+
+
+def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array:
+    """Create an array that holds `data`.
+
+    Parameters
+    ----------
+    data, store, **settings
+        As for `create_array`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.array([[1, 2], [3, 4]])[1]
+    array([3, 4])
+    """
+    return create_array(store, data=data, **settings)
+
+
+def _locate(store: StoreLike, mode: str, path: str | None) -> tuple[Store, str]:
+    """Return the store that is meant, and the normalised path in it."""
+    if mode not in _MODES:
+        raise ArgumentError(f"mode {mode!r} is not one of 'r', 'r+', 'a', 'w' and 'w-'")
+    opened, at = open_store(store, cast("Any", mode))
+    if path:
+        at = join(at, path.strip("/"))
+    return opened, node_path(at) if at else ""

@@ -1,0 +1,686 @@
+"""Arrays: what stands between the user's brackets and the engine."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr import drive, resizing
+from tessarr._engine import ArrayBase, Description
+from tessarr.attributes import Attributes
+from tessarr.codec import ShardingIndexed
+from tessarr.describe import ArrayInfo, array_line
+from tessarr.errors import ArgumentError, ReadOnlyError
+from tessarr.flow import create as create_flow
+from tessarr.flow import measure
+from tessarr.flow import open as open_flow
+from tessarr.indexing import (
+    Selection,
+    basic,
+    block,
+    broadcast_value,
+    default,
+    mask,
+    outer,
+    points,
+)
+from tessarr.metadata.node import ArrayMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from tessarr._engine import Store
+    from tessarr.codec import (
+        ArrayArrayCodec,
+        ArrayBytesCodec,
+        BytesBytesCodec,
+        Chain,
+        Codec,
+    )
+    from tessarr.drive import Future
+    from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape, ZarrFormat
+
+__all__ = ["Array", "Indexer", "bind"]
+
+
+class Array(ArrayBase):
+    """An array in a store, indexed like a NumPy array.
+
+    Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
+    groups. An array keeps the metadata it was opened with: where another
+    program resizes it, open it again.
+
+    Notes
+    -----
+    ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers,
+    slices with any step, ``...``, ``None``, masks and integer arrays. What is read
+    is always a new array, never a view. All methods may be called from many
+    threads at a time. Reading touches the chunks of the selection only, and
+    needs no memory beyond the result and a chunk per thread.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(4, 6), dtype="i4", chunks=(2, 3))
+    >>> a[1:3, ::2] = [[1, 2, 3], [4, 5, 6]]
+    >>> a[2, 0]
+    np.int32(4)
+    >>> a[1]
+    array([1, 0, 2, 0, 3, 0], dtype=int32)
+    """
+
+    _meta: ArrayMeta
+    _store: Store
+    _path: str
+    _read_only: bool
+    _write_empty_chunks: bool
+
+    # How it was opened
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the array."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The path of the array in its store, without slashes at its ends."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first, as h5py has it."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the array refuses to be changed."""
+        return self._read_only
+
+    @property
+    def write_empty_chunks(self) -> bool:
+        """Whether chunks that hold nothing but the fill value are stored."""
+        return self._write_empty_chunks
+
+    # What the metadata says
+
+    @property
+    def metadata(self) -> ArrayMeta:
+        """The metadata, whatever the format; not to be modified."""
+        return self._meta
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format: 2 or 3."""
+        return self._meta.zarr_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping, stored as it is changed."""
+        return Attributes(self, "array")
+
+    @property
+    def shape(self) -> Shape:
+        """The lengths of the axes. Assigning resizes, as `resize` does."""
+        return self._meta.shape
+
+    @shape.setter
+    def shape(self, shape: Shape) -> None:
+        self.resize(shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type of the elements."""
+        return self._meta.data_type.numpy
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._meta.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self._meta.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._meta.data_type.item_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, as they are in memory."""
+        return self.size * self.itemsize
+
+    @property
+    def chunks(self) -> Shape:
+        """The shape of the smallest part that is read by itself; in shards, of a subchunk."""
+        return self._meta.chunk_shape
+
+    @property
+    def shards(self) -> Shape | None:
+        """The shape of a shard, which is written as one; None without shards."""
+        return self._meta.shard_shape
+
+    @property
+    def cdata_shape(self) -> Shape:
+        """The number of `chunks` along each axis."""
+        pairs = zip(self.shape, self.chunks, strict=True)
+        return tuple(-(-length // chunk) for length, chunk in pairs)
+
+    @property
+    def nchunks(self) -> int:
+        """The number of `chunks`, stored or not."""
+        return prod(self.cdata_shape)
+
+    @property
+    def fill_value(self) -> np.generic | None:
+        """What elements are that were never written; None (format 2) leaves that open."""
+        return self._meta.fill_scalar
+
+    @property
+    def order(self) -> MemoryOrder:
+        """The layout of the elements within a stored chunk; results are always in C order."""
+        return self._meta.order
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The names of the axes, where there are any."""
+        return self._meta.dimension_names
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """All codecs, in the order of encoding."""
+        return self._meta.codecs.codecs
+
+    @property
+    def filters(self) -> tuple[Codec, ...]:
+        """What `chunks` go through first: codecs from arrays to arrays; all filters of format 2."""
+        chain = self._chunk_codecs
+        arrays: tuple[ArrayArrayCodec, ...] = chain.array_array
+        if self.zarr_format == 3:
+            return arrays
+        if self.order == "F":
+            arrays = arrays[1:]
+        rest = chain.bytes_bytes
+        return (*arrays, *(rest if self._meta.last_is_filter else rest[:-1]))
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The codec that makes bytes of `chunks`."""
+        return self._chunk_codecs.array_bytes
+
+    @property
+    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+        """The codecs that the bytes of `chunks` go through; at most one in format 2."""
+        rest = self._chunk_codecs.bytes_bytes
+        if self.zarr_format == 3:
+            return rest
+        return () if self._meta.last_is_filter else rest[-1:]
+
+    @property
+    def _chunk_codecs(self) -> Chain:
+        chain = self._meta.codecs
+        while isinstance(chain.array_bytes, ShardingIndexed):
+            chain = chain.array_bytes.codecs
+        return chain
+
+    # What is stored
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """The number of `chunks` that are stored; all chunks of a stored shard count.
+
+        Costs one listing.
+        """
+        outer_shape = self._meta.shard_shape or self.chunks
+        keys = drive.run(measure.keys(self._path), self._store)
+        encoding = self._meta.chunk_key_encoding
+        cells = (encoding.decode(key, self.ndim) for key in keys)
+        parts = [
+            [
+                -(-(min((at + 1) * long, length) - at * long) // short)
+                for at, long, short, length in zip(
+                    cell, outer_shape, self.chunks, self.shape, strict=True
+                )
+            ]
+            for cell in cells
+            if cell is not None
+        ]
+        return sum(prod(counts) for counts in parts if all(count > 0 for count in counts))
+
+    @property
+    def nbytes_stored(self) -> int:
+        """The bytes of everything that is stored, metadata included.
+
+        Costs one listing, and one request per key for its size.
+        """
+        return drive.run(measure.stored_bytes(self._path), self._store)
+
+    @property
+    def info(self) -> ArrayInfo:
+        """What there is to say about the array, as a table to print; costs one listing."""
+        return ArrayInfo(
+            name=self.name,
+            meta=self._meta,
+            read_only=self._read_only,
+            store=repr(self._store),
+            stored_bytes=self.nbytes_stored,
+            chunk_count=self.nchunks,
+            stored_chunk_count=self.nchunks_initialized,
+        )
+
+    # Reading and writing
+
+    def read(
+        self, selection: SelectionLike = ..., out: npt.NDArray[Any] | None = None
+    ) -> Future[Any]:
+        """Start to read; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        selection
+            What might stand between the brackets; by default everything.
+        out
+            Where to put the result: a writable array of its shape and data type.
+
+        Returns
+        -------
+        Future
+            Of what ``a[selection]`` gives, or of `out`.
+
+        Raises
+        ------
+        SelectionError
+            At once, if the selection does not fit the array.
+        ArgumentError
+            At once, if `out` does not fit the selection.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(9,), dtype="u1", fill_value=3)
+        >>> rows, more = a.read(slice(2)), a.read(slice(2, 5))
+        >>> rows.result(), more.result()
+        (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
+        """
+        chosen = default(selection, self._meta.shape)
+        buffer, finish = self._target(chosen, out)
+        future: Future[Any] = drive.Future(finish)
+        self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer)
+        return future
+
+    def write(self, selection: SelectionLike, value: ArrayLike) -> Future[None]:
+        """Start to write; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        selection
+            What might stand between the brackets.
+        value
+            Broadcast to the selection's shape. It must not be changed until the
+            future is done.
+
+        Returns
+        -------
+        Future
+            Of None.
+
+        Raises
+        ------
+        SelectionError, ArgumentError, ReadOnlyError
+            At once, and before anything is stored.
+        """
+        self._check_writable()
+        chosen = default(selection, self._meta.shape)
+        ready = broadcast_value(value, chosen, self.dtype)
+        future: Future[None] = drive.Future()
+        self._write_future(chosen.axes, chosen.out_axes, ready, future)
+        return future
+
+    def _getitem(self, key: Any) -> Any:
+        """Read what the engine does not parse itself (called by it)."""
+        return self._get(default(key, self._meta.shape))
+
+    def _setitem(self, key: Any, value: Any) -> None:
+        """Write what the engine does not parse itself (called by it)."""
+        self._set(default(key, self._meta.shape), value)
+
+    def _get(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> Any:
+        buffer, finish = self._target(selection, out)
+        self._read(selection.axes, selection.out_axes, buffer)
+        return finish(buffer)
+
+    def _set(self, selection: Selection, value: object) -> None:
+        self._check_writable()
+        ready = broadcast_value(value, selection, self.dtype)
+        self._write(selection.axes, selection.out_axes, ready)
+
+    def _target(
+        self, selection: Selection, out: npt.NDArray[Any] | None
+    ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
+        """Return what the engine is to fill, and what makes the result of that."""
+        if out is None:
+            return np.empty(selection.buffer_shape, self.dtype), selection.result
+        _check_out(out, selection.shape, self.dtype)
+        buffer = out.reshape(selection.buffer_shape)
+        if buffer.size == 0 or np.may_share_memory(buffer, out):
+            return buffer, lambda _: out
+
+        def copy(filled: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            out[...] = filled.reshape(out.shape)
+            return out
+
+        return buffer, copy
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnlyError(
+                f"array {self.name!r} is open for reading only; open it with mode='r+'",
+                path=self._path,
+            )
+
+    # Other forms of indexing
+
+    @property
+    def oindex(self) -> Indexer:
+        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes rows 0, 2 and of these columns 1, 3."""
+        return Indexer(self, outer)
+
+    @property
+    def vindex(self) -> Indexer:
+        """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` takes the elements (0, 1) and (2, 3)."""
+        return Indexer(self, points)
+
+    @property
+    def blocks(self) -> Indexer:
+        """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
+        return Indexer(self, self._block)
+
+    def _block(self, key: Any, shape: Shape) -> Selection:
+        return block(key, shape, self.chunks)
+
+    def get_basic_selection(
+        self, selection: SelectionLike = ..., *, out: npt.NDArray[Any] | None = None
+    ) -> Any:
+        """Read by integers, slices, ``...`` and None; into `out`, if it is given."""
+        return self._get(basic(selection, self._meta.shape), out)
+
+    def set_basic_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
+        """Write by integers, slices, ``...`` and None."""
+        self._set(basic(selection, self._meta.shape), value)
+
+    def get_orthogonal_selection(
+        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+    ) -> Any:
+        """Read as `oindex` does; into `out`, if it is given."""
+        return self._get(outer(selection, self._meta.shape), out)
+
+    def set_orthogonal_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
+        """Write as `oindex` does."""
+        self._set(outer(selection, self._meta.shape), value)
+
+    def get_coordinate_selection(
+        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+    ) -> Any:
+        """Read as `vindex` does; into `out`, if it is given."""
+        return self._get(points(selection, self._meta.shape), out)
+
+    def set_coordinate_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
+        """Write as `vindex` does."""
+        self._set(points(selection, self._meta.shape), value)
+
+    def get_mask_selection(
+        self, selection: ArrayLike, *, out: npt.NDArray[Any] | None = None
+    ) -> Any:
+        """Read where a mask of the array's shape is true; into `out`, if it is given."""
+        return self._get(mask(selection, self._meta.shape), out)
+
+    def set_mask_selection(self, selection: ArrayLike, value: ArrayLike) -> None:
+        """Write where a mask of the array's shape is true."""
+        self._set(mask(selection, self._meta.shape), value)
+
+    def get_block_selection(
+        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+    ) -> Any:
+        """Read as `blocks` does; into `out`, if it is given."""
+        return self._get(self._block(selection, self._meta.shape), out)
+
+    def set_block_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
+        """Write as `blocks` does."""
+        self._set(self._block(selection, self._meta.shape), value)
+
+    # Changing the shape
+
+    def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None:
+        """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
+
+        Parameters
+        ----------
+        *shape
+            The new lengths, as many as there are axes.
+        trim
+            When shrinking, set what falls outside within kept chunks to the fill
+            value, so that it does not come back when the array grows again.
+            False leaves it, as other libraries do.
+
+        Raises
+        ------
+        ArgumentError
+            If the number of axes differs or a length is negative.
+        StoreError
+            If somebody else resized the array in the meantime, or the store fails. If
+            the new shape cannot be stored, nothing has changed.
+
+        Notes
+        -----
+        The shape is stored first, in one atomic step; then chunks that are all
+        outside are deleted (found by one listing), and kept ones trimmed.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", chunks=(4,))
+        >>> a[:] = 1
+        >>> a.resize(2)
+        >>> a.resize(4)
+        >>> a[:]
+        array([1, 1, 0, 0], dtype=uint8)
+        """
+        self._check_writable()
+        resizing.resize(self, resizing.lengths(shape, self.ndim), trim=trim)
+
+    def append(self, data: ArrayLike, axis: int = 0) -> Shape:
+        """Add data at the end of an axis.
+
+        Parameters
+        ----------
+        data
+            As long as the array along every other axis.
+        axis
+            Which axis grows.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ArgumentError
+            If the data does not fit.
+        StoreError
+            If the store fails, or somebody else resized the array in the
+            meantime. The array has its old shape and contents then.
+
+        Notes
+        -----
+        The data is stored first and the shape last, in one atomic step, so readers
+        see all of the data or none. It is put after what is stored now, also where
+        another program has appended since this array was opened; two that append
+        at the very same time need a lock of their own.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(0, 2), dtype="i4", chunks=(8, 2))
+        >>> a.append([[1, 2], [3, 4]])
+        (2, 2)
+        """
+        self._check_writable()
+        return resizing.append(self, data, axis)
+
+    def _set_meta(self, meta: ArrayMeta) -> None:
+        self._replace(_describe(meta, self._write_empty_chunks))
+        self._meta = meta
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        from dataclasses import replace
+
+        self._meta = replace(self._meta, attributes=attributes)
+
+    # Protocols
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy")
+        data: npt.NDArray[Any] = self._get(basic(..., self._meta.shape))
+        return data if dtype is None else data.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        if not self._meta.shape:
+            raise TypeError("an array without axes has no length")
+        return self._meta.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items along the first axis; each chunk is read once."""
+        length = len(self)
+        step = self.chunks[0]
+        for start in range(0, length, step):
+            yield from self[start : start + step]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Array):
+            return NotImplemented
+        return self._path == other._path and bool(self._store == other._store)
+
+    def __hash__(self) -> int:
+        return hash((self._store, self._path))
+
+    def __repr__(self) -> str:
+        return array_line(self.name, self._meta)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        documents = create_flow.documents(self._meta)
+        return _reopen, (
+            documents,
+            self._store,
+            self._path,
+            self._read_only,
+            self._write_empty_chunks,
+        )
+
+
+class Indexer:
+    """What stands behind ``a.oindex``, ``a.vindex`` and ``a.blocks``: give it brackets."""
+
+    __slots__ = ("_array", "_normalize")
+
+    def __init__(self, array: Array, normalize: Callable[[Any, Shape], Selection]) -> None:
+        self._array = array
+        self._normalize = normalize
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._array._get(self._normalize(key, self._array.shape))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._array._set(self._normalize(key, self._array.shape), value)
+
+
+_KEPT: Final = 512
+_described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}
+
+
+def bind(
+    meta: ArrayMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    write_empty_chunks: bool,
+) -> Array:
+    """Return the array that metadata describes, in a store; nothing is read.
+
+    Parameters
+    ----------
+    meta, store, path
+        What and where.
+    read_only
+        Whether it refuses to be changed.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored.
+    """
+    read_only = read_only or store.read_only
+    array = ArrayBase.__new__(
+        Array,
+        _describe(meta, write_empty_chunks),
+        store,
+        open_flow.prefix_of(path),
+        read_only,
+    )
+    array._meta = meta
+    array._store = store
+    array._path = path
+    array._read_only = read_only
+    array._write_empty_chunks = write_empty_chunks
+    return array
+
+
+def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
+    """Compile metadata for the engine, or recall what it was compiled to."""
+    key = (id(meta), write_empty_chunks)
+    found = _described.get(key)
+    if found is not None and found[0] is meta:
+        return found[1]
+    description = Description(meta.description(store_fill=write_empty_chunks))
+    if len(_described) >= _KEPT:
+        _described.clear()
+    _described[key] = (meta, description)
+    return description
+
+
+def _reopen(
+    documents: dict[str, bytes],
+    store: Store,
+    path: str,
+    read_only: bool,
+    write_empty_chunks: bool,
+) -> Array:
+    meta = open_flow.parse(documents, path)
+    assert isinstance(meta, ArrayMeta)
+    return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)
+
+
+def _check_out(out: object, shape: Shape, dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"out is not a NumPy array but of type {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise ArgumentError(
+            f"out has shape {out.shape} and data type {out.dtype}, "
+            f"but the selection has shape {shape} and data type {dtype}",
+            kind="shape_mismatch" if out.shape != shape else "cannot_cast",
+        )
+    if not out.flags.writeable:
+        raise ArgumentError("out is not writable")

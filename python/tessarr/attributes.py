@@ -1,0 +1,148 @@
+"""The attributes of a node: a mapping whose every change is stored atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tessarr import drive
+from tessarr.errors import NotFoundError, ReadOnlyError
+from tessarr.flow import edit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr._engine import Store
+    from tessarr.flow.open import Kind, Node
+
+__all__ = ["Attributes"]
+
+
+class _Owner(Protocol):
+    @property
+    def metadata(self) -> Node: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    def _set_attributes(self, attributes: dict[str, Any]) -> None: ...
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of an array or a group.
+
+    Values are what JSON holds: None, booleans, numbers, strings, lists and
+    objects. NumPy scalars and arrays, and tuples, are converted. NaN and
+    infinities are refused, because JSON has none.
+
+    Notes
+    -----
+    Attributes are read when the node is opened; reading one costs no request.
+    Each change is one read and one conditional write of the stored document: it
+    begins from what is stored now, so attributes that others have set in the
+    meantime are kept, and a change that fails changes nothing, neither here
+    nor in the store. What is read is a copy: assign to change it.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(2,), dtype="u1")
+    >>> a.attrs["units"] = "m"
+    >>> a.attrs.update(scale=0.5, offset=1)
+    >>> a.attrs.asdict()
+    {'units': 'm', 'scale': 0.5, 'offset': 1}
+    """
+
+    __slots__ = ("_kind", "_owner")
+
+    def __init__(self, owner: _Owner, kind: Kind) -> None:
+        self._owner = owner
+        self._kind: Kind = kind
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            value = self._owner.metadata.attributes[name]
+        except KeyError:
+            raise self._missing(name) from None
+        return deepcopy(value) if isinstance(value, dict | list) else value
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._change(lambda old: {**old, name: value})
+
+    def __delitem__(self, name: str) -> None:
+        def without(old: dict[str, Any]) -> dict[str, Any]:
+            if name not in old:
+                raise self._missing(name)
+            return {other: value for other, value in old.items() if other != name}
+
+        self._change(without)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._owner.metadata.attributes))
+
+    def __len__(self) -> int:
+        return len(self._owner.metadata.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._owner.metadata.attributes
+
+    def __repr__(self) -> str:
+        return f"Attributes({dict(self._owner.metadata.attributes)!r})"
+
+    def asdict(self) -> dict[str, Any]:
+        """Return all attributes as a dictionary of its own."""
+        return deepcopy(dict(self._owner.metadata.attributes))
+
+    def put(self, attributes: Mapping[str, Any]) -> None:
+        """Replace all attributes at once.
+
+        Parameters
+        ----------
+        attributes
+            The new ones.
+        """
+        new = dict(attributes)
+        self._change(lambda _: new)
+
+    def clear(self) -> None:
+        """Remove all attributes at once."""
+        self.put({})
+
+    def update(  # type: ignore[override]
+        self,
+        other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
+        /,
+        **attributes: Any,
+    ) -> None:
+        """Set several attributes at once: all of them, or none if one cannot be stored.
+
+        Parameters
+        ----------
+        other
+            Names and values.
+        **attributes
+            More of them.
+        """
+        new = dict(other, **attributes)
+        self._change(lambda old: {**old, **new})
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        owner = self._owner
+        if owner.read_only:
+            raise ReadOnlyError(
+                f"cannot change attributes of {self._kind} {owner.path or '/'!r}: it is open for "
+                "reading only; open it with mode='r+'",
+                path=owner.path,
+            )
+        flow = edit.attributes(owner.path, owner.metadata.zarr_format, self._kind, change)
+        owner._set_attributes(drive.run(flow, owner.store))
+
+    def _missing(self, name: str) -> NotFoundError:
+        return NotFoundError(
+            f"{self._kind} {self._owner.path or '/'!r} has no attribute {name!r}",
+            kind="attribute_not_found",
+            path=self._owner.path,
+        )

@@ -1,0 +1,275 @@
+"""Nodes in words: sizes, the table of `Array.info`, the tree of `Group.tree`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tessarr.codec import Bytes, ShardingIndexed
+from tessarr.metadata.node import ArrayMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tessarr.metadata.node import GroupMeta
+    from tessarr.types import JSONObject
+
+__all__ = ["ArrayInfo", "GroupInfo", "Tree", "array_line", "human_bytes"]
+
+
+def human_bytes(size_bytes: int) -> str:
+    """Return a size to read: bytes below 1 KiB, else one decimal and a unit of 1024.
+
+    Examples
+    --------
+    >>> human_bytes(323), human_bytes(400_000_000), human_bytes(1 << 40)
+    ('323', '381.5M', '1.0T')
+    """
+    if size_bytes < 1024:
+        return str(size_bytes)
+    size = float(size_bytes)
+    for unit in "KMGTPE":
+        size /= 1024
+        if size < 1024:
+            break
+    return f"{size:.1f}{unit}"
+
+
+def array_line(name: str, meta: ArrayMeta) -> str:
+    """Return an array in one line."""
+    where = f"{name}, " if name != "/" else ""
+    shards = f", shards={meta.shard_shape}" if meta.shard_shape else ""
+    return (
+        f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={meta.chunk_shape}{shards}, "
+        f"order={meta.order})"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayInfo:
+    """What there is to say about an array; print it.
+
+    Parameters
+    ----------
+    name
+        The path, with a slash first.
+    meta
+        The metadata.
+    read_only
+        Whether it was opened for reading only.
+    store
+        The store in words.
+    stored_bytes
+        Bytes of everything that is stored, metadata included.
+    chunk_count, stored_chunk_count
+        How many chunks there are, and how many of them are stored.
+    """
+
+    name: str
+    meta: ArrayMeta
+    read_only: bool
+    store: str
+    stored_bytes: int
+    chunk_count: int
+    stored_chunk_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all elements, as they are in memory."""
+        return prod(self.meta.shape) * self.meta.data_type.item_bytes
+
+    @property
+    def ratio(self) -> float:
+        """How much smaller the array is stored; 0 if nothing is."""
+        return self.size_bytes / self.stored_bytes if self.stored_bytes else 0.0
+
+    def codec_lines(self) -> list[tuple[str, str]]:
+        """Return the codecs, each with what it is for."""
+        chain = self.meta.codecs
+        lines: list[tuple[str, str]] = []
+        if isinstance(chain.array_bytes, ShardingIndexed):
+            lines += [("shard codec", repr(codec)) for codec in chain.bytes_bytes]
+            chain = chain.array_bytes.codecs
+        filters = [("filter", repr(codec)) for codec in chain.array_array]
+        rest = [("compressor", repr(codec)) for codec in chain.bytes_bytes]
+        if self.meta.zarr_format == 2:
+            last = len(rest) - (not self.meta.last_is_filter)
+            filters += [("filter", text) for _, text in rest[:last]]
+            del rest[: max(last, 0)]
+            if self.meta.order == "F":
+                del filters[0]
+        elif chain.array_bytes != Bytes() and not isinstance(chain.array_bytes, Bytes):
+            filters.append(("serializer", repr(chain.array_bytes)))
+        return [*lines, *filters, *rest]
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        meta = self.meta
+        fill = meta.fill_value
+        return {
+            "kind": "array",
+            "path": self.name,
+            "zarr_format": meta.zarr_format,
+            "shape": list(meta.shape),
+            "data_type": meta.data_type.to_json(meta.zarr_format),
+            "chunks": list(meta.chunk_shape),
+            "shards": list(meta.shard_shape) if meta.shard_shape else None,
+            "order": meta.order,
+            "fill_value": None
+            if fill is None
+            else meta.data_type.fill_to_json(fill, meta.zarr_format),
+            "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
+            "codecs": [codec.to_json(meta.zarr_format) for codec in _stated(meta)],
+            "attributes": meta.attributes,
+            "store": self.store,
+            "read_only": self.read_only,
+            "size_bytes": self.size_bytes,
+            "stored_bytes": self.stored_bytes,
+            "ratio": round(self.ratio, 3),
+            "chunk_count": self.chunk_count,
+            "stored_chunk_count": self.stored_chunk_count,
+        }
+
+    def __str__(self) -> str:
+        sizes = (
+            f"nbytes: {human_bytes(self.size_bytes)}; "
+            f"nbytes_stored: {human_bytes(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
+            f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
+        )
+        lines = [
+            array_line(self.name, self.meta),
+            sizes,
+            *(f"{what}: {codec}" for what, codec in self.codec_lines()),
+            f"store: {self.store}",
+        ]
+        return "\n  ".join(lines)
+
+    __repr__ = __str__
+
+
+def _stated(meta: ArrayMeta) -> list[Any]:
+    """Return the codecs that the metadata states; format 2 does not state ``bytes``."""
+    if meta.zarr_format == 3:
+        return list(meta.codecs.codecs)
+    arrays = meta.codecs.array_array[meta.order == "F" :]
+    return [*arrays, *meta.codecs.bytes_bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """What there is to say about a group; print it.
+
+    Parameters
+    ----------
+    name
+        The path, with a slash first.
+    meta
+        The metadata.
+    read_only
+        Whether it was opened for reading only.
+    store
+        The store in words.
+    arrays, groups
+        The names of the members.
+    """
+
+    name: str
+    meta: GroupMeta
+    read_only: bool
+    store: str
+    arrays: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        return {
+            "kind": "group",
+            "path": self.name,
+            "zarr_format": self.meta.zarr_format,
+            "attributes": self.meta.attributes,
+            "store": self.store,
+            "read_only": self.read_only,
+            "arrays": list(self.arrays),
+            "groups": list(self.groups),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Group({self.name}, {len(self.arrays) + len(self.groups)})"]
+        for what, names in (("arrays", self.arrays), ("groups", self.groups)):
+            if names:
+                line = f"  {what}: {len(names)}; {', '.join(names)}"
+                lines.append(line if len(line) <= 80 else line[:77] + "...")
+        lines.append(f"  store: {self.store}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Tree:
+    """A hierarchy as a drawing; print it, or let a notebook show it.
+
+    Parameters
+    ----------
+    name
+        The name of the node at the top.
+    members
+        The metadata of all nodes below, by path relative to it.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group(None)
+    >>> _ = g.create_array("foo/bar", shape=(3,), dtype="i4")
+    >>> g.tree()
+    /
+    └── foo
+        └── bar (3,) int32
+    """
+
+    __slots__ = ("_members", "_name")
+
+    def __init__(self, name: str, members: Mapping[str, ArrayMeta | GroupMeta]) -> None:
+        self._name = name
+        self._members = members
+
+    def __str__(self) -> str:
+        return "\n".join([self._name, *self._lines()])
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        children: dict[str, list[str]] = {}
+        for path in self._members:
+            parent, _, name = path.rpartition("/")
+            children.setdefault(parent, []).append(name)
+        # By hand instead of by recursion: a hierarchy may be deep.
+        stack = [("", name, "", i == 0) for i, name in enumerate(reversed(children.get("", [])))]
+        while stack:
+            parent, name, indent, last = stack.pop()
+            path = f"{parent}/{name}" if parent else name
+            yield f"{indent}{'└' if last else '├'}── {name}{_summary(self._members[path])}"
+            deeper = indent + ("    " if last else "│   ")
+            below = reversed(children.get(path, []))
+            stack += [(path, child, deeper, i == 0) for i, child in enumerate(below)]
+
+    def asdict(self) -> JSONObject:
+        """Return the hierarchy as plain JSON: paths with kinds, shapes and data types."""
+        return {path: _node(meta) for path, meta in self._members.items()}
+
+
+def _summary(meta: ArrayMeta | GroupMeta) -> str:
+    return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
+
+
+def _node(meta: ArrayMeta | GroupMeta) -> JSONObject:
+    if not isinstance(meta, ArrayMeta):
+        return {"kind": "group", "zarr_format": meta.zarr_format}
+    return {
+        "kind": "array",
+        "zarr_format": meta.zarr_format,
+        "shape": list(meta.shape),
+        "data_type": meta.data_type.to_json(meta.zarr_format),
+        "chunks": list(meta.chunk_shape),
+        "shards": list(meta.shard_shape) if meta.shard_shape else None,
+    }

@@ -1,0 +1,140 @@
+"""Make a node: its ancestors first, its own document last and exclusively.
+
+The document of the node is stored only if none is there, in one atomic step,
+so that of two programs that create the same node one fails. Everything that can
+be wrong with the new node is found before a request changes anything: with
+`overwrite`, the old node is deleted only when its replacement is known to be good.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tessarr.drive import Delete, DeletePrefix, Flow, Get, Put, Replace
+from tessarr.errors import ArgumentError, ExistsError
+from tessarr.flow.open import Node, parse_v3, prefix_of
+from tessarr.keys import ancestors
+from tessarr.metadata import v2, v3
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+__all__ = ["MARKERS", "create", "documents"]
+
+MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
+"""The documents that make a node, by format."""
+
+
+def create(
+    path: str, meta: Node, *, overwrite: bool = False, within: str | None = None
+) -> Flow[None]:
+    """Store a new node and the groups above it.
+
+    Parameters
+    ----------
+    path
+        Where; normalised.
+    meta
+        What.
+    overwrite
+        Delete the node that is there, with everything below it.
+    within
+        The path of a group that is known to exist, so that the groups from it
+        upwards are not looked for.
+
+    Raises
+    ------
+    ExistsError
+        Kind ``node_exists``: there is a node and `overwrite` is false, or an
+        ancestor is an array.
+    ArgumentError
+        If an ancestor is a group of another format.
+    """
+    own = documents(meta)
+    occupied = yield from _occupied(path)
+    if occupied and not overwrite:
+        raise _exists(path)
+    yield from _ancestors(path, meta, within)
+    if occupied:
+        yield DeletePrefix(prefix_of(path))
+    if not (yield from _commit(prefix_of(path), own)):
+        raise _exists(path)
+
+
+def documents(meta: Node) -> dict[str, bytes]:
+    """Return the documents of a node by name, the one that makes it first."""
+    if meta.zarr_format == 3:
+        return {"zarr.json": v3.dump(meta)}
+    return v2.dump(meta)
+
+
+def _occupied(path: str) -> Flow[bool]:
+    prefix = prefix_of(path)
+    found = yield tuple(Get(prefix + name) for names in MARKERS.values() for name in names)
+    return any(document is not None for document in found)
+
+
+def _ancestors(path: str, meta: Node, within: str | None) -> Flow[None]:
+    """Create the groups above `path` that are missing, from the root downwards."""
+    above = [above for above in ancestors(path) if within is None or len(above) > len(within)]
+    if not above:
+        return
+    form = meta.zarr_format
+    other = 5 - form
+    marks = yield tuple(Get(prefix_of(at) + name) for at in above for name in MARKERS[form])
+    absent = []
+    for i, at in enumerate(above):
+        own = marks[i * len(MARKERS[form]) : (i + 1) * len(MARKERS[form])]
+        if all(document is None for document in own):
+            absent.append(at)
+        else:
+            _check_group(path, at, form, own[0])
+    if not absent:
+        return
+    others = yield tuple(Get(prefix_of(at) + name) for at in absent for name in MARKERS[other])
+    if any(document is not None for document in others):
+        raise ArgumentError(
+            f"cannot create {path!r} in format {form}: a node above it is of format {other}; "
+            f"give zarr_format={other}",
+            path=path,
+        )
+    group = documents(GroupMeta(zarr_format=form, attributes={}))
+    for at in absent:
+        if not (yield from _commit(prefix_of(at), group)):
+            # Somebody else was faster, which is fine if that is a group.
+            own = yield tuple(Get(prefix_of(at) + name) for name in MARKERS[form])
+            _check_group(path, at, form, own[0])
+
+
+def _check_group(path: str, above: str, zarr_format: int, document: bytes | None) -> None:
+    """Check that the ancestor is no array, given its ``zarr.json`` or ``.zarray``."""
+    if document is None:
+        return
+    if zarr_format == 2 or isinstance(parse_v3(document, above), ArrayMeta):
+        raise ExistsError(
+            f"cannot create {path!r}: {above or '/'!r} above it is an array",
+            kind="node_exists",
+            path=above,
+        )
+
+
+def _commit(prefix: str, own: dict[str, bytes]) -> Flow[bool]:
+    """Store the documents of a node, unless there is one; a failure leaves nothing behind."""
+    (name, document), *rest = own.items()
+    if not (yield Replace(prefix + name, document, None)):
+        return False
+    try:
+        for name_, document_ in rest:
+            yield Put(prefix + name_, document_)
+    except BaseException:
+        yield Delete(prefix + name)
+        raise
+    return True
+
+
+def _exists(path: str) -> ExistsError:
+    at = f"at path {path!r}" if path else "at the root of the store"
+    return ExistsError(
+        f"there is a node {at} already: open it, or give overwrite=True to replace it "
+        "with everything below it",
+        kind="node_exists",
+        path=path,
+    )

@@ -1,0 +1,157 @@
+"""Change a node that exists, each time in one atomic step.
+
+A change reads the current document, makes the new one from it, and stores that
+only if the document is still the one that was read; else it begins again. So
+two programs that edit different attributes of one node lose nothing, and what
+a document holds beside the edited member stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from tessarr import _json
+from tessarr.drive import DeletePrefix, Flow, Get, Replace
+from tessarr.errors import ArgumentError, StoreError
+from tessarr.flow.open import Kind, missing, prefix_of
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["attributes", "delete", "shape", "stored_shape"]
+
+T = TypeVar("T")
+
+_TRIES: Final = 1000
+
+
+def attributes(
+    path: str, zarr_format: int, kind: Kind, change: Callable[[JSONObject], JSONObject]
+) -> Flow[JSONObject]:
+    """Replace the attributes of a node by what `change` makes of the current ones.
+
+    Parameters
+    ----------
+    path, zarr_format, kind
+        Of the node.
+    change
+        Given the current attributes, as a value of its own; returns the new
+        ones. It may be called again, if somebody else was faster.
+
+    Returns
+    -------
+    dict
+        The new attributes, as plain JSON.
+
+    Raises
+    ------
+    ArgumentError
+        If they cannot be stored as JSON; nothing has changed then.
+    NotFoundError
+        If the node is gone.
+    """
+    prefix = prefix_of(path)
+
+    def edit_v3(document: JSONObject) -> JSONObject:
+        old = document.get("attributes") or {}
+        return {
+            **document,
+            "attributes": _plain(change(dict(old)), old, allow_nan=False),
+        }
+
+    def edit_v2(document: JSONObject) -> JSONObject:
+        # Readers of format 2 know the tokens NaN and Infinity; those of format 3 need not.
+        return _plain(change(dict(document)), document, allow_nan=True)
+
+    if zarr_format == 3:
+        written = yield from _edit(prefix + "zarr.json", path, kind, edit_v3, indent=2)
+        found: JSONObject = written["attributes"]
+        return found
+    marker = ".zarray" if kind == "array" else ".zgroup"
+    if (yield Get(prefix + marker)) is None:
+        raise missing(path, kind)
+    return (yield from _edit(prefix + ".zattrs", path, None, edit_v2, indent=4))
+
+
+def stored_shape(path: str, zarr_format: int) -> Flow[Shape]:
+    """Return the shape of an array as it is stored now."""
+    key = _array_key(path, zarr_format)
+    document = yield Get(key)
+    if document is None:
+        raise missing(path, "array")
+    value, _ = _json.load(document, what=f"metadata {key!r}")
+    return tuple(value["shape"])
+
+
+def shape(path: str, zarr_format: int, new: Shape, *, expected: Shape) -> Flow[None]:
+    """Store a new shape for an array whose shape is `expected`.
+
+    Raises
+    ------
+    StoreError
+        If the array has another shape by now: somebody else has resized it.
+    """
+
+    def edit(document: JSONObject) -> JSONObject:
+        found = tuple(document["shape"])
+        if found != expected:
+            raise StoreError(
+                f"array {path!r} was resized from {expected} to {found} by somebody else in the "
+                "meantime: open it again",
+                retryable=True,
+                path=path,
+            )
+        return {**document, "shape": list(new)}
+
+    key = _array_key(path, zarr_format)
+    yield from _edit(key, path, "array", edit, indent=2 if zarr_format == 3 else 4)
+
+
+def delete(path: str) -> Flow[None]:
+    """Delete a node and everything below it."""
+    yield DeletePrefix(prefix_of(path))
+
+
+def _array_key(path: str, zarr_format: int) -> str:
+    return prefix_of(path) + ("zarr.json" if zarr_format == 3 else ".zarray")
+
+
+def _edit(
+    key: str,
+    path: str,
+    required: Kind | None,
+    change: Callable[[JSONObject], JSONObject],
+    *,
+    indent: int,
+) -> Flow[JSONObject]:
+    """Read, change and replace one document, until nobody else came between."""
+    for _ in range(_TRIES):
+        old = yield Get(key)
+        if old is None and required:
+            raise missing(path, required)
+        document, _defects = ({}, []) if old is None else _json.load(old, what=f"metadata {key!r}")
+        new = change(document)
+        # Format 2 is written with sorted members throughout, format 3 as it was.
+        data = _json.dump(new, indent=indent, sort_keys=indent == 4)
+        if data == old or (yield Replace(key, data, old)):
+            return new
+    raise StoreError(
+        f"cannot change {key!r}: somebody else changed it {_TRIES} times in the meantime",
+        retryable=True,
+        path=path,
+        key=key,
+    )
+
+
+def _plain(new: Mapping[str, Any], old: JSONObject, *, allow_nan: bool) -> JSONObject:
+    """Return attributes as plain JSON; those that are as they were are not looked at again."""
+    faults: list[str] = []
+
+    def complain(loc: str, message: str) -> None:
+        faults.append(f"{loc}: {message}")
+
+    changed = {name: value for name, value in new.items() if old.get(name, new) is not value}
+    plain = _json.plain(changed, "/attributes", complain, allow_nan=allow_nan)
+    if faults:
+        raise ArgumentError(f"cannot store the attributes: {'; '.join(faults)}")
+    assert isinstance(plain, dict)
+    return {name: plain.get(name, value) for name, value in new.items()}

@@ -1,0 +1,168 @@
+"""Find the node at a path, in as few requests as its format allows.
+
+An array or a group of format 3 takes one request; format 2 two more, because
+its attributes are in a document of their own. The first document that is there
+decides: if it is broken, that is an error, and no other format is tried. Where
+documents of both formats are present, format 3 is what the node is.
+
+Parsed documents are kept by their bytes, so that opening an unchanged node
+again parses nothing and is never stale.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from tessarr.drive import Flow, Get
+from tessarr.errors import NotFoundError
+from tessarr.metadata import v2, v3
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr.types import ZarrFormat
+
+__all__ = [
+    "Kind",
+    "Node",
+    "array",
+    "find",
+    "group",
+    "missing",
+    "node",
+    "parse",
+    "parse_v2",
+    "parse_v3",
+    "prefix_of",
+]
+
+Node: TypeAlias = ArrayMeta | GroupMeta
+Kind: TypeAlias = Literal["array", "group"]
+
+_KEPT: Final = 512
+_KEPT_BYTES: Final = 1 << 16
+
+_parsed: dict[Any, Node] = {}
+
+
+def prefix_of(path: str) -> str:
+    """Return what the keys of the node at `path` begin with.
+
+    Examples
+    --------
+    >>> prefix_of("a/b"), prefix_of("")
+    ('a/b/', '')
+    """
+    return f"{path}/" if path else ""
+
+
+def find(
+    path: str, *, zarr_format: ZarrFormat | None = None, kind: Kind | None = None
+) -> Flow[Node | None]:
+    """Return the metadata of the node at `path`, or None where there is none.
+
+    Parameters
+    ----------
+    path
+        Normalised.
+    zarr_format
+        The only format to look for.
+    kind
+        What is expected: saves a request of format 2. The answer may be of the
+        other kind all the same.
+    """
+    prefix = prefix_of(path)
+    if zarr_format != 2:
+        document = yield Get(prefix + "zarr.json")
+        if document is not None:
+            return parse_v3(document, path)
+        if zarr_format == 3:
+            return None
+    documents = (".zgroup", ".zarray") if kind == "group" else (".zarray", ".zgroup")
+    for name in documents:
+        document = yield Get(prefix + name)
+        if document is not None:
+            attributes = yield Get(prefix + ".zattrs")
+            return parse_v2(name, document, attributes, path)
+    return None
+
+
+def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
+    """Return the metadata of the node at `path`, which has to exist."""
+    found = yield from find(path, zarr_format=zarr_format)
+    if found is None:
+        raise missing(path, None, zarr_format)
+    return found
+
+
+def array(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[ArrayMeta]:
+    """Return the metadata of the array at `path`, which has to exist."""
+    found = yield from find(path, zarr_format=zarr_format, kind="array")
+    if not isinstance(found, ArrayMeta):
+        raise missing(path, "array", zarr_format, other=found is not None)
+    return found
+
+
+def group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
+    """Return the metadata of the group at `path`, which has to exist."""
+    found = yield from find(path, zarr_format=zarr_format, kind="group")
+    if not isinstance(found, GroupMeta):
+        raise missing(path, "group", zarr_format, other=found is not None)
+    return found
+
+
+def missing(
+    path: str,
+    kind: Kind | None,
+    zarr_format: ZarrFormat | None = None,
+    *,
+    other: bool = False,
+) -> NotFoundError:
+    """Return the error for a node that is not there, or is of the other kind."""
+    what = kind or "array or group"
+    at = f"at path {path!r}" if path else "at the root of the store"
+    form = f" of format {zarr_format}" if zarr_format else ""
+    if other:
+        there, opener = ("a group", "open_group") if kind == "array" else ("an array", "open_array")
+        message = f"there is no {what} {at}, but {there}: use {opener}, or open for either"
+    else:
+        message = f"there is no {what}{form} {at}"
+    return NotFoundError(message, kind=f"{kind or 'node'}_not_found", path=path)
+
+
+def parse(documents: Mapping[str, bytes], path: str) -> Node:
+    """Parse the documents of a node, given by name."""
+    if "zarr.json" in documents:
+        return parse_v3(documents["zarr.json"], path)
+    name = ".zarray" if ".zarray" in documents else ".zgroup"
+    return parse_v2(name, documents[name], documents.get(".zattrs"), path)
+
+
+def parse_v3(document: bytes, path: str) -> Node:
+    """Parse a document of format 3, or recall what it says."""
+    found = _parsed.get(document)
+    if found is None:
+        found = v3.parse(document, where=path)
+        _keep(document, len(document), found)
+    return found
+
+
+def parse_v2(name: str, document: bytes, attributes: bytes | None, path: str) -> Node:
+    """Parse the documents of a node of format 2, or recall what they say."""
+    key = (name, document, attributes)
+    found = _parsed.get(key)
+    if found is None:
+        if name == ".zarray":
+            found = v2.parse_array(document, attributes, where=path)
+        else:
+            found = v2.parse_group(document, attributes, where=path)
+        _keep(key, len(document) + len(attributes or b""), found)
+    return found
+
+
+def _keep(key: object, size_bytes: int, found: Node) -> None:
+    if size_bytes <= _KEPT_BYTES:
+        if len(_parsed) >= _KEPT:
+            _parsed.clear()
+        _parsed[key] = found

@@ -1,0 +1,421 @@
+"""Groups: the inner nodes of a hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tessarr import creating, drive
+from tessarr.array import Array
+from tessarr.attributes import Attributes
+from tessarr.describe import GroupInfo, Tree
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
+from tessarr.flow import create, edit, walk
+from tessarr.flow import open as open_flow
+from tessarr.keys import join, node_path
+from tessarr.layout import normalize_shape
+from tessarr.metadata.build import attributes_of
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tessarr._engine import Store
+    from tessarr.flow.open import Node
+    from tessarr.types import ArrayLike, DTypeLike, ShapeLike, ZarrFormat
+
+__all__ = ["Group", "bind"]
+
+T = TypeVar("T")
+
+
+class Group:
+    """A group in a store: a mapping of names to arrays and groups.
+
+    Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups.
+
+    Notes
+    -----
+    Members are looked up in the store each time, so what others add shows;
+    only the group's own attributes are kept. A name may be a path: ``g["a/b"]``
+    is ``g["a"]["b"]`` in one step, and a slash first makes it begin at the root of
+    the store. Iteration is sorted by name.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group(None)
+    >>> a = g.create_array("foo/bar", shape=(3,), dtype="i4")
+    >>> list(g), "foo/bar" in g, g["foo/bar"]
+    (['foo'], True, Array(/foo/bar, (3,), int32, chunks=(3,), order=C))
+    """
+
+    __slots__ = ("__weakref__", "_meta", "_path", "_read_only", "_store")
+
+    def __init__(self, meta: GroupMeta, store: Store, path: str, *, read_only: bool) -> None:
+        self._meta = meta
+        self._store = store
+        self._path = path
+        self._read_only = read_only or store.read_only
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the group."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The path of the group in its store, without slashes at its ends."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first, as h5py has it."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the group, and what is opened through it, refuses to be changed."""
+        return self._read_only
+
+    @property
+    def metadata(self) -> GroupMeta:
+        """The metadata, whatever the format; not to be modified."""
+        return self._meta
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format: 2 or 3."""
+        return self._meta.zarr_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping, stored as it is changed."""
+        return Attributes(self, "group")
+
+    @property
+    def info(self) -> GroupInfo:
+        """What there is to say about the group, as a table to print."""
+        members = self._members(0)
+        return GroupInfo(
+            name=self.name,
+            meta=self._meta,
+            read_only=self._read_only,
+            store=repr(self._store),
+            arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
+            groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
+        )
+
+    # A mapping
+
+    def __getitem__(self, name: str) -> Array | Group:
+        path = self._child(name)
+        meta = drive.run(open_flow.find(path), self._store)
+        if meta is None:
+            raise NotFoundError(
+                f"there is no array or group {name!r} in group {self.name!r}",
+                kind="node_not_found",
+                path=path,
+            )
+        return self._bind(path, meta)
+
+    def get(self, name: str, default: T | None = None) -> Array | Group | T | None:
+        """Return the member `name`, or `default` where there is none."""
+        path = self._child(name)
+        meta = drive.run(open_flow.find(path), self._store)
+        return default if meta is None else self._bind(path, meta)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            path = self._child(name)
+        except ArgumentError:
+            return False
+        return drive.run(open_flow.find(path), self._store) is not None
+
+    def __delitem__(self, name: str) -> None:
+        self._check_writable()
+        path = self._child(name)
+        if not path:
+            raise ArgumentError("the root group cannot be deleted through a group", path="")
+        if drive.run(open_flow.find(path), self._store) is None:
+            raise open_flow.missing(path, None)
+        drive.run(edit.delete(path), self._store)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def keys(self) -> list[str]:
+        """Return the names of the members, sorted."""
+        return drive.run(walk.names(self._path, self.zarr_format), self._store)
+
+    def values(self) -> list[Array | Group]:
+        """Return the members, sorted by name."""
+        return [node for _, node in self.members()]
+
+    def items(self) -> list[tuple[str, Array | Group]]:
+        """Return the members with their names, sorted."""
+        return list(self.members())
+
+    def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]:
+        """Return what is below the group, each with its path from here, sorted.
+
+        Parameters
+        ----------
+        max_depth
+            0 for the members, 1 for these and theirs, and so on; None for all.
+
+        Notes
+        -----
+        Costs one listing per group and one or three requests per node, in two or
+        three round trips per level. Chunks are never listed.
+        """
+        found = self._members(max_depth)
+        return tuple(
+            (name, self._bind(join(self._path, name), meta)) for name, meta in found.items()
+        )
+
+    def arrays(self) -> list[tuple[str, Array]]:
+        """Return the members that are arrays, with their names, sorted."""
+        return [(name, node) for name, node in self.members() if isinstance(node, Array)]
+
+    def groups(self) -> list[tuple[str, Group]]:
+        """Return the members that are groups, with their names, sorted."""
+        return [(name, node) for name, node in self.members() if isinstance(node, Group)]
+
+    def array_keys(self) -> list[str]:
+        """Return the names of the members that are arrays, sorted."""
+        return [name for name, meta in self._members(0).items() if isinstance(meta, ArrayMeta)]
+
+    def group_keys(self) -> list[str]:
+        """Return the names of the members that are groups, sorted."""
+        return [name for name, meta in self._members(0).items() if isinstance(meta, GroupMeta)]
+
+    def tree(self, level: int | None = None) -> Tree:
+        """Return a drawing of the hierarchy below, to print.
+
+        Parameters
+        ----------
+        level
+            How many levels to draw; by default all.
+        """
+        return Tree(self.name, self._members(None if level is None else max(level - 1, 0)))
+
+    # New members
+
+    def create_group(
+        self,
+        name: str,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> Group:
+        """Create a group, and the groups between, in the format of this one.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        attributes
+            Its attributes.
+        overwrite
+            Delete what is there, with everything below it. By default that is an
+            error.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path.
+        """
+        self._check_writable()
+        path = self._child(name)
+        form = self.zarr_format
+        meta = GroupMeta(form, attributes_of(attributes, form))
+        drive.run(
+            create.create(path, meta, overwrite=overwrite, within=self._path),
+            self._store,
+        )
+        return Group(meta, self._store, path, read_only=False)
+
+    def require_group(self, name: str) -> Group:
+        """Return the group `name`; create it if there is no node.
+
+        Raises
+        ------
+        NotFoundError
+            If there is an array.
+        """
+        try:
+            return self._open_group(name)
+        except NotFoundError:
+            try:
+                return self.create_group(name)
+            except ExistsError:  # somebody else was faster, or it is an array
+                return self._open_group(name)
+
+    def create_array(
+        self,
+        name: str,
+        *,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        data: ArrayLike | None = None,
+        overwrite: bool = False,
+        write_empty_chunks: bool | None = None,
+        **settings: Any,
+    ) -> Array:
+        """Create an array, and the groups between, in the format of this group.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype, data, overwrite, write_empty_chunks, **settings
+            As for `tessarr.create_array`, but for ``zarr_format``.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path, and `overwrite` is false.
+        """
+        self._check_writable()
+        if settings.setdefault("zarr_format", self.zarr_format) != self.zarr_format:
+            raise ArgumentError(
+                f"an array of format {settings['zarr_format']} cannot be in a group of format "
+                f"{self.zarr_format}"
+            )
+        return creating.create_array(
+            self._store,
+            self._child(name),
+            within=self._path,
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            overwrite=overwrite,
+            write_empty_chunks=write_empty_chunks,
+            **settings,
+        )
+
+    def require_array(
+        self,
+        name: str,
+        *,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        exact: bool = False,
+        **settings: Any,
+    ) -> Array:
+        """Return the array `name`; create it if there is no node.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype
+            What it has to have. A data type fits if it can be cast safely to that of
+            the array.
+        exact
+            Whether the data type has to be the same.
+        **settings
+            For a new array, as for `create_array`.
+
+        Raises
+        ------
+        TypeError
+            If there is an array, and it has another shape, or its data type does not fit.
+        NotFoundError
+            If there is a group.
+        """
+        found = self.get(name)
+        if found is None:
+            try:
+                return self.create_array(name, shape=shape, dtype=dtype, **settings)
+            except ExistsError:  # somebody else was faster
+                found = self[name]
+        if not isinstance(found, Array):
+            raise open_flow.missing(self._child(name), "array", other=True)
+        wanted = normalize_shape(shape)
+        if found.shape != wanted:
+            raise TypeError(f"array {found.name!r} has shape {found.shape}, not {wanted}")
+        wanted_type = found.dtype if dtype is None else np.dtype(dtype)
+        if found.dtype != wanted_type and (exact or not np.can_cast(wanted_type, found.dtype)):
+            raise TypeError(f"array {found.name!r} has data type {found.dtype}, not {wanted_type}")
+        return found
+
+    # Protocols
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return self._path == other._path and bool(self._store == other._store)
+
+    def __hash__(self) -> int:
+        return hash((self._store, self._path))
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}, zarr_format={self.zarr_format})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        documents = create.documents(self._meta)
+        return _reopen, (documents, self._store, self._path, self._read_only)
+
+    # What the others stand on
+
+    def _child(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a member is a string, not {name!r}")
+        below = node_path(name, self.zarr_format)
+        if name.startswith("/"):
+            return below
+        return join(self._path, below) if below else self._path
+
+    def _members(self, max_depth: int | None) -> dict[str, Node]:
+        flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
+        prefix = open_flow.prefix_of(self._path)
+        found = drive.run(flow, self._store)
+        return {path[len(prefix) :]: meta for path, meta in found.items()}
+
+    def _bind(self, path: str, meta: Node) -> Array | Group:
+        return bind(meta, self._store, path, read_only=self._read_only)
+
+    def _open_group(self, name: str) -> Group:
+        path = self._child(name)
+        meta = drive.run(open_flow.group(path), self._store)
+        return Group(meta, self._store, path, read_only=self._read_only)
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        self._meta = replace(self._meta, attributes=attributes)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnlyError(
+                f"group {self.name!r} is open for reading only; open it with mode='r+'",
+                path=self._path,
+            )
+
+
+def bind(meta: Node, store: Store, path: str, *, read_only: bool) -> Array | Group:
+    """Return the array or group that metadata describes, in a store; nothing is read."""
+    if isinstance(meta, ArrayMeta):
+        return creating.bind_array(meta, store, path, read_only=read_only)
+    return Group(meta, store, path, read_only=read_only)
+
+
+def _reopen(documents: dict[str, bytes], store: Store, path: str, read_only: bool) -> Group:
+    meta = open_flow.parse(documents, path)
+    assert isinstance(meta, GroupMeta)
+    return Group(meta, store, path, read_only=read_only)

@@ -1,0 +1,220 @@
+"""Growing, shrinking and appending, so that a failure leaves the array as it was.
+
+The stored shape is what makes chunks part of an array, and it is replaced in
+one atomic step. Growing is only that. Shrinking comes first in the shape, then
+removes what nobody can see any more. Appending writes the data where nobody
+sees it yet, then grows.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tessarr import drive
+from tessarr._engine import ArrayBase, Description
+from tessarr.drive import Delete
+from tessarr.errors import ArgumentError
+from tessarr.flow import edit, measure
+from tessarr.flow.open import prefix_of
+from tessarr.indexing import basic, broadcast_value
+from tessarr.layout import normalize_shape
+from tessarr.problems import Problems
+
+if TYPE_CHECKING:
+    from tessarr._engine import Store
+    from tessarr.drive import Flow
+    from tessarr.indexing import Selection
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import Shape
+
+__all__ = ["append", "lengths", "resize"]
+
+# Two threads that append to one array at once would write to the same place.
+_locks = [threading.RLock() for _ in range(64)]
+
+
+def _new_locks() -> None:
+    _locks[:] = [threading.RLock() for _ in range(64)]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_locks)
+
+
+class _Array(Protocol):
+    @property
+    def metadata(self) -> ArrayMeta: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def write_empty_chunks(self) -> bool: ...
+    def _set_meta(self, meta: ArrayMeta) -> None: ...
+
+
+def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
+    """Return the shape that the arguments of `Array.resize` mean.
+
+    Examples
+    --------
+    >>> lengths((2, 3), 2), lengths(((2, 3),), 2), lengths((5,), 1)
+    ((2, 3), (2, 3), (5,))
+    """
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
+    new = normalize_shape(given)
+    if len(new) != rank:
+        raise ArgumentError(
+            f"cannot resize an array of {rank} dimensions to shape {new} of {len(new)}",
+            kind="shape_mismatch",
+        )
+    return new
+
+
+def resize(array: _Array, shape: Shape, *, trim: bool) -> None:
+    """Store another shape, then remove what is outside of it."""
+    old = _refreshed(array)
+    new = _with_shape(old, shape)
+    drive.run(edit.shape(array.path, old.zarr_format, shape, expected=old.shape), array.store)
+    array._set_meta(new)
+    if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
+        return
+    drive.run(_delete_outside(array.path, old, new), array.store)
+    if trim:
+        _trim(array, old, new)
+
+
+def append(array: _Array, data: Any, axis: int) -> Shape:
+    """Store data behind the end of an axis, then the shape that covers it."""
+    with _locks[hash((array.store, array.path)) % len(_locks)]:
+        return _append(array, data, axis)
+
+
+def _append(array: _Array, data: Any, axis: int) -> Shape:
+    old = _refreshed(array)
+    rank = len(old.shape)
+    axis = _axis(axis, rank)
+    values = np.asarray(data)
+    others = [i for i in range(rank) if i != axis]
+    if values.ndim != rank or any(values.shape[i] != old.shape[i] for i in others):
+        raise ArgumentError(
+            f"cannot append data of shape {values.shape} along axis {axis} "
+            f"of an array of shape {old.shape}",
+            kind="shape_mismatch",
+        )
+    end = old.shape[axis]
+    shape = tuple(n + values.shape[i] * (i == axis) for i, n in enumerate(old.shape))
+    new = _with_shape(old, shape)
+    behind = basic(
+        tuple(slice(end, None) if i == axis else slice(None) for i in range(rank)),
+        shape,
+    )
+    ready = broadcast_value(values, behind, old.data_type.numpy)
+    grown = _handle(array, new, store_fill=array.write_empty_chunks)
+    try:
+        grown._write(behind.axes, behind.out_axes, ready)
+        drive.run(
+            edit.shape(array.path, old.zarr_format, shape, expected=old.shape),
+            array.store,
+        )
+    except BaseException as error:
+        _undo_append(array, old, new, behind, error)
+        raise
+    array._set_meta(new)
+    return shape
+
+
+def _undo_append(
+    array: _Array,
+    old: ArrayMeta,
+    new: ArrayMeta,
+    behind: Selection,
+    error: BaseException,
+) -> None:
+    """Remove what was stored behind the end, unless it has become somebody else's."""
+    try:
+        if drive.run(edit.stored_shape(array.path, old.zarr_format), array.store) == old.shape:
+            fill = np.broadcast_to(_fill(old), behind.buffer_shape)
+            _handle(array, new)._write(behind.axes, behind.out_axes, fill)
+    except Exception as second:  # noqa: BLE001 (the first error is what matters)
+        error.add_note(f"what had been stored behind the end could not be removed: {second}")
+
+
+def _refreshed(array: _Array) -> ArrayMeta:
+    """Return the metadata with the shape that is stored now."""
+    meta = array.metadata
+    shape = drive.run(edit.stored_shape(array.path, meta.zarr_format), array.store)
+    if shape != meta.shape:
+        if len(shape) != len(meta.shape):
+            raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
+        meta = _with_shape(meta, shape)
+        array._set_meta(meta)
+    return meta
+
+
+def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
+    problems = Problems()
+    grid = meta.chunk_grid.fit(shape, "chunks", problems)
+    problems.check_arguments(f"resize to shape {shape}")
+    assert grid is not None
+    return replace(meta, shape=shape, chunk_grid=grid)
+
+
+def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
+    """Return what writes to the array as if it had other metadata."""
+    description = Description(meta.description(store_fill=store_fill))
+    return ArrayBase(description, array.store, prefix_of(array.path), False)
+
+
+def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
+    """Delete the chunks that are part of the old grid but not of the new one."""
+    keys = yield from measure.keys(path)
+    grid = new.grid_shape
+    prefix = prefix_of(path)
+    outside = []
+    for key in keys:
+        cell = old.chunk_key_encoding.decode(key, old.rank)
+        if cell is not None and any(at >= count for at, count in zip(cell, grid, strict=True)):
+            outside.append(Delete(prefix + key))
+    if outside:
+        yield tuple(outside)
+
+
+def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
+    """Set what kept chunks hold outside the new shape to the fill value."""
+    chunk = new.chunk_spec.shape
+    kept = tuple(
+        min(before, count * length)
+        for before, count, length in zip(old.shape, new.grid_shape, chunk, strict=True)
+    )
+    handle = _handle(array, replace(old, shape=kept))
+    for axis in range(old.rank):
+        if new.shape[axis] >= kept[axis]:
+            continue
+        # Earlier axes are trimmed already: from here on only what is inside along them.
+        key = tuple(
+            slice(new.shape[i], None) if i == axis else slice(new.shape[i] if i < axis else None)
+            for i in range(old.rank)
+        )
+        edge = basic(key, kept)
+        fill = np.broadcast_to(_fill(old), edge.buffer_shape)
+        handle._write(edge.axes, edge.out_axes, fill)
+
+
+def _fill(meta: ArrayMeta) -> np.ndarray[Any, Any]:
+    fill = meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
+    return np.frombuffer(fill, meta.data_type.numpy)[0:1].reshape(())
+
+
+def _axis(axis: int, rank: int) -> int:
+    number = operator.index(axis)
+    if not -rank <= number < rank:
+        raise ArgumentError(f"axis {axis} is outside an array of {rank} dimensions")
+    return number % rank
