@@ -188,7 +188,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
     except Exception as error:
         registry = importlib.import_module("numcodecs.registry")
         if codec_id not in registry.codec_registry:
-            reason = "neither Tessarr nor numcodecs knows it"
+            reason = "neither Tessarr nor the installed numcodecs knows it"
             raise refuse("unsupported_codec", reason) from error
         raise ArgumentError(f"codec {codec_id!r}: {error}", codec=codec_id) from error
     return Numcodec(json.dumps(config, sort_keys=True), first)

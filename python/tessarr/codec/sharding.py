@@ -77,7 +77,7 @@ class ShardingIndexed(ArrayBytesCodec):
         if any(length < 1 for length in lengths):
             raise ArgumentError(f"chunk_shape {lengths} has a length of less than 1")
         chain = codecs if isinstance(codecs, Chain) else Chain.of(codecs)
-        index = index_codecs if isinstance(index_codecs, Chain) else Chain.of(index_codecs)
+        index = index_codecs if isinstance(index_codecs, Chain) else _index_chain(index_codecs)
         object.__setattr__(self, "chunk_shape", lengths)
         object.__setattr__(self, "codecs", chain)
         object.__setattr__(self, "index_codecs", index)
@@ -169,6 +169,11 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> NoReturn:
         _refuse_numpy()
+
+
+def _index_chain(values: Sequence[CodecLike]) -> Chain:
+    codecs = Chain.of(values).codecs
+    return Chain(tuple(Bytes("little") if codec == Bytes() else codec for codec in codecs))
 
 
 def _refuse_numpy() -> NoReturn:

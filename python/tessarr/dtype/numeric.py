@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Float", "Integer", "float_from_json", "float_to_json"]
 
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_MAX_WHOLE: Final = 1e15  # up to which integers and floats are written alike
 _HEX: Final = re.compile("0x([0-9a-fA-F]+)")
 
 
@@ -104,7 +105,12 @@ class Float(DataType):
         return float_from_json(value, self.numpy, zarr_format, loc, problems)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        return float_to_json(fill, self.numpy, zarr_format)
+        value = float_to_json(fill, self.numpy, zarr_format)
+        # Format 2 has always had 0 for 0.0: the sizes in its tutorial depend on it.
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_WHOLE
+        if zarr_format == 2 and whole and str(value) != "-0.0":
+            return int(cast("float", value))
+        return value
 
     def cast_fill(self, value: Any) -> bytes:
         return cast_float(value, self.numpy)

@@ -331,10 +331,10 @@ class _Request:
         check_sizes(self.shape, spec, "shape", "chunks", self.problems)
         if grid is None or chain is None or len(self.problems):
             return None
-        resolved = self.attempt("codecs", lambda: chain.resolve(spec, self.zarr_format))
-        if resolved is None:
+        chain.check(spec, "codecs", self.problems)
+        if len(self.problems):
             return None
-        resolved.check(spec, "codecs", self.problems)
+        resolved = chain.resolve(spec, self.zarr_format)
         _check_storable(resolved, spec, self.zarr_format, self.problems)
         return ArrayMeta(
             self.zarr_format,

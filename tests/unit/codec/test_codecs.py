@@ -1,0 +1,282 @@
+"""Codec classes: configurations, protocols, and the bytes they make."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tessarr import codec, dtype
+from tessarr.codec import (
+    LZ4,
+    ArraySpec,
+    Blosc,
+    Bytes,
+    Chain,
+    Crc32c,
+    GZip,
+    ShardingIndexed,
+    Transpose,
+    Zlib,
+    Zstd,
+)
+from tessarr.errors import ArgumentError, DataError, UnsupportedError
+
+COMPRESSORS = [
+    Blosc(),
+    Blosc("zstd", 3, "bitshuffle", typesize=4),
+    Blosc("blosclz", 9, 0, blocksize=4096),
+    GZip(5),
+    LZ4(),
+    Zlib(1),
+    Zlib(-1),
+    Zstd(),
+    Zstd(-5, checksum=True),
+    Crc32c(),
+]
+DATA = np.arange(1000, dtype="<i4")
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+def test_the_protocol_of_numcodecs(compressor):
+    config = compressor.get_config()
+    assert type(compressor).from_config(config).get_config() == config
+    encoded = compressor.encode(DATA)
+    assert bytes(compressor.decode(encoded)) == DATA.tobytes()
+    out = np.empty_like(DATA)
+    assert compressor.decode(encoded, out=out) is out
+    np.testing.assert_array_equal(out, DATA)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+def test_a_buffer_of_the_wrong_size_is_refused(compressor):
+    encoded = compressor.encode(DATA)
+    for size in (DATA.size - 1, DATA.size + 1):
+        with pytest.raises(DataError):
+            compressor.decode(encoded, out=np.empty(size, dtype=DATA.dtype))
+
+
+def test_standard_libraries_read_the_bytes():
+    assert gzip.decompress(GZip(3).encode(DATA)) == DATA.tobytes()
+    assert zlib.decompress(Zlib(3).encode(DATA)) == DATA.tobytes()
+
+
+def test_numcodecs_reads_the_bytes():
+    numcodecs = pytest.importorskip("numcodecs")
+    for compressor in COMPRESSORS:
+        if isinstance(compressor, Crc32c):
+            continue
+        peer = numcodecs.get_codec(compressor.get_config())
+        assert bytes(peer.decode(compressor.encode(DATA))) == DATA.tobytes()
+        assert bytes(compressor.decode(peer.encode(DATA))) == DATA.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("gzip", GZip()),
+        ("lz4", LZ4()),
+        ("numcodecs.lz4", LZ4()),
+        ("zlib", Zlib()),
+        (GZip, GZip()),
+        ({"name": "zstd", "configuration": {"level": 3}}, Zstd(3)),
+        ({"name": "blosc", "configuration": {"cname": "zstd"}}, Blosc("zstd")),
+        ({"id": "blosc", "cname": "zstd", "shuffle": -1}, Blosc("zstd", shuffle=-1)),
+        ({"name": "transpose", "configuration": {"order": [1, 0]}}, Transpose((1, 0))),
+        ({"name": "bytes", "configuration": {"endian": "big"}}, Bytes("big")),
+        ({"id": "crc32c", "location": "end"}, Crc32c()),
+    ],
+)
+def test_what_users_give(value, expected):
+    assert codec.of(value) == expected
+
+
+def test_sharding_from_json():
+    json = ShardingIndexed((2, 2), ["gzip"], index_location="start").to_json(3)
+    assert codec.of(json).to_json(3) == json
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1,
+        {},
+        {"name": 1},
+        {"name": "gzip", "level": 1},
+        {"name": "gzip", "configuration": {"level": 10}},
+        {"name": "gzip", "configuration": {"x": 1}},
+        {"name": "gzip", "configuration": []},
+        {"id": "zlib", "level": "1"},
+        "transpose",
+    ],
+)
+def test_what_is_no_codec_is_refused(value):
+    with pytest.raises(ArgumentError):
+        codec.of(value)
+
+
+def test_an_unknown_codec_is_named():
+    with pytest.raises(UnsupportedError) as caught:
+        codec.of("nope")
+    assert caught.value.extension == "nope"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GZip(10),
+        lambda: GZip("1"),
+        lambda: GZip(True),
+        lambda: Zstd(23),
+        lambda: Blosc("x"),
+        lambda: Blosc(clevel=10),
+        lambda: Blosc(shuffle=3),
+        lambda: Blosc(shuffle="x"),
+        lambda: Blosc(typesize=0),
+        lambda: Bytes("middle"),
+        lambda: Transpose((0, 0)),
+        lambda: Transpose("X"),
+        lambda: ShardingIndexed((0,)),
+        lambda: ShardingIndexed((1,), index_location="middle"),
+    ],
+)
+def test_parameters_are_checked(make):
+    with pytest.raises(ArgumentError):
+        make()
+
+
+@pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1), (0, 2, 1)])
+def test_transpose_is_undone(order):
+    array = np.arange(24).reshape(2, 3, 4)
+    spec = ArraySpec(array.shape, dtype.of(array.dtype))
+    codec_ = Transpose(order)
+    encoded = codec_.encode(array)
+    assert encoded.shape == codec_.encoded(spec).shape == tuple(array.shape[i] for i in order)
+    np.testing.assert_array_equal(codec_.decode(encoded, spec), array)
+
+
+@dataclass(frozen=True)
+class AddOne(codec.ArrayArrayCodec):
+    name = "test.add_one"
+    amount: int = 1
+
+    def encode(self, array):
+        return array + self.amount
+
+    def decode(self, array, spec):
+        return array - self.amount
+
+
+@dataclass(frozen=True)
+class Xor(codec.BytesBytesCodec):
+    name = "test.xor"
+    mask: int = 255
+
+    def encode(self, data):
+        return bytes(byte ^ self.mask for byte in bytes(data))
+
+    def decode(self, data, out=None):
+        return codec.deliver(self.encode(data), out)
+
+
+class Text(codec.ArrayBytesCodec):
+    name = "test.text"
+
+    def encode(self, array):
+        return " ".join(map(str, array.ravel().tolist())).encode()
+
+    def decode(self, data, spec):
+        numbers = np.array(bytes(data).split(), dtype=spec.data_type.numpy)
+        return numbers.reshape(spec.shape)
+
+
+def run(chain, array):
+    """Encode and decode an array as the engine does with foreign codecs."""
+    spec = ArraySpec(array.shape, dtype.of(array.dtype))
+    compiled = chain.resolve(spec).compile(spec)
+    order = compiled["order"] or range(array.ndim)
+    stage = compiled["array_bytes"]["codec"]
+    data = stage.encode(memoryview(np.ascontiguousarray(array.transpose(order)).tobytes()))
+    for item in compiled["bytes_bytes"]:
+        data = item["codec"].encode(data)
+    encoded = bytes(data)
+    for item in reversed(compiled["bytes_bytes"]):
+        data = item["codec"].decode(data)
+    flat = stage.decode(data, array.nbytes)
+    shape = tuple(array.shape[axis] for axis in order)
+    decoded = np.frombuffer(flat, dtype=array.dtype).reshape(shape).transpose(np.argsort(order))
+    return encoded, decoded
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        [AddOne(2), "bytes"],
+        [Transpose((1, 0)), AddOne(), Transpose((1, 0)), Bytes("big")],
+        [Text(), Xor()],
+        [AddOne(), Text(), Xor(1), Xor(2)],
+    ],
+)
+def test_codecs_written_in_python(codecs):
+    array = np.arange(6, dtype="<i4").reshape(2, 3)
+    encoded, decoded = run(Chain.of(codecs), array)
+    np.testing.assert_array_equal(decoded, array)
+    assert encoded != array.tobytes()
+
+
+def test_a_foreign_codec_is_one_stage_up_to_the_bytes():
+    spec = ArraySpec((2, 3), dtype.of("i4"))
+    chain = Chain.of([Transpose((1, 0)), AddOne(), Bytes("little"), Zstd(1), Xor()])
+    compiled = chain.compile(spec)
+    assert compiled["order"] == (1, 0)
+    assert compiled["array_bytes"]["name"] == "test.add_one+bytes"
+    assert compiled["bytes_bytes"][0] == {"name": "zstd", "level": 1, "checksum": False}
+    assert compiled["bytes_bytes"][1]["name"] == "test.xor"
+
+
+def test_a_codec_that_decodes_to_the_wrong_size_is_an_error():
+    chain = Chain.of([AddOne(), "bytes"])
+    spec = ArraySpec((2, 3), dtype.of("i4"))
+    stage = chain.resolve(spec).compile(spec)["array_bytes"]["codec"]
+    with pytest.raises(DataError):
+        stage.decode(b"123", 24)
+
+
+def test_configuration_of_a_dataclass_is_its_fields():
+    assert Xor(3).get_config() == {"id": "test.xor", "mask": 3}
+    assert Xor(3).to_json(3) == {"name": "test.xor", "configuration": {"mask": 3}}
+    assert Xor.from_config({"id": "test.xor", "mask": 3}) == Xor(3)
+
+
+def test_a_registered_codec_is_read_by_name():
+    codec.register_codec(Xor)
+    assert codec.of({"name": "test.xor", "configuration": {"mask": 3}}) == Xor(3)
+    with pytest.raises(ArgumentError):
+        codec.of({"name": "test.xor", "configuration": {"no": 3}})
+    with pytest.raises(TypeError, match="name"):
+
+        @codec.register_codec
+        class Nameless(codec.BytesBytesCodec):
+            pass
+
+
+def test_fixed_sizes_are_known():
+    spec = ArraySpec((3,), dtype.of("uint64"))
+    assert Chain.of(["crc32c", "crc32c"]).encoded_bytes(spec) == 32
+    assert Chain.of(["zstd"]).encoded_bytes(spec) is None
+    assert Chain.of([ShardingIndexed((1,))]).encoded_bytes(spec) is None
+
+
+def test_shards_after_a_python_codec_are_refused():
+    chain = Chain.of([AddOne(), ShardingIndexed((1, 1))])
+    spec = ArraySpec((2, 3), dtype.of("i4"))
+    stage = chain.resolve(spec).compile(spec)["array_bytes"]["codec"]
+    with pytest.raises(UnsupportedError):
+        stage.encode(bytes(24))
+
+
+def test_the_default():
+    assert codec.default_codecs(dtype.of("f8")) == (Blosc("lz4", 5, 1),)

@@ -1,0 +1,246 @@
+"""Metadata of new arrays: every form of every argument, and all faults at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tessarr.codec import Blosc, Bytes, Crc32c, GZip, ShardingIndexed, Transpose, Zlib, Zstd
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.metadata import v2, v3
+from tessarr.metadata.build import array_meta, attributes_of
+
+
+def survives(meta):
+    if meta.zarr_format == 3:
+        return v3.parse(v3.dump(meta), where="") == meta
+    written = v2.dump(meta)
+    return v2.parse_array(written[".zarray"], written[".zattrs"], where="") == meta
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["bool", "i1", "<u2", ">i4", "f2", ">f8", "c8", ">c16", "V3"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(), (10,), (0, 5), (10, 20, 30)])
+def test_what_is_built_is_what_is_read_back(zarr_format, dtype, order, shape):
+    meta = array_meta(shape=shape, dtype=dtype, order=order, zarr_format=zarr_format)
+    assert survives(meta)
+    assert meta.fill_value == bytes(meta.data_type.item_bytes)
+    description = meta.description()
+    swapped = description["chain"]["array_bytes"]["swap"]
+    assert swapped == (zarr_format == 3 and dtype[0] == ">")
+    assert description["dtype"] == (np.dtype(dtype) if zarr_format == 2 else meta.data_type.numpy)
+
+
+def test_defaults():
+    meta = array_meta(shape=(10000, 10000), dtype="int32")
+    assert meta.zarr_format == 3
+    assert meta.chunk_shape == (313, 313)
+    assert meta.codecs.codecs == (Bytes("little"), Blosc("lz4", 5, 1, typesize=4))
+    assert meta.chunk_key_encoding == DefaultKeys("/")
+    assert meta.attributes == {}
+    assert array_meta(shape=3, dtype="u1").codecs.array_bytes == Bytes(None)
+    old = array_meta(shape=3, dtype="i4", zarr_format=2)
+    assert old.codecs.bytes_bytes == (Blosc("lz4", 5, 1, typesize=4),)
+    assert old.chunk_key_encoding == V2Keys(".")
+
+
+@pytest.mark.parametrize("none", [None, [], ()])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_none_means_no_compression(none, zarr_format):
+    meta = array_meta(shape=3, compressors=none, filters=none, zarr_format=zarr_format)
+    assert meta.codecs.codecs == (Bytes("little"),)
+    assert survives(meta)
+
+
+@pytest.mark.parametrize(
+    "compressors",
+    [
+        GZip(3),
+        [GZip(3)],
+        {"name": "gzip", "configuration": {"level": 3}},
+        {"id": "gzip", "level": 3},
+        [{"id": "gzip", "level": 3}],
+    ],
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_forms_of_a_codec(compressors, zarr_format):
+    meta = array_meta(shape=3, compressors=compressors, zarr_format=zarr_format)
+    assert meta.codecs.bytes_bytes == (GZip(3),)
+    assert survives(meta)
+
+
+def test_codecs_of_numcodecs():
+    numcodecs = pytest.importorskip("numcodecs")
+    meta = array_meta(shape=3, compressors=numcodecs.Blosc("zstd", 3, 2), zarr_format=2)
+    assert meta.codecs.bytes_bytes == (Blosc("zstd", 3, 2, typesize=8),)
+    filters = [numcodecs.Delta("f8")]
+    meta = array_meta(shape=3, compressors=numcodecs.Zlib(3), filters=filters, zarr_format=2)
+    assert [c.get_config()["id"] for c in meta.codecs.bytes_bytes] == ["delta", "zlib"]
+    assert survives(meta)
+    with pytest.raises(UnsupportedError, match="format 3"):
+        array_meta(shape=3, compressors=numcodecs.BZ2())
+
+
+def test_choices_are_recorded():
+    meta = array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1))
+    assert meta.codecs.bytes_bytes == (Blosc(shuffle="bitshuffle", typesize=1),)
+    meta = array_meta(shape=3, dtype="c16", compressors=Blosc(shuffle=-1))
+    assert meta.codecs.bytes_bytes == (Blosc(shuffle="shuffle", typesize=16),)
+    meta = array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1), zarr_format=2)
+    assert meta.codecs.bytes_bytes == (Blosc(shuffle=-1, typesize=1),)
+    assert meta.description()["chain"]["bytes_bytes"][0]["shuffle"] == 2
+    meta = array_meta(shape=3, dtype="V300", compressors=Blosc())
+    assert meta.description()["chain"]["bytes_bytes"][0]["typesize"] == 1
+    assert survives(meta)
+
+
+def test_codecs_are_the_whole_chain():
+    meta = array_meta(shape=(3, 4), codecs=[Transpose("F"), "zstd", "crc32c"])
+    assert meta.codecs.codecs == (Transpose((1, 0)), Bytes("little"), Zstd(0), Crc32c())
+    assert meta.order == "F"
+    old = array_meta(shape=(3, 4), codecs=[Transpose("F"), Bytes("big"), Zlib(2)], zarr_format=2)
+    assert old.data_type.numpy == np.dtype(">f8")
+    assert v2.to_json(old)["order"] == "F"
+    assert survives(old)
+    with pytest.raises(ArgumentError, match="together with codecs"):
+        array_meta(shape=3, codecs=["bytes"], compressors=None)
+    with pytest.raises(ArgumentError, match="takes bytes"):
+        array_meta(shape=3, codecs=["zstd", "bytes"])
+
+
+def test_shards():
+    meta = array_meta(shape=(100, 100), chunks=(10, 10), shards=(50, 50), order="F", compressors=[])
+    assert meta.shard_shape == (50, 50)
+    assert meta.chunk_shape == (10, 10)
+    sharding = meta.codecs.array_bytes
+    assert isinstance(sharding, ShardingIndexed)
+    assert sharding.codecs.codecs == (Transpose((1, 0)), Bytes("little"))
+    assert sharding.index_codecs.codecs == (Bytes("little"), Crc32c())
+    assert survives(meta)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "shards", "expected"),
+    [
+        ((10, 10), (None, 20), ((10, 10), (110, 20))),
+        ((10, 10), -1, ((10, 10), (110, 60))),
+        (10, 20, ((10, 10), (20, 20))),
+        (None, (80, 60), ((80, 60), (80, 60))),
+    ],
+)
+def test_forms_of_shards(chunks, shards, expected):
+    meta = array_meta(shape=(105, 60), dtype="u1", chunks=chunks, shards=shards)
+    assert (meta.chunk_shape, meta.shard_shape) == expected
+
+
+def test_a_guess_for_subchunks_divides_the_shard():
+    meta = array_meta(shape=(10**5, 10**5), dtype="u2", shards=(9999, 1000))
+    assert all(s % c == 0 for s, c in zip(meta.shard_shape, meta.chunk_shape, strict=True))
+
+
+def test_all_faults_are_named_at_once():
+    with pytest.raises(ArgumentError) as caught:
+        array_meta(
+            shape=(10, -1),
+            dtype="u1",
+            fill_value=300,
+            compressors=[{"name": "gzip", "configuration": {"level": 12}}],
+            filters=["crc32c"],
+            chunk_key_encoding="default",
+            dimension_separator="/",
+            attributes={"a": {1, 2}, "b": np.nan},
+            order="A",
+        )
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "cannot create an array: 8 problems"
+    names = [line.strip().split(":")[0] for line in lines[1:]]
+    assert names == [
+        "shape",
+        "fill_value",
+        "compressors",
+        "filters",
+        "dimension_separator",
+        "attributes/a",
+        "attributes/b",
+        "order",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"chunks": (3, 3)}, "more lengths than the 1 axes"),
+        ({"chunks": 3, "shards": 10}, "do not divide"),
+        ({"chunks": 3, "shards": "auto"}, "'auto' is not an integer"),
+        ({"shards": 4, "zarr_format": 2}, "no shards"),
+        ({"dimension_names": ["x"], "zarr_format": 2}, "no dimension names"),
+        ({"dimension_names": "x"}, "not a sequence"),
+        ({"chunk_key_encoding": "v2", "zarr_format": 2}, "no key encodings"),
+        ({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "-"}}}, "separator"),
+        ({"dimension_separator": "-"}, "'-'"),
+        ({"zarr_format": 4}, "not 2 or 3"),
+        ({"codecs": [Transpose((1, 0)), "bytes"]}, "2 axes for chunks of 1"),
+        ({"codecs": [Transpose((0, 1)), "bytes"], "zarr_format": 2}, "order F"),
+        ({"codecs": [ShardingIndexed((2,))], "zarr_format": 2}, "does not exist in format 2"),
+        ({"codecs": [ShardingIndexed((3,))], "chunks": 10}, "does not divide"),
+        (
+            {"codecs": [ShardingIndexed((2,))], "shards": 10, "chunks": 5},
+            "cannot be given together",
+        ),
+        ({"serializer": "zstd"}, "not one from arrays to bytes"),
+        ({"compressors": "bytes"}, "not one from bytes to bytes"),
+        ({"compressors": "no-such-codec"}, "no-such-codec"),
+        ({"shape": 2**40, "chunks": 2**31, "dtype": "u1"}, "too many for blosc"),
+        ({"shape": (2**62, 2**62), "chunks": (2**60, 2**60)}, "2\\*\\*63"),
+        ({"dtype": "M8[ns]"}, "datetime64"),
+    ],
+)
+def test_faults(arguments, message):
+    with pytest.raises((ArgumentError, UnsupportedError), match=message):
+        array_meta(**{"shape": 10, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        (None, DefaultKeys("/")),
+        ("v2", V2Keys(".")),
+        ({"name": "default", "separator": "."}, DefaultKeys(".")),
+        ({"name": "v2", "configuration": {"separator": "/"}}, V2Keys("/")),
+        (V2Keys("/"), V2Keys("/")),
+    ],
+)
+def test_forms_of_key_encodings(encoding, expected):
+    meta = array_meta(shape=3, chunk_key_encoding=encoding)
+    assert meta.chunk_key_encoding == expected
+    assert survives(meta)
+
+
+def test_fill_values():
+    nan = np.frombuffer(b"\1\0\xc0\x7f", "<f4")[0]
+    assert array_meta(shape=3, dtype="f4", fill_value=nan).fill_value == b"\1\0\xc0\x7f"
+    assert array_meta(shape=3, dtype="f4", fill_value="0x7fc00001").fill_value == b"\1\0\xc0\x7f"
+    old = array_meta(shape=3, dtype="f4", fill_value=nan, zarr_format=2)
+    assert old.fill_value == np.float32("nan").tobytes()  # format 2 has but one NaN
+    assert survives(old)
+    assert array_meta(shape=3, fill_value=None).fill_value == bytes(8)
+    assert array_meta(shape=3, fill_value=None, zarr_format=2).fill_value is None
+    big = array_meta(shape=3, dtype=">i2", fill_value=1)
+    assert big.fill_value == np.int16(1).tobytes()
+    assert array_meta(shape=3, dtype=">i2", fill_value=1, zarr_format=2).fill_value == b"\0\1"
+
+
+def test_attributes():
+    assert attributes_of({"a": np.float32(0.5), "b": (1,)}, 3) == {"a": 0.5, "b": [1]}
+    assert np.isnan(attributes_of({"a": np.nan}, 2)["a"])
+    with pytest.raises(ArgumentError, match="attributes/a: JSON has no nan"):
+        attributes_of({"a": np.nan}, 3)
+    assert attributes_of(None, 3) == {}
+
+
+def test_names_of_axes():
+    meta = array_meta(shape=(3, 4), dimension_names=["x", None])
+    assert meta.dimension_names == ("x", None)
+    assert survives(meta)

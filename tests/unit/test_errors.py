@@ -1,0 +1,77 @@
+"""The tree of exceptions: builtin bases, messages, fields, pickling."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+
+import pytest
+
+from tessarr import errors
+from tessarr.errors import KINDS, Problem, TessarrError
+
+CLASSES = {
+    "NotFoundError": (FileNotFoundError, KeyError, ValueError),
+    "ExistsError": (FileExistsError, KeyError, ValueError),
+    "MetadataError": (ValueError,),
+    "UnsupportedError": (NotImplementedError,),
+    "SelectionError": (IndexError,),
+    "ArgumentError": (ValueError,),
+    "DataError": (ValueError,),
+    "StoreError": (OSError,),
+    "ReadOnlyError": (PermissionError, ValueError),
+    "InternalError": (RuntimeError,),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_users_of_other_libraries_catch_it(name):
+    cls = getattr(errors, name)
+    for base in (TessarrError, *CLASSES[name]):
+        with pytest.raises(base):
+            raise cls("it failed")
+
+
+@pytest.mark.parametrize("name", ["TessarrError", *CLASSES])
+def test_the_message_is_whole_and_unquoted(name):
+    error = getattr(errors, name)("cannot open 'a': it's gone", path="a")
+    assert str(error) == "cannot open 'a': it's gone"
+    assert error.args == ("cannot open 'a': it's gone",)
+
+
+@pytest.mark.parametrize("name", ["TessarrError", *CLASSES])
+def test_every_default_kind_is_in_the_table(name):
+    assert getattr(errors, name)("x").kind in KINDS
+
+
+@pytest.mark.parametrize("name", ["TessarrError", *CLASSES])
+def test_fields_and_notes_survive_pickling(name):
+    fields = {"path": "a", "key": "a/c/0", "chunk": [0, 1], "codec": "zstd", "kind": "bad_data"}
+    special = {
+        "MetadataError": {"problems": (Problem("/shape", "missing", "missing_member"),)},
+        "UnsupportedError": {"extension": "bfloat16"},
+        "StoreError": {"retryable": True, "errno": 5},
+    }.get(name, {})
+    error = getattr(errors, name)("it failed", **fields, **special)
+    error.add_note("because")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == "it failed"
+    assert again.__notes__ == ["because"]
+    assert again.chunk == (0, 1)
+    for field, value in {**fields, "chunk": (0, 1), **special}.items():
+        assert getattr(again, field) == value
+
+
+def test_numbers_of_the_operating_system_are_set():
+    assert errors.NotFoundError("x").errno == errno.ENOENT
+    assert errors.ExistsError("x").errno == errno.EEXIST
+    assert errors.ReadOnlyError("x").errno == errno.EACCES
+    assert errors.StoreError("x").errno is None
+
+
+def test_classes_are_all_exported():
+    classes = {name: c for name, c in vars(errors).items() if isinstance(c, type)}
+    found = {name for name, c in classes.items() if issubclass(c, TessarrError)}
+    assert found == {"TessarrError", *CLASSES}
+    assert found <= set(errors.__all__)

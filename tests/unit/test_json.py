@@ -1,0 +1,135 @@
+"""JSON: every document has a defined outcome."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr import _json
+from tessarr.errors import MetadataError
+
+
+def load(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return _json.load(data, what="metadata 'x'")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "line 1 column 1"),
+        ("{", "line 1"),
+        ('{"a": 1,}', "line 1"),
+        ('{"a": 1} x', "extra data"),
+        ('{"a": 1, "a": 2}', "'a' occurs twice"),
+        ('{"x": {"b": 1, "c": 2, "b": 3}}', "'b' occurs twice"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b"\xff\xfe{\x00}\x00", "not UTF-8"),
+        ("1e400", "too large"),
+        ("9" * 5000, "5000 digits"),
+        ("[" * 100_000, "levels"),
+        ("[" * 100_000 + "]" * 100_000, "levels"),
+        ('{"a":' * 1000 + "1" + "}" * 1000, "levels"),
+        ("'a'", "line 1"),
+        ('{"a": 01}', "line 1"),
+        ('"a\nb"', "control character"),
+        ("// comment\n{}", "line 1"),
+        ("undefined", "line 1"),
+    ],
+)
+def test_what_is_not_json_is_refused(text, reason):
+    with pytest.raises(MetadataError, match=reason) as caught:
+        load(text)
+    assert caught.value.problems[0].kind == "invalid_json"
+    assert str(caught.value).startswith("invalid metadata 'x': not JSON: ")
+    assert len(str(caught.value)) < 300
+
+
+def test_many_brackets_that_are_not_deep_are_read():
+    value, defects = load("[" + ",".join(["[]"] * 1000) + "]")
+    assert len(value) == 1000
+    assert defects == []
+
+
+def test_brackets_inside_strings_are_not_levels():
+    text = json.dumps(["[" * 1000, '\\"[[[', "{" * 1000])
+    assert load(text)[0] == json.loads(text)
+
+
+def test_numbers_keep_their_digits_and_their_type():
+    numbers = "18446744073709551615, -9223372036854775808, 1, 1.0, -0.0, 123456789012345678901"
+    value, _ = load(f"[{numbers}]")
+    assert value == [2**64 - 1, -(2**63), 1, 1.0, -0.0, 123456789012345678901]
+    assert [type(item) for item in value] == [int, int, int, float, float, int]
+    assert str(value[4]) == "-0.0"
+
+
+def test_tokens_of_old_writers_are_reported_once_each():
+    value, defects = load('{"a": NaN, "b": [NaN, -Infinity]}')
+    assert np.isnan(value["a"])
+    assert value["b"][1] == -np.inf
+    assert defects == ["the token NaN is not JSON", "the token -Infinity is not JSON"]
+
+
+def test_a_byte_order_mark_is_reported():
+    assert load(b"\xef\xbb\xbf{}") == ({}, ["it starts with a byte order mark"])
+
+
+def test_lone_surrogates_survive():
+    value, _ = load('{"\\ud800": "\\udfff"}')
+    assert _json.dump(value, indent=2) == b'{\n  "\\ud800": "\\udfff"\n}'
+
+
+@given(st.binary(max_size=50))
+def test_any_bytes_have_a_defined_outcome(data):
+    try:
+        load(data)
+    except MetadataError as error:
+        assert error.problems
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_finite_values_survive_a_round_trip(value):
+    text = _json.dump(value, indent=4, sort_keys=True)
+    if b"Infinity" in text:
+        return
+    again, defects = _json.load(text, what="x")
+    assert again == value
+    assert _json.dump(again, indent=4, sort_keys=True) == text
+    assert defects == []
+
+
+def test_plain_converts_what_json_has_no_type_for():
+    value = {"a": (np.int64(1), np.float32(0.5)), "b": np.arange(3), "c": np.bool_(True)}
+    assert _json.plain(value, "", pytest.fail, allow_nan=False) == {
+        "a": [1, 0.5],
+        "b": [0, 1, 2],
+        "c": True,
+    }
+
+
+def test_plain_complains_of_everything_at_once():
+    found = []
+    value = {"a": 1j, "b": [np.nan, b"x"], 3: 1, "d": 10**5000}
+    _json.plain(value, "", lambda *problem: found.append(problem[0]), allow_nan=False)
+    assert found == ["/a", "/b/0", "/b/1", "", "/d"]
+
+
+def test_plain_stops_at_a_cycle():
+    value = []
+    value.append(value)
+    found = []
+    _json.plain(value, "", lambda *problem: found.append(problem[1]), allow_nan=False)
+    assert len(found) == 1
+    assert "levels" in found[0]
