@@ -75,7 +75,7 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
     whole = tuple(max(length, 1) for length in shape)
     if chunks is False:
         return whole
-    entries = (chunks,) * len(shape) if _is_index(chunks) else _entries(chunks)
+    entries: tuple[Any, ...] = (chunks,) * len(shape) if _is_index(chunks) else _entries(chunks)
     if len(entries) > len(shape):
         message = f"chunks {chunks!r} has more lengths than the {len(shape)} axes of the array"
         raise ArgumentError(message, kind="invalid_argument")

@@ -284,8 +284,10 @@ def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Exten
     configuration = members.get("configuration", {})
     must_understand = members.boolean("must_understand", default=True)
     members.done()
-    if name is not ABSENT and (not isinstance(name, str) or not name):
-        problems.add(members.at("name"), f"{describe(name)} is not a name", "wrong_type")
+    if not isinstance(name, str) or not name:
+        if name is not ABSENT:
+            problems.add(members.at("name"), f"{describe(name)} is not a name", "wrong_type")
+        return None
     if not isinstance(configuration, dict):
         at = members.at("configuration")
         problems.add(at, f"{describe(configuration)} is not an object", "wrong_type")

@@ -108,27 +108,32 @@ def of(value: CodecLike) -> Codec:
     """
     if isinstance(value, Codec):
         return value
-    if isinstance(value, type) and issubclass(value, Codec):
-        value = value.name
-    if hasattr(value, "get_config"):
-        value = value.get_config()
-    elif hasattr(value, "to_dict"):
-        value = value.to_dict()
-    if isinstance(value, str):
-        value = {"name": value}
-    if not isinstance(value, Mapping):
-        raise ArgumentError(f"{value!r} is not a codec")
-    name, configuration = _name_and_configuration(value)
+    stated = _to_json(value)
+    name, configuration = _name_and_configuration(stated)
     codec = codec_of_name(name) or codec_of_id(name)
     if codec is None:
-        if "id" in value:
-            return numcodec_from_config(dict(value), first=True)
+        if "id" in stated:
+            return numcodec_from_config(dict(stated), first=True)
         message = f"codec {name!r} is not supported"
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     try:
         return codec.from_config(dict(configuration))
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"codec {name!r}: {error}", codec=name) from error
+
+
+def _to_json(value: Any) -> Mapping[str, Any]:
+    """Return the JSON of what is not a codec of ours but stands for one."""
+    if isinstance(value, type) and issubclass(value, Codec):
+        value = value.name
+    if isinstance(value, str):
+        return {"name": value}
+    for method in ("get_config", "to_dict"):  # of numcodecs, and of zarr-python
+        if hasattr(value, method) and not isinstance(value, type):
+            value = getattr(value, method)()
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{value!r} is not a codec")
+    return value
 
 
 def _name_and_configuration(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -123,8 +123,7 @@ def _from_v2(value: Any, loc: str, problems: Problems) -> DataType | None:
     if isinstance(value, list) and value:
         problems.unsupported(loc, "data type", "struct", kind=_UNSUPPORTED)
         return None
-    match = _TYPESTR.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str) or (match := _TYPESTR.fullmatch(value)) is None:
         problems.add(loc, f"{describe(value)} is not a NumPy typestring such as '<f8'")
         return None
     order, kind, digits, unit = match.groups()
