@@ -82,20 +82,21 @@ def _load(document: bytes) -> tuple[Any, list[str]]:
     if document.count(b"[") + document.count(b"{") > MAX_DEPTH:
         _check_depth(document)
 
+    text = document.decode("utf-8")
+    try:
+        return _STRICT.decode(text), defects
+    except _NotJSONError:
+        return _decode_with_tokens(text, defects), defects
+
+
+def _decode_with_tokens(text: str, defects: list[str]) -> Any:
     def constant(token: str) -> float:
         defect = f"the token {token} is not JSON"
         if defect not in defects:
             defects.append(defect)
         return float(token)
 
-    value = json.loads(
-        document.decode("utf-8"),
-        object_pairs_hook=_object,
-        parse_constant=constant,
-        parse_float=_float,
-        parse_int=_int,
-    )
-    return value, defects
+    return json.loads(text, object_pairs_hook=_object, parse_constant=constant, parse_float=_float)
 
 
 def _check_depth(document: bytes) -> None:
@@ -128,10 +129,18 @@ def _float(text: str) -> float:
     return value
 
 
-def _int(text: str) -> int:
-    if len(text) > 4000:
-        raise ValueError(f"an integer of {len(text)} digits")
-    return int(text)
+class _NotJSONError(Exception):
+    """There is a token that is not JSON but that old writers emitted."""
+
+
+def _refuse_token(token: str) -> float:
+    raise _NotJSONError(token)
+
+
+# Made once: making a decoder costs as much as decoding a small document.
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse_token, parse_float=_float
+)
 
 
 def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:

@@ -9,7 +9,7 @@ through the chain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from tessarr.codec.base import (
@@ -18,7 +18,6 @@ from tessarr.codec.base import (
     ArraySpec,
     BytesBytesCodec,
     Codec,
-    Ignored,
 )
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.foreign import FlatCodec, NumpyStage
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
 __all__ = ["Chain"]
+
+_KINDS = ("array_array", "array_bytes", "bytes_bytes", "ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,22 @@ class Chain:
     """
 
     codecs: tuple[Codec, ...]
+    array_array: tuple[ArrayArrayCodec, ...] = field(init=False, repr=False, compare=False)
+    array_bytes: ArrayBytesCodec = field(init=False, repr=False, compare=False)
+    bytes_bytes: tuple[BytesBytesCodec, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        for codec in self.codecs:
+            by_kind[codec.kind].append(codec)
+        wrong = _misplaced(self.codecs)
+        if wrong is not None:
+            raise ArgumentError(f"codecs: {wrong[1]}")
+        if not by_kind["array_bytes"]:
+            raise ArgumentError("codecs: no codec from arrays to bytes")
+        object.__setattr__(self, "array_array", tuple(by_kind["array_array"]))
+        object.__setattr__(self, "array_bytes", by_kind["array_bytes"][0])
+        object.__setattr__(self, "bytes_bytes", tuple(by_kind["bytes_bytes"]))
 
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:
@@ -66,13 +83,8 @@ class Chain:
         ArgumentError
             Where a codec, or the order of the codecs, is not valid.
         """
-        chain = cls(tuple(of(value) for value in values))
-        if not any(isinstance(codec, ArrayBytesCodec) for codec in chain.codecs):
-            chain = chain.with_bytes(Bytes())
-        wrong = chain._misplaced()
-        if wrong is not None:
-            raise ArgumentError(f"codecs: {wrong[1]}")
-        return chain
+        codecs = tuple(of(value) for value in values)
+        return cls(codecs if _makes_bytes(codecs) else _with_bytes(codecs))
 
     @classmethod
     def read(
@@ -99,54 +111,18 @@ class Chain:
         read = [read_v3(item, pointer(loc, i), problems) for i, item in enumerate(value)]
         if len(problems) > before:
             return None
-        chain = cls(tuple(codec for codec in read if codec is not None))
-        if not any(isinstance(codec, ArrayBytesCodec) for codec in chain.codecs):
+        codecs = tuple(codec for codec in read if codec is not None)
+        if not _makes_bytes(codecs):
             if strict:
                 problems.add(loc, "no codec from arrays to bytes", "missing_member")
                 return None
             problems.tolerate(loc, "no codec from arrays to bytes, taken for 'bytes'")
-            chain = chain.with_bytes(Bytes())
-        wrong = chain._misplaced()
+            codecs = _with_bytes(codecs)
+        wrong = _misplaced(codecs)
         if wrong is not None:
             problems.add(pointer(loc, wrong[0]), wrong[1], "mismatch")
             return None
-        return chain
-
-    def with_bytes(self, codec: ArrayBytesCodec) -> Chain:
-        """Return this chain, which has no codec from arrays to bytes, with `codec`."""
-        arrays = sum(isinstance(item, ArrayArrayCodec) for item in self.codecs)
-        return Chain((*self.codecs[:arrays], codec, *self.codecs[arrays:]))
-
-    def _misplaced(self) -> tuple[int, str] | None:
-        """Return the position of the first codec in the wrong place, and why it is."""
-        bytes_made_by = None
-        for position, codec in enumerate(self.codecs):
-            if isinstance(codec, Ignored):
-                continue
-            if isinstance(codec, BytesBytesCodec):
-                if bytes_made_by is None:
-                    return position, f"codec {codec.name!r} takes bytes, but is given an array"
-            elif bytes_made_by is not None:
-                what = f"codec {codec.name!r} takes an array, but {bytes_made_by!r} makes bytes"
-                return position, what
-            elif isinstance(codec, ArrayBytesCodec):
-                bytes_made_by = codec.name
-        return None
-
-    @property
-    def array_array(self) -> tuple[ArrayArrayCodec, ...]:
-        """The codecs from arrays to arrays."""
-        return tuple(codec for codec in self.codecs if isinstance(codec, ArrayArrayCodec))
-
-    @property
-    def array_bytes(self) -> ArrayBytesCodec:
-        """The codec from arrays to bytes."""
-        return next(codec for codec in self.codecs if isinstance(codec, ArrayBytesCodec))
-
-    @property
-    def bytes_bytes(self) -> tuple[BytesBytesCodec, ...]:
-        """The codecs from bytes to bytes."""
-        return tuple(codec for codec in self.codecs if isinstance(codec, BytesBytesCodec))
+        return cls(codecs)
 
     def to_json(self) -> list[Any]:
         """Return the chain as metadata of format 3 states it."""
@@ -208,6 +184,30 @@ class Chain:
             "array_bytes": array_bytes,
             "bytes_bytes": [_compile(codec) for codec in self.bytes_bytes],
         }
+
+
+def _makes_bytes(codecs: tuple[Codec, ...]) -> bool:
+    return any(codec.kind == "array_bytes" for codec in codecs)
+
+
+def _with_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """Return codecs of which none makes bytes with the codec ``bytes`` in its place."""
+    arrays = sum(codec.kind == "array_array" for codec in codecs)
+    return (*codecs[:arrays], Bytes(), *codecs[arrays:])
+
+
+def _misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
+    """Return the position of the first codec in the wrong place, and why it is."""
+    bytes_made_by = None
+    for position, codec in enumerate(codecs):
+        if codec.kind == "bytes_bytes" and bytes_made_by is None:
+            return position, f"codec {codec.name!r} takes bytes, but is given an array"
+        if codec.kind in {"array_array", "array_bytes"} and bytes_made_by is not None:
+            what = f"codec {codec.name!r} takes an array, but {bytes_made_by!r} makes bytes"
+            return position, what
+        if codec.kind == "array_bytes":
+            bytes_made_by = codec.name
+    return None
 
 
 def _compile(codec: BytesBytesCodec) -> dict[str, object]:
