@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tessarr import codecs, errors, storage, stores
+from typing import TYPE_CHECKING, Any
+
+from tessarr import errors
 from tessarr.api import (
     array,
     create_array,
@@ -16,9 +18,12 @@ from tessarr.api import (
     zeros,
 )
 from tessarr.array import Array
-from tessarr.drive import Future
 from tessarr.group import Group
 from tessarr.options import Options, configure, options
+
+if TYPE_CHECKING:
+    from tessarr import codecs, storage, stores
+    from tessarr.future import Future
 
 __all__ = [
     "Array",
@@ -42,3 +47,18 @@ __all__ = [
     "stores",
     "zeros",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for, to keep the import light.
+    from importlib import import_module
+
+    if name == "Future":
+        return import_module("tessarr.future").Future
+    if name in ("codecs", "storage", "stores"):
+        return import_module(f"tessarr.{name}")
+    raise AttributeError(f"module 'tessarr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from tessarr import creating, drive
+from tessarr import drive
+from tessarr.array import bind_array
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import create
 from tessarr.flow import open as open_flow
 from tessarr.group import Group, bind
 from tessarr.keys import join, node_path
-from tessarr.metadata.build import AUTO, attributes_of
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store.url import open_store
@@ -168,7 +167,7 @@ def open_array(
     if mode in ("r", "r+", "a"):
         found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="array"), opened)
         if isinstance(found, ArrayMeta):
-            return creating.bind_array(
+            return bind_array(
                 found,
                 opened,
                 at,
@@ -265,10 +264,10 @@ def create_array(
     chunks: Any = None,
     shards: Any = None,
     codecs: Iterable[CodecLike] | None = None,
-    compressors: Any = AUTO,
-    filters: Any = AUTO,
-    serializer: Any = AUTO,
-    fill_value: Any = AUTO,
+    compressors: Any = "auto",
+    filters: Any = "auto",
+    serializer: Any = "auto",
+    fill_value: Any = "auto",
     order: MemoryOrder = "C",
     dimension_names: Sequence[str | None] | None = None,
     attributes: Mapping[str, Any] | None = None,
@@ -358,6 +357,8 @@ def create_array(
     if name is not None and path is not None:
         raise TypeError("give name or path, not both: they mean the same")
     opened, at = _locate(store, "w", name if path is None else path)
+    from tessarr import creating
+
     return creating.create_array(
         opened,
         at,
@@ -423,6 +424,9 @@ def create_group(
     >>> tessarr.create_group(None, attributes={"title": "x"}).attrs["title"]
     'x'
     """
+    from tessarr.flow import create
+    from tessarr.metadata.build import attributes_of
+
     opened, at = _locate(store, "w", path)
     form = zarr_format or current().zarr_format
     if form not in (2, 3):

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import drive, resizing
+from tessarr import drive
 from tessarr._engine import ArrayBase, Description
 from tessarr.attributes import Attributes
 from tessarr.codec import ShardingIndexed
-from tessarr.describe import ArrayInfo, array_line
 from tessarr.errors import ArgumentError, ReadOnlyError
-from tessarr.flow import create as create_flow
-from tessarr.flow import measure
 from tessarr.flow import open as open_flow
 from tessarr.indexing import (
     Selection,
@@ -27,6 +24,7 @@ from tessarr.indexing import (
     points,
 )
 from tessarr.metadata.node import ArrayMeta
+from tessarr.options import current
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,10 +39,11 @@ if TYPE_CHECKING:
         Chain,
         Codec,
     )
-    from tessarr.drive import Future
+    from tessarr.describe import ArrayInfo
+    from tessarr.future import Future
     from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape, ZarrFormat
 
-__all__ = ["Array", "Indexer", "bind"]
+__all__ = ["Array", "Indexer", "bind", "bind_array"]
 
 
 class Array(ArrayBase):
@@ -243,6 +242,8 @@ class Array(ArrayBase):
 
         Costs one listing.
         """
+        from tessarr.flow import measure
+
         outer_shape = self._meta.shard_shape or self.chunks
         keys = drive.run(measure.keys(self._path), self._store)
         encoding = self._meta.chunk_key_encoding
@@ -265,11 +266,15 @@ class Array(ArrayBase):
 
         Costs one listing, and one request per key for its size.
         """
+        from tessarr.flow import measure
+
         return drive.run(measure.stored_bytes(self._path), self._store)
 
     @property
     def info(self) -> ArrayInfo:
         """What there is to say about the array, as a table to print; costs one listing."""
+        from tessarr.describe import ArrayInfo
+
         return ArrayInfo(
             name=self.name,
             meta=self._meta,
@@ -316,7 +321,9 @@ class Array(ArrayBase):
         """
         chosen = default(selection, self._meta.shape)
         buffer, finish = self._target(chosen, out)
-        future: Future[Any] = drive.Future(finish)
+        from tessarr.future import Future
+
+        future: Future[Any] = Future(finish)
         self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer)
         return future
 
@@ -344,7 +351,9 @@ class Array(ArrayBase):
         self._check_writable()
         chosen = default(selection, self._meta.shape)
         ready = broadcast_value(value, chosen, self.dtype)
-        future: Future[None] = drive.Future()
+        from tessarr.future import Future
+
+        future: Future[None] = Future()
         self._write_future(chosen.axes, chosen.out_axes, ready, future)
         return future
 
@@ -498,6 +507,8 @@ class Array(ArrayBase):
         array([1, 1, 0, 0], dtype=uint8)
         """
         self._check_writable()
+        from tessarr import resizing
+
         resizing.resize(self, resizing.lengths(shape, self.ndim), trim=trim)
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:
@@ -538,6 +549,8 @@ class Array(ArrayBase):
         (2, 2)
         """
         self._check_writable()
+        from tessarr import resizing
+
         return resizing.append(self, data, axis)
 
     def _set_meta(self, meta: ArrayMeta) -> None:
@@ -580,12 +593,15 @@ class Array(ArrayBase):
         return hash((self._store, self._path))
 
     def __repr__(self) -> str:
+        from tessarr.describe import array_line
+
         return array_line(self.name, self._meta)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        documents = create_flow.documents(self._meta)
+        from tessarr.flow.create import documents
+
         return _reopen, (
-            documents,
+            documents(self._meta),
             self._store,
             self._path,
             self._read_only,
@@ -607,6 +623,20 @@ class Indexer:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._array._set(self._normalize(key, self._array.shape), value)
+
+
+def bind_array(
+    meta: ArrayMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    write_empty_chunks: bool | None = None,
+) -> Array:
+    """Return the array that metadata describes, with the options that hold now."""
+    if write_empty_chunks is None:
+        write_empty_chunks = current().write_empty_chunks
+    return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)
 
 
 _KEPT: Final = 512

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import drive
-from tessarr.array import bind
+from tessarr.array import bind_array
 from tessarr.errors import ArgumentError
 from tessarr.flow import create, edit
 from tessarr.indexing import broadcast_value, default
@@ -18,10 +18,9 @@ from tessarr.options import current
 if TYPE_CHECKING:
     from tessarr._engine import Store
     from tessarr.array import Array
-    from tessarr.metadata.node import ArrayMeta
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike
 
-__all__ = ["bind_array", "create_array"]
+__all__ = ["create_array"]
 
 
 def create_array(
@@ -75,17 +74,3 @@ def create_array(
             drive.run(edit.delete(path), store)
             raise
     return created
-
-
-def bind_array(
-    meta: ArrayMeta,
-    store: Store,
-    path: str,
-    *,
-    read_only: bool,
-    write_empty_chunks: bool | None = None,
-) -> Array:
-    """Return the array that metadata describes, with the options that hold now."""
-    if write_empty_chunks is None:
-        write_empty_chunks = current().write_empty_chunks
-    return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)

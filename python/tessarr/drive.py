@@ -1,4 +1,4 @@
-"""Make things happen: run flows against a store, and start engine calls.
+"""Make things happen: run flows against a store.
 
 A *flow* is a generator that yields requests (`Get`, `Put`, …) or tuples of
 requests that may be answered together, and is sent the answers. It does no
@@ -8,7 +8,6 @@ input or output itself. `run` answers with the store's own blocking methods,
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -20,7 +19,6 @@ __all__ = [
     "Delete",
     "DeletePrefix",
     "Flow",
-    "Future",
     "Get",
     "List",
     "ListDir",
@@ -162,32 +160,3 @@ async def run_async(flow: Flow[T], store: Store) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
-
-
-class Future(concurrent.futures.Future[T]):
-    """The result of work that has already begun.
-
-    Wait for it with `.result(timeout)` in a thread, or with `await` in a
-    coroutine. The work cannot be cancelled: `cancel()` is always False.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", fill_value=7)
-    >>> a.read(slice(1, 3)).result()
-    array([7, 7], dtype=uint8)
-    """
-
-    def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
-        super().__init__()
-        self._finish = finish
-        self.set_running_or_notify_cancel()
-
-    def set_result(self, result: Any) -> None:
-        """Complete the work (called by the engine)."""
-        super().set_result(result if self._finish is None else self._finish(result))
-
-    def __await__(self) -> Generator[Any, None, T]:
-        import asyncio
-
-        return asyncio.wrap_future(self).__await__()

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tessarr import creating, drive
-from tessarr.array import Array
+from tessarr import drive
+from tessarr.array import Array, bind_array
 from tessarr.attributes import Attributes
-from tessarr.describe import GroupInfo, Tree
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
-from tessarr.flow import create, edit, walk
+from tessarr.flow import edit, walk
 from tessarr.flow import open as open_flow
 from tessarr.keys import join, node_path
-from tessarr.layout import normalize_shape
-from tessarr.metadata.build import attributes_of
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tessarr._engine import Store
+    from tessarr.describe import GroupInfo, Tree
     from tessarr.flow.open import Node
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike, ZarrFormat
 
@@ -103,6 +101,8 @@ class Group:
     @property
     def info(self) -> GroupInfo:
         """What there is to say about the group, as a table to print."""
+        from tessarr.describe import GroupInfo
+
         members = self._members(0)
         return GroupInfo(
             name=self.name,
@@ -213,6 +213,8 @@ class Group:
         level
             How many levels to draw; by default all.
         """
+        from tessarr.describe import Tree
+
         return Tree(self.name, self._members(None if level is None else max(level - 1, 0)))
 
     # New members
@@ -242,6 +244,9 @@ class Group:
             If there is a node at that path.
         """
         self._check_writable()
+        from tessarr.flow import create
+        from tessarr.metadata.build import attributes_of
+
         path = self._child(name)
         form = self.zarr_format
         meta = GroupMeta(form, attributes_of(attributes, form))
@@ -292,13 +297,15 @@ class Group:
         ExistsError
             If there is a node at that path, and `overwrite` is false.
         """
+        from tessarr.creating import create_array
+
         self._check_writable()
         if settings.setdefault("zarr_format", self.zarr_format) != self.zarr_format:
             raise ArgumentError(
                 f"an array of format {settings['zarr_format']} cannot be in a group of format "
                 f"{self.zarr_format}"
             )
-        return creating.create_array(
+        return create_array(
             self._store,
             self._child(name),
             within=self._path,
@@ -348,6 +355,8 @@ class Group:
                 found = self[name]
         if not isinstance(found, Array):
             raise open_flow.missing(self._child(name), "array", other=True)
+        from tessarr.layout import normalize_shape
+
         wanted = normalize_shape(shape)
         if found.shape != wanted:
             raise TypeError(f"array {found.name!r} has shape {found.shape}, not {wanted}")
@@ -370,8 +379,9 @@ class Group:
         return f"Group({self.name}, zarr_format={self.zarr_format})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        documents = create.documents(self._meta)
-        return _reopen, (documents, self._store, self._path, self._read_only)
+        from tessarr.flow.create import documents
+
+        return _reopen, (documents(self._meta), self._store, self._path, self._read_only)
 
     # What the others stand on
 
@@ -411,7 +421,7 @@ class Group:
 def bind(meta: Node, store: Store, path: str, *, read_only: bool) -> Array | Group:
     """Return the array or group that metadata describes, in a store; nothing is read."""
     if isinstance(meta, ArrayMeta):
-        return creating.bind_array(meta, store, path, read_only=read_only)
+        return bind_array(meta, store, path, read_only=read_only)
     return Group(meta, store, path, read_only=read_only)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -84,7 +83,7 @@ class Raw(DataType):
 
     def _from_base64(self, value: str, loc: str, problems: Problems) -> bytes | None:
         try:
-            fill = base64.b64decode(value, validate=True)
+            fill = binascii.a2b_base64(value, strict_mode=True)
         except (binascii.Error, ValueError):
             problems.add(loc, f"{describe(value)} is not base64")
             return None
@@ -94,7 +93,7 @@ class Raw(DataType):
         return fill
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        return base64.b64encode(fill).decode("ascii") if zarr_format == 2 else list(fill)
+        return binascii.b2a_base64(fill, newline=False).decode("ascii") if zarr_format == 2 else list(fill)
 
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray | np.void):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
 from tessarr.indexing.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["broadcast_value"]
 

@@ -7,13 +7,15 @@ for a list that is not even, and one pass for a list that is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.indexing.selection import IndexList, Range
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["as_range", "index_list", "out_of_bounds", "range_of_slice", "wrap_integer"]
 

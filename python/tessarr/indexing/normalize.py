@@ -17,15 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import SelectionError
 from tessarr.indexing.axis import as_range, index_list, range_of_slice, wrap_integer
 from tessarr.indexing.selection import AxisSelection, Selection
 from tessarr.indexing.terms import Array, Integer, Mask, Slice, Term, Zero, terms
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["basic", "block", "default", "mask", "outer", "points"]
 

@@ -22,20 +22,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["AxisSelection", "IndexList", "Range", "Selection"]
 
 Range: TypeAlias = tuple[int, int, int]
 """``(start, step, count)``: in bounds, the step not 0, and 1 when there is at most one index."""
 
-IndexList: TypeAlias = npt.NDArray[np.int64]
+IndexList: TypeAlias = "npt.NDArray[np.int64]"
 """One-dimensional, in bounds, not negative, read-only, and not shared with the user."""
 
-AxisSelection: TypeAlias = Range | IndexList | tuple[IndexList]
+AxisSelection: TypeAlias = "Range | IndexList | tuple[IndexList]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

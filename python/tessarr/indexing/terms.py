@@ -11,14 +11,16 @@ import operator
 from dataclasses import dataclass
 from enum import Enum
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import SelectionError
 from tessarr.indexing.axis import range_of_slice, wrap_integer
 from tessarr.indexing.selection import Range
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Array", "Integer", "Mask", "Slice", "Term", "Zero", "terms"]
 
@@ -64,7 +66,7 @@ class Zero(Enum):
 
 
 Term: TypeAlias = Slice | Integer | Array | Mask | Zero
-Item: TypeAlias = slice | EllipsisType | int | npt.NDArray[Any] | None
+Item: TypeAlias = "slice | EllipsisType | int | npt.NDArray[Any] | None"
 
 _ALLOWED = (
     "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays"

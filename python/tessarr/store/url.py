@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr._engine import ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.options import current
-from tessarr.store.protocol import StoreProtocol
+
+if TYPE_CHECKING:
+    from tessarr.store.protocol import StoreProtocol
 
 __all__ = ["StoreLike", "open_store"]
 
@@ -75,6 +76,8 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
 
 
 def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
+    from urllib.parse import unquote, urlsplit
+
     if scheme not in {"file", "memory"}:
         raise UnsupportedError(
             f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported; "

@@ -1,0 +1,44 @@
+"""The results of work that goes on in the engine.
+
+Apart from the rest, because the standard library's futures take as long to import
+as Tessarr does.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+__all__ = ["Future"]
+
+T = TypeVar("T")
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of work that has already begun.
+
+    Wait for it with `.result(timeout)` in a thread, or with `await` in a
+    coroutine. The work cannot be cancelled: `cancel()` is always False.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", fill_value=7)
+    >>> a.read(slice(1, 3)).result()
+    array([7, 7], dtype=uint8)
+    """
+
+    def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
+        super().__init__()
+        self._finish = finish
+        self.set_running_or_notify_cancel()
+
+    def set_result(self, result: Any) -> None:
+        """Complete the work (called by the engine)."""
+        super().set_result(result if self._finish is None else self._finish(result))
+
+    def __await__(self) -> Generator[Any, None, T]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()
