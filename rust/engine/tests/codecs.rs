@@ -128,8 +128,10 @@ proptest! {
 
         let short = &encoded[..cut.index(encoded.len())];
         prop_assert_eq!(codec.decode_into(short, &mut out, context).unwrap_err().kind, Kind::Data);
-        // What is left of a checksum's input is another input, with a wrong checksum.
-        prop_assert_eq!(codec.decode(short, &mut grown, data.len(), context).unwrap_err().kind, Kind::Data);
+        // Where the size is unknown, four zeros are the valid checksum of nothing.
+        if codec.decode(short, &mut grown, data.len(), context).is_ok() {
+            prop_assert!(matches!(spec, CodecSpec::Crc32c) && grown.is_empty());
+        }
         let mut long = encoded.clone();
         long.push(0);
         prop_assert_eq!(codec.decode_into(&long, &mut out, context).unwrap_err().kind, Kind::Data);

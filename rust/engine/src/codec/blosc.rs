@@ -18,7 +18,7 @@ mod shuffle;
 mod stream;
 
 use self::header::{Filter, Header, HEADER_BYTES};
-use self::shuffle::Kernel;
+use self::shuffle::{Kernel, Planes, MOST_APART};
 use self::stream::Compressor;
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
@@ -192,55 +192,82 @@ fn decode_block(
     out: &mut [u8],
     context: &mut Context,
 ) -> Result<()> {
+    let mut reader = StreamReader::new(header, input, index)?;
+    let streams = header.streams(out.len());
+    if out.len() % streams != 0 {
+        return Err(reader.damaged(&format!("{} bytes in {streams} streams", out.len())));
+    }
+    let stream_bytes = out.len() / streams;
     let filter = header.block_filter(out.len());
     if filter == Filter::Nothing {
-        return decode_streams(header, input, index, out, context);
+        for part in out.chunks_exact_mut(stream_bytes) {
+            let stream = reader.next()?;
+            if stream.len() == part.len() {
+                part.copy_from_slice(stream);
+            } else {
+                reader.decode(stream, part, context)?;
+            }
+        }
+        return Ok(());
     }
     let mut block = take(&mut context.scratch.block);
-    let filtered = block.bytes(out.len());
-    let decoded = decode_streams(header, input, index, filtered, context);
-    if decoded.is_ok() {
-        match filter {
-            Filter::Bits => kernel.bitunshuffle(header.typesize, filtered, out, &mut context.scratch.tile),
-            _ => kernel.unshuffle(header.typesize, filtered, out),
+    let decoded = (|| {
+        // Stored streams are read where they are.
+        let mut parts: [&[u8]; MOST_APART] = [&[]; MOST_APART];
+        for (place, part) in parts.iter_mut().zip(block.bytes(out.len()).chunks_exact_mut(stream_bytes)) {
+            let stream = reader.next()?;
+            *place = stream;
+            if stream.len() != part.len() {
+                reader.decode(stream, part, context)?;
+                *place = part;
+            }
         }
-    }
+        let planes = if streams == 1 { Planes::Together(parts[0]) } else { Planes::Apart(&parts[..streams]) };
+        match filter {
+            Filter::Bits => kernel.bitunshuffle(header.typesize, planes, out, &mut context.scratch.tile),
+            _ => kernel.unshuffle(header.typesize, planes, out),
+        }
+        Ok(())
+    })();
     context.scratch.block = block;
     decoded
 }
 
-/// Decode the streams of one block, its filter still applied.
-fn decode_streams(
-    header: &Header,
-    input: &[u8],
+/// The streams of one block, one after the other.
+struct StreamReader<'a> {
+    compressor: Compressor,
+    input: &'a [u8],
     index: usize,
-    out: &mut [u8],
-    context: &mut Context,
-) -> Result<()> {
-    let damaged = |why: String| Error::data(format!("damaged block {index}: {why}"));
-    let start = size_at(input, HEADER_BYTES + 4 * index);
-    let mut at = start
-        .filter(|start| *start >= header.blocks_start())
-        .ok_or_else(|| damaged("its position is outside of the buffer".into()))?;
-    let streams = header.streams(out.len());
-    if out.len() % streams != 0 {
-        return Err(damaged(format!("{} bytes in {streams} streams", out.len())));
+    at: usize,
+}
+
+impl<'a> StreamReader<'a> {
+    fn new(header: &Header, input: &'a [u8], index: usize) -> Result<Self> {
+        let mut this = StreamReader { compressor: header.compressor, input, index, at: 0 };
+        let start = size_at(input, HEADER_BYTES + 4 * index);
+        this.at = start
+            .filter(|start| *start >= header.blocks_start())
+            .ok_or_else(|| this.damaged("its position is outside of the buffer"))?;
+        Ok(this)
     }
-    for stream in out.chunks_exact_mut(out.len() / streams) {
-        let size = size_at(input, at).ok_or_else(|| damaged("it starts outside of the buffer".into()))?;
-        at += 4;
-        let bytes = input
-            .get(at..at.saturating_add(size))
-            .ok_or_else(|| damaged(format!("a stream of {size} bytes leaves the buffer")))?;
-        at += size;
-        if size == stream.len() {
-            stream.copy_from_slice(bytes);
-        } else {
-            let decoded = header.compressor.decode(bytes, stream, context);
-            decoded.map_err(|error| Error { message: damaged(error.message.clone()).message, ..error })?;
-        }
+
+    fn damaged(&self, why: &str) -> Error {
+        Error::data(format!("damaged block {}: {why}", self.index))
     }
-    Ok(())
+
+    fn next(&mut self) -> Result<&'a [u8]> {
+        let size = size_at(self.input, self.at)
+            .ok_or_else(|| self.damaged("a stream starts outside of the buffer"))?;
+        let start = self.at + 4;
+        let stream = self.input.get(start..start.saturating_add(size));
+        self.at = start.saturating_add(size);
+        stream.ok_or_else(|| self.damaged(&format!("a stream of {size} bytes leaves the buffer")))
+    }
+
+    fn decode(&self, stream: &[u8], part: &mut [u8], context: &mut Context) -> Result<()> {
+        let decoded = self.compressor.decode(stream, part, context);
+        decoded.map_err(|error| Error { message: self.damaged(&error.message).message, ..error })
+    }
 }
 
 /// The number at `at`, unless that is outside of `input`.

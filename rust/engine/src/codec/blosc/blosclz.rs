@@ -238,16 +238,28 @@ fn compress(hash_bits: u32, input: &[u8], out: &mut [MaybeUninit<u8>], positions
             at += 1;
             continue;
         }
+        // Where one run changes into the next, the last byte of the old one with
+        // the first of the new one often begins a long match, while the new run
+        // alone matches in some place within an old run, and no further.
+        let boundary = at + length - 1;
+        let word = self::word(input, boundary);
+        let slot = &mut positions[hash(word)];
+        let earlier = *slot as usize;
+        let turns = length > SHORTEST_FAR_MATCH
+            && boundary < last_start
+            && boundary - earlier <= FAR
+            && self::word(input, earlier) == word;
+        let length = if turns { length - 1 } else { length };
+        if !turns {
+            *slot = boundary as u32;
+        }
+        positions[hash(self::word(input, boundary - 2))] = (boundary - 2) as u32;
         let written = writer.literals(&input[anchor..at]).and_then(|()| writer.matched(distance, length));
         if written.is_none() {
             return 0;
         }
         at += length;
         anchor = at;
-        if at < last_start {
-            // What the match ends in is often what the next one starts with.
-            positions[hash(self::word(input, at - 2))] = (at - 2) as u32;
-        }
     }
     if writer.literals(&input[anchor..]).is_none() {
         return 0;

@@ -13,6 +13,7 @@
 //! A stored buffer goes on with the decoded bytes. Any other goes on with the
 //! position of each block within the buffer, a u32 each.
 
+use super::shuffle::MOST_APART;
 use super::stream::Compressor;
 use crate::error::{Error, Result};
 
@@ -32,8 +33,6 @@ const UNSPLIT: u8 = 16;
 pub(super) const LARGEST_INPUT: usize = i32::MAX as usize - HEADER_BYTES;
 /// Shorter inputs, and streams, are not compressed.
 const SMALLEST: usize = 128;
-/// Items of more bytes are not split.
-const MOST_STREAMS: usize = 16;
 pub(super) const LARGEST_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
 
 /// What is done to a block before it is compressed.
@@ -169,7 +168,7 @@ impl Header {
 
     /// The number of streams of a block of `bytes`; only a last, shorter one is never split.
     pub(super) fn streams(&self, bytes: usize) -> usize {
-        let may = self.typesize <= MOST_STREAMS && self.block_bytes / self.typesize >= SMALLEST;
+        let may = self.typesize <= MOST_APART && self.block_bytes / self.typesize >= SMALLEST;
         if self.split && may && bytes == self.block_bytes {
             self.typesize
         } else {
@@ -194,7 +193,7 @@ fn number(bytes: [u8; 4]) -> Result<usize> {
 
 /// Whether c-blosc (in its default, forward compatible mode) splits whole blocks.
 fn splits(compressor: Compressor, typesize: usize, block_bytes: usize) -> bool {
-    compressor != Compressor::Zstd && typesize <= MOST_STREAMS && block_bytes / typesize >= SMALLEST
+    compressor != Compressor::Zstd && typesize <= MOST_APART && block_bytes / typesize >= SMALLEST
 }
 
 /// The size of blocks: about a first-level cache, times more the higher the

@@ -67,6 +67,35 @@ impl Layout {
     }
 }
 
+/// The planes of a shuffled block: one after the other, or wherever they are.
+#[derive(Clone, Copy)]
+pub(super) enum Planes<'a> {
+    /// The whole block, with what follows the last item.
+    Together(&'a [u8]),
+    /// One slice for each plane of at most 16; nothing follows.
+    Apart(&'a [&'a [u8]]),
+}
+
+impl<'a> Planes<'a> {
+    fn plane(self, index: usize, count: usize) -> &'a [u8] {
+        match self {
+            Planes::Together(block) => &block[index * count..][..count],
+            Planes::Apart(planes) => &planes[index][..count],
+        }
+    }
+
+    /// What follows the planes, which take `bytes`.
+    fn rest(self, bytes: usize) -> &'a [u8] {
+        match self {
+            Planes::Together(block) => &block[bytes..],
+            Planes::Apart(_) => &[],
+        }
+    }
+}
+
+/// The most planes that may be apart: Blosc does not split larger items.
+pub(super) const MOST_APART: usize = 16;
+
 impl Kernel {
     /// The best that this processor has.
     pub(super) fn detect() -> Self {
@@ -111,7 +140,26 @@ impl Kernel {
             // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
             Kernel::Avx2 => unsafe { x86::join_avx2(layout, planes.as_ptr(), items.as_mut_ptr()) },
         };
-        join_rest(layout, done, planes, items);
+        join_rest(layout, done, |p| &planes[p * layout.stride..], items);
+    }
+
+    /// The same for planes that are apart, each of `layout.count` bytes.
+    fn join_apart(self, layout: Layout, planes: &[&[u8]], items: &mut [u8]) {
+        let items = &mut items[..layout.item_bytes()];
+        let mut starts = [std::ptr::null(); MOST_APART];
+        for (start, plane) in starts.iter_mut().zip(&planes[..layout.width]) {
+            *start = plane[..layout.count].as_ptr();
+        }
+        let done = match self {
+            Kernel::Portable => 0,
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
+            Kernel::Sse2 => unsafe { x86::join_apart_sse2(layout, &starts, items.as_mut_ptr()) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
+            Kernel::Avx2 => unsafe { x86::join_apart_avx2(layout, &starts, items.as_mut_ptr()) },
+        };
+        join_rest(layout, done, |p| planes[p], items);
     }
 
     /// Byte shuffle of `source` into `target` of the same length.
@@ -124,12 +172,15 @@ impl Kernel {
     }
 
     /// The inverse of [`Kernel::shuffle`].
-    pub(super) fn unshuffle(self, width: usize, source: &[u8], target: &mut [u8]) {
-        let count = source.len() / width;
+    pub(super) fn unshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8]) {
+        let count = target.len() / width;
         let layout = Layout { width, count, stride: count, bits: false };
-        self.join(layout, source, target);
+        match source {
+            Planes::Together(block) => self.join(layout, block, target),
+            Planes::Apart(planes) => self.join_apart(layout, planes, target),
+        }
         let whole = layout.item_bytes();
-        target[whole..].copy_from_slice(&source[whole..]);
+        target[whole..].copy_from_slice(source.rest(whole));
     }
 
     /// Bit shuffle of `source` into `target` of the same length.
@@ -157,9 +208,9 @@ impl Kernel {
     }
 
     /// The inverse of [`Kernel::bitshuffle`].
-    pub(super) fn bitunshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Reused) {
-        let Some(count) = bitshuffled_items(width, source.len()) else {
-            return target.copy_from_slice(source);
+    pub(super) fn bitunshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8], tile: &mut Reused) {
+        let Some(count) = bitshuffled_items(width, target.len()) else {
+            return copy_planes(source, target);
         };
         let step = tile_items(width);
         for first in (0..count).step_by(step) {
@@ -167,17 +218,29 @@ impl Kernel {
             let target = &mut target[first * width..];
             let layout = Layout { width: 8, count: items / 8, stride: count / 8, bits: true };
             if width == 1 {
-                self.join(layout, &source[first / 8..], target);
+                self.join(layout, &source.plane(0, count)[first / 8..], target);
                 continue;
             }
             let tile = tile.bytes(items * width);
             for (plane, bytes) in tile.chunks_exact_mut(items).enumerate() {
-                self.join(layout, &source[plane * count + first / 8..], bytes);
+                self.join(layout, &source.plane(plane, count)[first / 8..], bytes);
             }
             self.join(Layout { width, count: items, stride: items, bits: false }, tile, target);
         }
         let whole = count * width;
-        target[whole..].copy_from_slice(&source[whole..]);
+        target[whole..].copy_from_slice(source.rest(whole));
+    }
+}
+
+/// A block to which no filter was applied.
+fn copy_planes(source: Planes<'_>, target: &mut [u8]) {
+    match source {
+        Planes::Together(block) => target.copy_from_slice(block),
+        Planes::Apart(planes) => {
+            for (plane, part) in planes.iter().zip(target.chunks_exact_mut(planes[0].len())) {
+                part.copy_from_slice(plane);
+            }
+        }
     }
 }
 
@@ -227,21 +290,21 @@ fn split_rest(layout: Layout, first: usize, items: &[u8], planes: &mut [u8]) {
 }
 
 /// The portable join of the items from `first` on.
-fn join_rest(layout: Layout, first: usize, planes: &[u8], items: &mut [u8]) {
-    let Layout { width, count, stride, bits } = layout;
+fn join_rest<'a>(layout: Layout, first: usize, plane: impl Fn(usize) -> &'a [u8], items: &mut [u8]) {
+    let Layout { width, count, bits, .. } = layout;
     if first == count {
         return;
     }
     if bits {
         for (i, item) in items.chunks_exact_mut(8).enumerate().skip(first) {
-            let rows: [u8; 8] = std::array::from_fn(|p| planes[p * stride + i]);
+            let rows: [u8; 8] = std::array::from_fn(|p| plane(p)[i]);
             item.copy_from_slice(&transpose_bits(u64::from_le_bytes(rows)).to_le_bytes());
         }
         return;
     }
-    for (p, plane) in planes.chunks(stride).enumerate() {
+    for p in 0..width {
         let bytes = items[first * width + p..].iter_mut().step_by(width);
-        for (target, byte) in bytes.zip(&plane[first..count]) {
+        for (target, byte) in bytes.zip(&plane(p)[first..count]) {
             *target = *byte;
         }
     }
@@ -316,12 +379,12 @@ mod tests {
                         let mut back = vec![0; source.len()];
                         kernel.shuffle(width, &source, &mut there);
                         assert_eq!(there, shuffled(width, &source), "{kernel:?} {width} {count}");
-                        kernel.unshuffle(width, &there, &mut back);
+                        kernel.unshuffle(width, Planes::Together(&there), &mut back);
                         assert_eq!(back, source, "{kernel:?} {width} {count}");
                         kernel.bitshuffle(width, &source, &mut there, &mut tile);
                         assert_eq!(there, bitshuffled(width, &source), "{kernel:?} bits {width} {count}");
                         back.fill(0);
-                        kernel.bitunshuffle(width, &there, &mut back, &mut tile);
+                        kernel.bitunshuffle(width, Planes::Together(&there), &mut back, &mut tile);
                         assert_eq!(back, source, "{kernel:?} bits {width} {count}");
                     }
                 }
@@ -339,8 +402,26 @@ mod tests {
                 let mut back = vec![0; source.len()];
                 kernel.bitshuffle(width, &source, &mut there, &mut tile);
                 assert_eq!(there, bitshuffled(width, &source), "{kernel:?} {width}");
-                kernel.bitunshuffle(width, &there, &mut back, &mut tile);
+                kernel.bitunshuffle(width, Planes::Together(&there), &mut back, &mut tile);
                 assert_eq!(back, source, "{kernel:?} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn planes_that_are_apart_join_as_those_together() {
+        let mut tile = Reused::default();
+        for (width, count) in [(2, 1000), (3, 1001), (4, 5000), (8, 1003), (15, 200), (16, 2000), (2, 4096)] {
+            let source = noise(width * count);
+            let planes: Vec<&[u8]> = source.chunks_exact(count).collect();
+            for kernel in kernels() {
+                let (mut together, mut apart) = (vec![0; source.len()], vec![0; source.len()]);
+                kernel.unshuffle(width, Planes::Together(&source), &mut together);
+                kernel.unshuffle(width, Planes::Apart(&planes), &mut apart);
+                assert_eq!(together, apart, "{kernel:?} {width}");
+                kernel.bitunshuffle(width, Planes::Together(&source), &mut together, &mut tile);
+                kernel.bitunshuffle(width, Planes::Apart(&planes), &mut apart, &mut tile);
+                assert_eq!(together, apart, "{kernel:?} bits {width}");
             }
         }
     }

@@ -19,7 +19,7 @@
 
 use std::arch::x86_64::*;
 
-use super::Layout;
+use super::{Layout, MOST_APART};
 
 /// One register of 16 or 32 bytes.
 trait Vector: Copy {
@@ -34,8 +34,10 @@ trait Vector: Copy {
     unsafe fn load(from: *const u8) -> Self;
     /// All of the register, unaligned.
     unsafe fn store(self, to: *mut u8);
-    /// The low lanes of both side by side to `low`, the high lanes to `high`.
-    unsafe fn store_pair(a: Self, b: Self, low: *mut u8, high: *mut u8);
+    /// The low lanes of both, side by side.
+    unsafe fn store_low(a: Self, b: Self, to: *mut u8);
+    /// The high lanes of both, if there are any.
+    unsafe fn store_high(a: Self, b: Self, to: *mut u8);
     /// Interleaves the bytes of each lane.
     unsafe fn weave(a: Self, b: Self) -> (Self, Self);
     /// The split of 2 registers with items of 2 bytes.
@@ -74,13 +76,16 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn store_pair(a: Self, b: Self, low: *mut u8, _high: *mut u8) {
+    unsafe fn store_low(a: Self, b: Self, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe {
-            _mm_storeu_si128(low.cast(), a);
-            _mm_storeu_si128(low.add(16).cast(), b);
+            _mm_storeu_si128(to.cast(), a);
+            _mm_storeu_si128(to.add(16).cast(), b);
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_high(_a: Self, _b: Self, _to: *mut u8) {}
 
     #[inline(always)]
     unsafe fn weave(a: Self, b: Self) -> (Self, Self) {
@@ -156,12 +161,15 @@ impl Vector for __m256i {
     }
 
     #[inline(always)]
-    unsafe fn store_pair(a: Self, b: Self, low: *mut u8, high: *mut u8) {
+    unsafe fn store_low(a: Self, b: Self, to: *mut u8) {
         // SAFETY: the caller's promise.
-        unsafe {
-            _mm256_storeu_si256(low.cast(), _mm256_permute2x128_si256::<0x20>(a, b));
-            _mm256_storeu_si256(high.cast(), _mm256_permute2x128_si256::<0x31>(a, b));
-        }
+        unsafe { _mm256_storeu_si256(to.cast(), _mm256_permute2x128_si256::<0x20>(a, b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_high(a: Self, b: Self, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm256_permute2x128_si256::<0x31>(a, b)) }
     }
 
     #[inline(always)]
@@ -281,16 +289,16 @@ unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
 #[inline(always)]
 unsafe fn join_power<V: Vector, const N: usize, const BITS: bool>(
     layout: Layout,
-    planes: *const u8,
+    plane: impl Fn(usize) -> *const u8,
     items: *mut u8,
 ) -> usize {
     let mut first = 0;
     while first + V::ITEMS <= layout.count {
         // SAFETY: items `first` to `first + V::ITEMS` are within both buffers.
         unsafe {
-            let mut rows = [V::load(planes.add(first)); N];
-            for (p, row) in rows.iter_mut().enumerate() {
-                *row = V::load(planes.add(p * layout.stride + first));
+            let mut rows = [V::load(plane(0).add(first)); N];
+            for (p, row) in rows.iter_mut().enumerate().skip(1) {
+                *row = V::load(plane(p).add(first));
             }
             let mut weaves = N;
             while weaves > 1 {
@@ -303,8 +311,12 @@ unsafe fn join_power<V: Vector, const N: usize, const BITS: bool>(
                 }
             }
             let to = items.add(first * N);
+            // In the order of addresses.
             for k in (0..N).step_by(2) {
-                V::store_pair(rows[k], rows[k + 1], to.add(16 * k), to.wrapping_add(16 * (N + k)));
+                V::store_low(rows[k], rows[k + 1], to.add(16 * k));
+            }
+            for k in (0..N).step_by(2) {
+                V::store_high(rows[k], rows[k + 1], to.wrapping_add(16 * (N + k)));
             }
         }
         first += V::ITEMS;
@@ -364,7 +376,7 @@ unsafe fn split_any<V: Vector, const NARROW: bool>(
 #[inline(always)]
 unsafe fn join_any<V: Vector, const NARROW: bool>(
     layout: Layout,
-    planes: *const u8,
+    plane: impl Fn(usize) -> *const u8,
     items: *mut u8,
 ) -> usize {
     let width = layout.width;
@@ -375,11 +387,10 @@ unsafe fn join_any<V: Vector, const NARROW: bool>(
             // SAFETY: as for the split. What a narrow item's column writes beyond
             // the item is overwritten by the next item: those are written in order.
             unsafe {
-                let from = planes.add(start * layout.stride + first);
-                let mut rows = [V::load(from); 16];
+                let mut rows = [V::load(plane(start).add(first)); 16];
                 for (p, row) in rows.iter_mut().enumerate().skip(1) {
                     if !NARROW || p < width {
-                        *row = V::load(from.add(p * layout.stride));
+                        *row = V::load(plane(start + p).add(first));
                     }
                 }
                 rows = weave_all(weave_all(weave_all(weave_all(rows))));
@@ -430,17 +441,17 @@ unsafe fn split<V: Vector>(layout: Layout, items: *const u8, planes: *mut u8) ->
 }
 
 #[inline(always)]
-unsafe fn join<V: Vector>(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
+unsafe fn join<V: Vector>(layout: Layout, plane: impl Fn(usize) -> *const u8, items: *mut u8) -> usize {
     // SAFETY: the caller's promise.
     unsafe {
         match (layout.width, layout.bits) {
-            (8, true) => join_power::<V, 8, true>(layout, planes, items),
-            (2, _) => join_power::<V, 2, false>(layout, planes, items),
-            (4, _) => join_power::<V, 4, false>(layout, planes, items),
-            (8, _) => join_power::<V, 8, false>(layout, planes, items),
-            (16, _) => join_power::<V, 16, false>(layout, planes, items),
-            (1..16, _) => join_any::<V, true>(layout, planes, items),
-            _ => join_any::<V, false>(layout, planes, items),
+            (8, true) => join_power::<V, 8, true>(layout, plane, items),
+            (2, _) => join_power::<V, 2, false>(layout, plane, items),
+            (4, _) => join_power::<V, 4, false>(layout, plane, items),
+            (8, _) => join_power::<V, 8, false>(layout, plane, items),
+            (16, _) => join_power::<V, 16, false>(layout, plane, items),
+            (1..16, _) => join_any::<V, true>(layout, plane, items),
+            _ => join_any::<V, false>(layout, plane, items),
         }
     }
 }
@@ -453,13 +464,6 @@ pub(super) unsafe fn split_sse2(layout: Layout, items: *const u8, planes: *mut u
 }
 
 /// # Safety
-/// `items` and `planes` are valid for the layout's bytes.
-pub(super) unsafe fn join_sse2(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
-    // SAFETY: the caller's promise; SSE2 is the baseline.
-    unsafe { join::<__m128i>(layout, planes, items) }
-}
-
-/// # Safety
 /// `items` and `planes` are valid for the layout's bytes; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn split_avx2(layout: Layout, items: *const u8, planes: *mut u8) -> usize {
@@ -468,9 +472,33 @@ pub(super) unsafe fn split_avx2(layout: Layout, items: *const u8, planes: *mut u
 }
 
 /// # Safety
+/// `items` and `planes` are valid for the layout's bytes.
+pub(super) unsafe fn join_sse2(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
+    // SAFETY: the caller's promise; SSE2 is the baseline.
+    unsafe { join::<__m128i>(layout, |p| planes.wrapping_add(p * layout.stride), items) }
+}
+
+/// # Safety
 /// `items` and `planes` are valid for the layout's bytes; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn join_avx2(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { join::<__m256i>(layout, planes, items) }
+    unsafe { join::<__m256i>(layout, |p| planes.wrapping_add(p * layout.stride), items) }
+}
+
+type Starts = [*const u8; MOST_APART];
+
+/// # Safety
+/// The first `layout.width` planes are valid for `layout.count` bytes, `items` for all of them.
+pub(super) unsafe fn join_apart_sse2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+    // SAFETY: the caller's promise; SSE2 is the baseline.
+    unsafe { join::<__m128i>(layout, |p| planes[p], items) }
+}
+
+/// # Safety
+/// As for `join_apart_sse2`; the processor has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn join_apart_avx2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { join::<__m256i>(layout, |p| planes[p], items) }
 }

@@ -1,0 +1,17 @@
+//! Fuzzes the decoder of blosc, whose header mostly is made to name the right size.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tessarr_engine::codec::CodecSpec;
+
+fuzz_target!(|data: &[u8]| {
+    let spec = CodecSpec::Blosc { cname: "lz4".into(), clevel: 5, shuffle: 1, typesize: 4, blocksize: 0 };
+    let mut data = data.to_vec();
+    let whole = data.len().saturating_sub(2) as u32;
+    if data.first().is_some_and(|byte| byte % 8 != 0) {
+        if let Some(field) = data.get_mut(14..18) {
+            field.copy_from_slice(&whole.to_le_bytes());
+        }
+    }
+    tessarr_fuzz::decode(spec, &data);
+});

@@ -1,0 +1,43 @@
+//! What every fuzz target of a codec does with the bytes it is given.
+
+use tessarr_engine::codec::{CodecSpec, Context};
+use tessarr_engine::Kind;
+
+/// The most that a decoder of unknown size may make.
+const LIMIT: usize = 1 << 20;
+
+/// Decode `data` in every way; the first two bytes are the size that is expected.
+///
+/// # Panics
+/// Where ways of decoding disagree, or damage is not reported as such.
+pub fn decode(spec: CodecSpec, data: &[u8]) {
+    let Some((size, input)) = data.split_first_chunk::<2>() else { return };
+    let codec = spec.compile().expect("the targets' parameters are right");
+    let context = &mut Context::default();
+    let mut grown = Vec::new();
+    let grew = codec.decode(input, &mut grown, LIMIT, context);
+    assert!(grown.len() <= LIMIT);
+    for size in [usize::from(u16::from_le_bytes(*size)), grown.len()] {
+        let mut exact = vec![0; size];
+        match codec.decode_into(input, &mut exact, context) {
+            Ok(()) => assert!(grew.is_ok() && exact == grown),
+            Err(error) => assert!(error.kind == Kind::Data && (grew.is_err() || size != grown.len())),
+        }
+        let (start, end) = (size / 3, size - size / 4);
+        let mut part = vec![0; end - start];
+        match codec.decode_part(input, size, start, &mut part, context) {
+            Some(Ok(())) if grew.is_ok() => assert_eq!(part, grown[start..end]),
+            Some(Err(error)) => assert_eq!(error.kind, Kind::Data),
+            _ => {}
+        }
+    }
+    if let Err(error) = grew {
+        assert_eq!(error.kind, Kind::Data);
+        return;
+    }
+    let mut again = Vec::new();
+    codec.encode(&grown, &mut again, context).expect("what was decoded can be encoded");
+    let mut back = vec![0; grown.len()];
+    codec.decode_into(&again, &mut back, context).expect("what was encoded can be decoded");
+    assert_eq!(back, grown);
+}
