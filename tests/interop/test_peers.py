@@ -134,6 +134,11 @@ def tensorstore_reads(row: dict[str, Any]) -> bool:
     return not (row["zarr_format"] == 2 and row["compressor"] == "zstd checksum")
 
 
+def zarr_writes(row: dict[str, Any]) -> bool:
+    """zarr-python fails to write shards of rank 0."""
+    return not (row["shape"] == () and row["sharding"] != "none")
+
+
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_peers_read_what_tessarr_writes(tmp_path: Path, row: dict[str, Any]) -> None:
     """All three read the same values from what Tessarr wrote."""
@@ -150,10 +155,11 @@ def test_peers_read_what_tessarr_writes(tmp_path: Path, row: dict[str, Any]) -> 
 def test_tessarr_reads_what_peers_write(tmp_path: Path, row: dict[str, Any]) -> None:
     """Into an array of the same metadata each peer writes, and Tessarr reads it."""
     values = values_of(row)
-    path = tmp_path / "zarr"
-    array = created(path, row)
-    zarr.open_array(path, mode="r+")[...] = values
-    np.testing.assert_array_equal(array[...], values)
+    if zarr_writes(row):
+        path = tmp_path / "zarr"
+        array = created(path, row)
+        zarr.open_array(path, mode="r+")[...] = values
+        np.testing.assert_array_equal(array[...], values)
     if tensorstore_reads(row):
         path = tmp_path / "ts"
         array = created(path, row)

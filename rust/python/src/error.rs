@@ -59,9 +59,13 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     build(py, &error).unwrap_or_else(|failure| failure)
 }
 
-fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
     let module = ERRORS.get_or_try_init(py, || py.import("tessarr.errors").map(Bound::unbind))?;
-    let class = module.bind(py).getattr(class_name(error.kind))?;
+    module.bind(py).getattr(class_name(kind))
+}
+
+fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let class = class(py, error.kind)?;
     let fields = PyDict::new(py);
     fields.set_item("key", error.key.as_deref())?;
     fields.set_item("codec", error.codec.as_deref())?;
@@ -74,16 +78,30 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.call((message(error),), Some(&fields))?))
 }
 
-/// The exception that a callback raised, with a note that says where.
+/// The exception that a callback raised. Damage that a codec found is told
+/// with its place; any other exception is the codec's own, and gets a note.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let inner = error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<PyErr>());
     let Some(inner) = inner else {
         return PyRuntimeError::new_err(message(error));
     };
     let inner = inner.clone_ref(py);
+    let value = inner.value(py);
+    let damage = class(py, Kind::Data).and_then(|class| value.is_instance(&class));
+    if damage.unwrap_or(false) {
+        let mut located = error.clone();
+        (located.kind, located.message) = (Kind::Data, value.to_string());
+        return match build(py, &located) {
+            Ok(outer) => {
+                outer.set_cause(py, Some(inner));
+                outer
+            }
+            Err(failure) => failure,
+        };
+    }
     if error.key.is_some() || error.codec.is_some() {
         // The note is a courtesy: an exception that refuses it is raised all the same.
-        let _ = inner.value(py).call_method1("add_note", (message(error),));
+        let _ = value.call_method1("add_note", (message(error),));
     }
     inner
 }
