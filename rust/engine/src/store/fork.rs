@@ -23,7 +23,9 @@ thread_local! {
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Keeps `fork` waiting while the guard lives. Not for I/O or callbacks.
+/// Keeps `fork` waiting while the guard lives. Not for I/O or callbacks. Bind what
+/// is locked inside to a variable after it: a temporary in the last expression of a
+/// block lives longer than the variables, so longer than this guard.
 pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
     GATE.read().unwrap_or_else(PoisonError::into_inner)
 }

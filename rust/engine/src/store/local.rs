@@ -73,27 +73,6 @@ impl LocalStore {
         Ok(())
     }
 
-    /// The lock of the value `path`; creates folders as needed. Another process
-    /// may remove them again at any time.
-    fn lock(&self, path: &Path) -> std::result::Result<Lock, Failure> {
-        let lock_path = with_lock_suffix(path);
-        for _ in 0..ATTEMPTS {
-            match Lock::create(lock_path.clone()) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    let folder = path.parent().unwrap_or(&self.root);
-                    tree::create_folders(folder, self.durable)
-                        .map_err(|error| Failure::new("create folder", folder, error))?;
-                }
-                done => return done.map_err(|error| Failure::new("lock", &lock_path, error)),
-            }
-        }
-        Err(Failure::new(
-            "create",
-            &lock_path,
-            io::Error::new(ErrorKind::WouldBlock, "its folder keeps vanishing"),
-        ))
-    }
-
     /// Makes `change` under `lock`. False: others removed the lock file, so that
     /// nothing was changed.
     fn apply(
@@ -149,13 +128,35 @@ impl LocalStore {
             Some(Change::Delete) if !path.is_file() => return Ok(Change::Delete),
             _ => {}
         }
+        let lock_path = with_lock_suffix(&path);
+        let mut if_absent = None;
         for _ in 0..ATTEMPTS {
-            let lock = self.lock(&path)?;
+            let lock = match Lock::create(lock_path.clone()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    // The folder is missing, so the key is absent: no folder is made
+                    // for a change that stores nothing. A new value counts if the key
+                    // is still absent under the lock.
+                    if needs_current && if_absent.is_none() {
+                        match updater(None)? {
+                            Change::Write(parts) => if_absent = Some(Change::Write(parts)),
+                            nothing => return Ok(nothing),
+                        }
+                    }
+                    let folder = path.parent().unwrap_or(&self.root);
+                    let created = tree::create_folders(folder, self.durable);
+                    created.map_err(|error| Failure::new("create folder", folder, error))?;
+                    continue;
+                }
+                done => done.map_err(|error| Failure::new("lock", &lock_path, error))?,
+            };
             let (current, change) = match early.take() {
                 Some(change) => (None, change),
                 None => {
                     let current = open_value(&path).map_err(|error| Failure::new("open", &path, error))?;
-                    let change = updater(current.as_ref().map(|object| object as &dyn Object))?;
+                    let change = match (&current, if_absent.take()) {
+                        (None, Some(change)) => change,
+                        _ => updater(current.as_ref().map(|object| object as &dyn Object))?,
+                    };
                     (current, change)
                 }
             };
@@ -164,7 +165,7 @@ impl LocalStore {
             }
             early = if needs_current { None } else { Some(change) };
         }
-        let vanishing = io::Error::new(ErrorKind::WouldBlock, "its lock file keeps vanishing");
+        let vanishing = io::Error::new(ErrorKind::WouldBlock, "its folder or lock file keeps vanishing");
         Err(Failure::new("replace", &path, vanishing).into())
     }
 }
@@ -279,11 +280,11 @@ fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64>
     Ok(size)
 }
 
-/// Makes the lock file the value. An empty folder that deleted keys left behind
-/// at this path makes way.
+/// Makes the lock file the value. Folders without a file, which deleted keys left
+/// behind at this path, make way.
 fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
     match lock.rename(path) {
-        Err(error) if error.kind() == ErrorKind::IsADirectory => match fs::remove_dir(path) {
+        Err(error) if error.kind() == ErrorKind::IsADirectory => match tree::remove_hollow(path) {
             Ok(()) => lock.rename(path),
             Err(_) => Err(error),
         },

@@ -46,12 +46,14 @@ impl MemoryStore {
 
     fn get(&self, key: &str) -> Option<Arc<Value>> {
         let _gate = fork::gate();
-        self.map.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(key).cloned()
     }
 
     fn contains(&self, key: &str) -> bool {
         let _gate = fork::gate();
-        self.map.read().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.contains_key(key)
     }
 
     /// Exchanges one value; the old one is freed outside of the locks.

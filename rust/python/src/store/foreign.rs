@@ -93,10 +93,12 @@ impl Foreign for PyForeign {
             };
             if ranged {
                 let size = value.getattr(intern!(py, "size"))?.extract()?;
-                return Ok(Some(Box::new(Ranged { value: value.unbind(), size }) as Box<dyn Object>));
+                return Ok(Some(
+                    Box::new(Ranged { value: Kept::new(value.unbind()), size }) as Box<dyn Object>
+                ));
             }
             match bytes_of(&value) {
-                Ok(bytes) => Ok(Some(Box::new(Whole(bytes)) as Box<dyn Object>)),
+                Ok(bytes) => Ok(Some(Box::new(Whole { bytes: Kept::new(bytes) }) as Box<dyn Object>)),
                 Err(_) => Err(PyTypeError::new_err(format!(
                     "the store {} gave a {} for the key {key:?}, not bytes",
                     object.get_type().fully_qualified_name()?,
@@ -177,12 +179,42 @@ impl Foreign for PyForeign {
     }
 }
 
+/// Something of Python's that is let go with the GIL held. PyO3 would queue what is
+/// dropped without it behind a mutex, which a fork at that moment copies locked.
+struct Kept<T>(Option<T>);
+
+impl<T> Kept<T> {
+    fn new(value: T) -> Self {
+        Kept(Some(value))
+    }
+
+    fn get(&self) -> Result<&T> {
+        self.0.as_ref().ok_or_else(|| Error::internal("a value was let go while in use"))
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        // None: Python shuts down, and takes the value with it.
+        let _ = Python::try_attach(|_| drop(value));
+    }
+}
+
 /// A value that the store gave whole.
-struct Whole(PyBackedBytes);
+struct Whole {
+    bytes: Kept<PyBackedBytes>,
+}
+
+impl Whole {
+    fn slice(&self) -> &[u8] {
+        self.bytes.0.as_deref().unwrap_or_default()
+    }
+}
 
 impl Object for Whole {
     fn size(&self) -> u64 {
-        self.0.len() as u64
+        self.slice().len() as u64
     }
 
     fn version(&self) -> Option<Version> {
@@ -190,17 +222,17 @@ impl Object for Whole {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        tessarr_engine::store::read_from(&self.0, offset, out)
+        tessarr_engine::store::read_from(self.slice(), offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0)
+        Some(self.slice())
     }
 }
 
 /// A value that the store opened, to be read by ranges.
 struct Ranged {
-    value: Py<PyAny>,
+    value: Kept<Py<PyAny>>,
     size: u64,
 }
 
@@ -214,15 +246,17 @@ impl Object for Ranged {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let value = self.value.get()?;
         let piece = attached(|py| {
-            let piece = self.value.bind(py).call_method1(intern!(py, "read"), (offset, out.len()))?;
-            bytes_of(&piece)
+            let piece = value.bind(py).call_method1(intern!(py, "read"), (offset, out.len()))?;
+            Ok(Whole { bytes: Kept::new(bytes_of(&piece)?) })
         })?;
+        let piece = piece.slice();
         if piece.len() != out.len() {
             let (gave, asked) = (piece.len(), out.len());
             return Err(Error::data(format!("the store gave {gave} bytes at offset {offset}, not {asked}")));
         }
-        out.copy_from_slice(&piece);
+        out.copy_from_slice(piece);
         Ok(())
     }
 }

@@ -227,19 +227,38 @@ fn writers_and_a_remover_of_their_prefix_get_along() {
 fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
     let folder = Folder::new();
     let store = store(&folder);
-    put(&store, "a/k", b"old").unwrap();
-    let mut seen = Vec::new();
+    let mut calls = 0;
     store
-        .update("a/k", true, &mut |current| {
-            seen.push(current.map(|object| object.size()));
-            if seen.len() == 1 {
+        .update("a/k", true, &mut |_| {
+            calls += 1;
+            if calls < 3 {
                 fs::remove_dir_all(folder.0.join("a")).unwrap();
             }
-            Ok(Change::Write(vec![Part::Borrowed(b"new")]))
+            Ok(Change::Write(vec![Part::Borrowed(b"v")]))
         })
         .unwrap();
-    assert_eq!((seen, get(&store, "a/k").as_deref()), (vec![Some(3), None], Some(&b"new"[..])));
-    assert_eq!(names(&folder.0.join("a")), ["k"]);
+    assert_eq!((calls, get(&store, "a/k").as_deref()), (3, Some(&b"v"[..])));
+}
+
+#[test]
+fn a_change_that_stores_nothing_makes_no_folder() {
+    let folder = Folder::new();
+    let store = LocalStore::new(&folder.0.join("root"), false, false).unwrap();
+    for needs_current in [false, true] {
+        store.update("a/k", needs_current, &mut |_| Ok(Change::Keep)).unwrap();
+        store.update("a/k", needs_current, &mut |_| Ok(Change::Delete)).unwrap();
+    }
+    assert!(!(&store as &dyn Store).replace("a/k", Some(b"v"), Some(b"w")).unwrap());
+    assert_eq!(names(&folder.0), [""; 0]);
+    let mut calls = 0;
+    store
+        .update("a/b/k", true, &mut |current| {
+            assert!(current.is_none());
+            calls += 1;
+            Ok(Change::Write(vec![]))
+        })
+        .unwrap();
+    assert_eq!((calls, get(&store, "a/b/k")), (1, Some(vec![])));
 }
 
 #[test]

@@ -171,6 +171,18 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
     folders.iter().try_for_each(|folder| remove(folder))
 }
 
+/// Removes the folder `path` if there are only folders below it.
+pub(super) fn remove_hollow(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        remove_hollow(&entry.path())?;
+    }
+    fs::remove_dir(path)
+}
+
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if is_absence(&error) => Ok(()),

@@ -1,0 +1,49 @@
+"""Every kind of store, each empty, for the tests that say what all of them promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Plain:
+    """The smallest store in Python that the protocol allows."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        del self.items[key]
+
+    def list(self, prefix: str) -> list[str]:
+        return sorted((key for key in self.items if key.startswith(prefix)), reverse=True)
+
+
+KINDS: dict[str, Callable[[Path], Store]] = {
+    "local": lambda folder: LocalStore(folder / "root"),
+    "durable": lambda folder: LocalStore(folder / "root", durable=True),
+    "memory": lambda folder: MemoryStore(),
+    "mapping": lambda folder: ForeignStore({}),
+    "plain": lambda folder: ForeignStore(Plain()),
+    "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
+    "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
+}
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty store of each kind."""
+    return KINDS[request.param](tmp_path)

@@ -1,0 +1,291 @@
+"""What every store promises."""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from tessarr.errors import ArgumentError
+from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ESCAPING = [
+    "",
+    "/",
+    "/etc/passwd",
+    ".",
+    "..",
+    "../x",
+    "a/..",
+    "a/../../x",
+    "a/./b",
+    "a//b",
+    "a/",
+    "a\0b",
+]
+
+
+def test_put_get_replace_delete(store: Store) -> None:
+    """A value is what was put last, and absent once deleted."""
+    assert store.get("a/b") is None
+    assert store.size("a/b") is None
+    store.put("a/b", b"old and long")
+    store.put("a/b", b"new")
+    assert store.get("a/b") == b"new"
+    assert store.size("a/b") == 3
+    store.delete("a/b")
+    store.delete("a/b")
+    store.delete("never/was")
+    assert store.get("a/b") is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 3_000_001])
+def test_values_of_any_size(store: Store, size: int) -> None:
+    """Empty and large values come back equal."""
+    value = np.random.default_rng(size).bytes(size)
+    store.put("k", value)
+    assert store.get("k") == value
+    assert store.size("k") == size
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        bytearray(b"abcd"),
+        memoryview(b"abcd"),
+        np.frombuffer(b"abcd", "<u2"),
+        memoryview(b"a-b-c-d")[::2],
+    ],
+)
+def test_any_buffer_can_be_put(store: Store, value: Any) -> None:
+    """Buffers of any kind are stored as their bytes in C order."""
+    store.put("k", value)
+    assert store.get("k") == b"abcd"
+
+
+@pytest.mark.parametrize("value", ["text", 1, None, [1, 2]])
+def test_what_has_no_buffer_is_a_type_error(store: Store, value: Any) -> None:
+    """Nothing is stored for an object without bytes."""
+    with pytest.raises(TypeError):
+        store.put("k", value)
+    assert store.list() == []
+
+
+def test_compare_and_set(store: Store) -> None:
+    """``replace`` changes only what is as expected."""
+    assert not store.replace("k", b"1", b"0")
+    assert store.replace("k", b"1", None)
+    assert not store.replace("k", b"2", None)
+    assert not store.replace("k", b"2", b"11")
+    assert store.get("k") == b"1"
+    assert store.replace("k", b"2", b"1")
+    assert not store.replace("k", None, b"1")
+    assert store.replace("k", None, b"2")
+    assert store.replace("k", None, None)
+    assert store.get("k") is None
+
+
+def test_listings(store: Store) -> None:
+    """Listings are sorted by whole keys and bounded by the prefix."""
+    keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"]
+    for key in keys:
+        store.put(key, b"v")
+    assert store.list() == sorted(keys)
+    assert store.list("b/") == ["b/c/d", "b/c/e", "b/z"]
+    assert store.list("a/") == store.list("nothing/") == []
+    assert store.list_dir() == (["a", "b.c", "zarr.json"], ["b-c/", "b/", "c/", "c0/", "é/"])
+    assert store.list_dir("b/") == (["b/z"], ["b/c/"])
+    assert store.list_dir("nothing/") == ([], [])
+
+
+def test_delete_prefix(store: Store) -> None:
+    """Only what lies below the prefix goes, and all of it."""
+    for key in ["a/b/c", "a/d", "ab", "a.b", "b/a/x"]:
+        store.put(key, b"v")
+    store.delete_prefix("a/")
+    store.delete_prefix("nothing/")
+    store.delete_prefix("ab/")
+    assert store.list() == ["a.b", "ab", "b/a/x"]
+    assert store.list_dir() == (["a.b", "ab"], ["b/"])
+    store.delete_prefix("")
+    assert store.list() == []
+    store.put("a/again", b"v")
+    assert store.list() == ["a/again"]
+
+
+@pytest.mark.parametrize("key", [*ESCAPING, "x.__lock", "x.__lock/y"])
+def test_keys_that_could_escape_are_refused_by_every_call(store: Store, key: str) -> None:
+    """No call takes a key that is none, and nothing changes."""
+    store.put("k", b"v")
+    calls: list[Callable[[], object]] = [
+        lambda: store.get(key),
+        lambda: store.put(key, b"v"),
+        lambda: store.delete(key),
+        lambda: store.size(key),
+        lambda: store.replace(key, b"v", None),
+        lambda: store.list(key + "/"),
+        lambda: store.list_dir(key + "/"),
+        lambda: store.delete_prefix(key + "/"),
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError) as caught:
+            call()
+        assert caught.value.kind == "invalid_argument"
+    assert store.list() == ["k"]
+
+
+def test_a_prefix_ends_in_a_slash(store: Store) -> None:
+    """A prefix that could match half a name is refused."""
+    store.put("ab", b"v")
+    for call in (store.list, store.list_dir, store.delete_prefix):
+        with pytest.raises(ArgumentError):
+            call("a")
+    assert store.list() == ["ab"]
+
+
+@pytest.mark.parametrize(
+    "key", ["a\\b", "..\\x", "a b", "...", "-rf", "~", "C:x", "%2e%2e", "x__lock", "日本"]
+)
+def test_odd_but_harmless_keys_work(store: Store, key: str) -> None:
+    """What only looks special is an ordinary name."""
+    store.put(f"g/{key}/v", b"v")
+    assert store.get(f"g/{key}/v") == b"v"
+    assert store.list() == [f"g/{key}/v"]
+
+
+def test_a_reader_never_sees_half_a_value(store: Store) -> None:
+    """While values of different size replace each other, every read gets one whole."""
+    values = [
+        bytes([letter]) * size for letter, size in zip(b"abc", (10, 70_000, 300_000), strict=True)
+    ]
+    store.put("k", values[0])
+    with ThreadPoolExecutor(2) as pool:
+
+        def write() -> None:
+            for number in range(30):
+                store.put("k", values[number % 3])
+
+        writers = [pool.submit(write) for _ in range(2)]
+        while not all(writer.done() for writer in writers):
+            assert store.get("k") in values
+        for writer in writers:
+            writer.result()
+
+
+def test_threads_that_compare_and_set_lose_nothing(store: Store) -> None:
+    """Each successful replacement is in the result."""
+
+    def work(_: int) -> None:
+        for _ in range(25):
+            old = store.get("n")
+            while not store.replace("n", b"%d" % (int(old or b"0") + 1), old):
+                old = store.get("n")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert store.get("n") == b"100"
+
+
+KEYS = st.lists(st.sampled_from(["a", "b", "c.d", "0"]), min_size=1, max_size=3).map("/".join)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Any sequence of calls does to the store what it does to a dict."""
+
+    store: Store
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model: dict[str, bytes] = {}
+
+    def _clashes(self, key: str) -> bool:
+        # In a folder a name cannot be a value and a folder at once.
+        return any(k.startswith(key + "/") or key.startswith(k + "/") for k in self.model)
+
+    @rule(key=KEYS, value=st.binary(max_size=20))
+    def put(self, key: str, value: bytes) -> None:
+        if not self._clashes(key):
+            self.store.put(key, value)
+            self.model[key] = value
+
+    @rule(key=KEYS)
+    def delete(self, key: str) -> None:
+        self.store.delete(key)
+        self.model.pop(key, None)
+
+    @rule(key=KEYS, value=st.none() | st.binary(max_size=3), right=st.booleans())
+    def replace(self, key: str, value: bytes | None, right: bool) -> None:
+        if self._clashes(key):
+            return
+        expected = self.model.get(key) if right else b"something else"
+        assert self.store.replace(key, value, expected) is right
+        if right and value is None:
+            self.model.pop(key, None)
+        elif right and value is not None:
+            self.model[key] = value
+
+    @rule(prefix=KEYS.map(lambda key: key + "/") | st.just(""))
+    def delete_prefix(self, prefix: str) -> None:
+        self.store.delete_prefix(prefix)
+        self.model = {k: v for k, v in self.model.items() if not k.startswith(prefix)}
+
+    @rule(key=KEYS)
+    def get(self, key: str) -> None:
+        assert self.store.get(key) == self.model.get(key)
+
+    @rule(prefix=KEYS.map(lambda key: key + "/") | st.just(""))
+    def list_dir(self, prefix: str) -> None:
+        rests = [k[len(prefix) :] for k in self.model if k.startswith(prefix)]
+        keys, prefixes = self.store.list_dir(prefix)
+        assert keys == sorted(prefix + rest for rest in rests if "/" not in rest)
+        expected = sorted({prefix + rest.split("/")[0] + "/" for rest in rests if "/" in rest})
+        # A folder may name folders that deleted values left empty.
+        assert [p for p in prefixes if self.store.list(p)] == expected
+
+    @invariant()
+    def listing(self) -> None:
+        assert self.store.list() == sorted(self.model)
+
+
+class LocalMachine(StoreMachine):
+    """In a folder."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = LocalStore(self.folder.name)
+        super().__init__()
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+
+class MemoryMachine(StoreMachine):
+    """In memory."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        super().__init__()
+
+
+class MappingMachine(StoreMachine):
+    """In a dict."""
+
+    def __init__(self) -> None:
+        self.store = ForeignStore({})
+        super().__init__()
+
+
+for machine in (LocalMachine, MemoryMachine, MappingMachine):
+    machine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestLocalMachine = LocalMachine.TestCase
+TestMemoryMachine = MemoryMachine.TestCase
+TestMappingMachine = MappingMachine.TestCase

@@ -1,0 +1,164 @@
+"""Stores written in Python."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+import pytest
+
+from tessarr.errors import ReadOnlyError
+from tessarr.store import ForeignStore
+
+
+class Rich:
+    """A store with every optional method, which notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+        self.calls: list[str] = []
+        self.rival = 0
+
+    def get(self, key: str) -> memoryview | None:
+        self.calls.append("get")
+        return memoryview(self.items[key])  # KeyError: absent
+
+    def put(self, key: str, data: bytes) -> None:
+        self.calls.append("put")
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        self.calls.append("delete")
+        del self.items[key]
+
+    def list(self, prefix: str) -> Iterator[str]:
+        self.calls.append("list")
+        return (key for key in self.items)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        self.calls.append("replace")
+        if self.rival:
+            self.rival -= 1
+            self.items[key] = b"rival %d" % self.rival
+        if self.items.get(key) != expected:
+            return False
+        if data is None:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = data
+        return True
+
+    def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
+        self.calls.append("list_dir")
+        return [f"{prefix}z", f"{prefix}a", "elsewhere", f"{prefix}a"], [
+            f"{prefix}g/",
+            f"{prefix}..//",
+        ]
+
+    def delete_prefix(self, prefix: str) -> None:
+        self.calls.append("delete_prefix")
+        for key in [key for key in self.items if key.startswith(prefix)]:
+            del self.items[key]
+
+    def open_value(self, key: str) -> Any:
+        self.calls.append("open_value")
+        value = self.items[key]
+        return types.SimpleNamespace(size=len(value), read=lambda at, count: value[at : at + count])
+
+
+def test_optional_methods_are_used_where_they_help() -> None:
+    """Each call of ours becomes the call of theirs that costs least."""
+    rich = Rich()
+    store = ForeignStore(rich)
+    store.put("a/k", b"1")
+    assert store.get("absent") is None
+    assert store.size("a/k") == 1
+    assert store.replace("a/k", b"2", b"1")
+    assert store.list_dir("a/") == (["a/a", "a/z"], ["a/g/"])
+    store.delete_prefix("a/")
+    assert rich.items == {}
+    assert rich.calls == ["put", "get", "open_value", "get", "replace", "list_dir", "delete_prefix"]
+
+
+def test_a_rival_in_another_process_makes_replace_look_again() -> None:
+    """What a rival wrote in between is compared, not overwritten."""
+    rich = Rich()
+    rich.items["k"] = b"1"
+    rich.rival = 1
+    store = ForeignStore(rich)
+    assert not store.replace("k", b"2", b"1")
+    assert rich.items["k"] == b"rival 0"
+    rich.rival = 0
+    assert store.replace("k", b"2", b"rival 0")
+
+
+def test_exceptions_come_through_with_a_note() -> None:
+    """What a store raises reaches the caller as it is, and says at which key."""
+
+    class Broken(dict[str, bytes]):
+        def __getitem__(self, key: str) -> bytes:
+            raise ZeroDivisionError("broken")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        ForeignStore(Broken()).get("a/b")
+    assert any("a/b" in note for note in caught.value.__notes__)
+
+
+def test_a_value_that_is_no_bytes_is_named() -> None:
+    """A mapping of strings to text is found out at the first read."""
+    with pytest.raises(TypeError, match=r'gave a str for the key "k"'):
+        ForeignStore({"k": "text"}).get("k")
+
+
+def test_foreign_keys_that_are_none_of_ours_are_skipped() -> None:
+    """Numbers, escaping and empty keys of a mapping never show."""
+    store = ForeignStore({"a/b": b"1", "../x": b"2", "": b"3", 7: b"4", "/abs": b"5"})
+    assert store.list() == ["a/b"]
+    store.delete_prefix("")
+    assert store.object == {"../x": b"2", "": b"3", 7: b"4", "/abs": b"5"}
+
+
+def test_an_immutable_mapping_is_read_only() -> None:
+    """A mapping without item assignment is refused before it is tried."""
+    store = ForeignStore(types.MappingProxyType({"k": b"v"}))
+    assert store.read_only
+    assert store.get("k") == b"v"
+    with pytest.raises(ReadOnlyError):
+        store.put("k", b"w")
+
+
+@pytest.mark.parametrize("thing", [1, object(), [b"x"], types.SimpleNamespace(get=print)])
+def test_what_is_no_store_is_a_type_error(thing: object) -> None:
+    """The message says what a store needs."""
+    with pytest.raises(TypeError, match="is not a store"):
+        ForeignStore(thing)
+
+
+def test_any_mutable_mapping_works() -> None:
+    """No method beyond the abstract ones of MutableMapping is needed."""
+
+    class Upper(MutableMapping[str, bytes]):
+        def __init__(self) -> None:
+            self.items_: dict[str, bytes] = {}
+
+        def __getitem__(self, key: str) -> bytes:
+            return self.items_[key.upper()]
+
+        def __setitem__(self, key: str, value: bytes) -> None:
+            self.items_[key.upper()] = value
+
+        def __delitem__(self, key: str) -> None:
+            del self.items_[key.upper()]
+
+        def __iter__(self) -> Iterator[str]:
+            return iter([key.lower() for key in self.items_])
+
+        def __len__(self) -> int:
+            return len(self.items_)
+
+    store = ForeignStore(Upper())
+    store.put("a/b", b"1")
+    assert store.list("a/") == ["a/b"]
+    assert store.replace("a/b", None, b"1")
+    assert store.list() == []

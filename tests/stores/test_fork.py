@@ -1,0 +1,99 @@
+"""A forked child can use every store, whatever other threads did at the fork."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),
+]
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Run ``work`` in a forked child that has ten seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(10)
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+@pytest.mark.parametrize("kind", ["memory", "foreign", "local"])
+def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> None:
+    """While threads put, list and delete, forked children do the same at once."""
+    kinds: dict[str, Callable[[], Store]] = {
+        "memory": MemoryStore,
+        "foreign": lambda: ForeignStore({}),
+        "local": lambda: LocalStore(tmp_path),
+    }
+    store = kinds[kind]()
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        while not stop.is_set():
+            for key in ("shared", f"own/{number}"):
+                store.put(key, b"x" * 1000)
+                store.replace(key, b"y" * 1000, b"x" * 1000)
+            store.list()
+            store.delete(f"own/{number}")
+
+    def check() -> bool:
+        store.put("shared", b"child")
+        store.put("child/k", b"v")
+        return store.get("child/k") == b"v" and "child/k" in store.list()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        results = [in_child(check) for _ in range(20)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert results == [True] * 20
+
+
+def test_a_key_held_at_the_fork_is_free_in_the_child() -> None:
+    """A change that another thread was making does not exist in the child."""
+    entered, leave = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    class Slow(dict[str, bytes]):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            if os.getpid() == parent:
+                entered.set()
+                leave.wait()
+            super().__setitem__(key, value)
+
+    store = ForeignStore(Slow())
+    writer = threading.Thread(target=store.put, args=("k", b"parent"))
+    writer.start()
+    entered.wait()
+    try:
+
+        def put_and_get() -> bool:
+            store.put("k", b"child")
+            return store.get("k") == b"child"
+
+        assert in_child(put_and_get)
+    finally:
+        leave.set()
+        writer.join()
+    assert store.get("k") == b"parent"

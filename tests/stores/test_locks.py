@@ -1,0 +1,165 @@
+"""Writers of one key in several processes: nothing is lost, nothing is torn."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tessarr.errors import StoreError
+from tessarr.store import LocalStore
+
+INCREMENT = """
+import sys
+from tessarr.store import LocalStore
+store = LocalStore(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[2])):
+    while True:
+        old = store.get("n")
+        if store.replace("n", b"%d" % (int(old or b"0") + 1), old):
+            break
+"""
+
+TENSORSTORE_INCREMENT = """
+import sys
+import tensorstore as ts
+store = ts.KvStore.open({"driver": "file", "path": sys.argv[1] + "/"}).result()
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[2])):
+    while True:
+        old = store.read("n").result()
+        number = int(old.value) if old.state == "value" else 0
+        written = store.write("n", b"%d" % (number + 1), if_equal=old.stamp.generation).result()
+        if written.generation:
+            break
+"""
+
+PUT_FOREVER = """
+import itertools, sys
+from tessarr.store import LocalStore
+store = LocalStore(sys.argv[1])
+print("ready", flush=True)
+for number in itertools.count():
+    store.put("k", bytes([number % 251]) * (50_000 + number % 3 * 40_000))
+    if number % 5 == 4:
+        store.delete("k")
+"""
+
+
+def run_together(folder: Path, programs: list[str], count: int) -> None:
+    """Start every program, wait until all are ready, then let them begin at once."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(folder), str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for code in programs
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
+def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
+    """Processes that increment one number together miss no increment."""
+    run_together(tmp_path, [INCREMENT] * processes, count)
+    assert LocalStore(tmp_path).get("n") == b"%d" % (processes * count)
+    assert os.listdir(tmp_path) == ["n"]
+
+
+def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
+    """TensorStore and Tessarr increment one number together, by the same locks."""
+    pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
+    run_together(tmp_path, [INCREMENT, TENSORSTORE_INCREMENT], 150)
+    assert LocalStore(tmp_path).get("n") == b"300"
+    assert os.listdir(tmp_path) == ["n"]
+
+
+def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) -> None:
+    """After SIGKILL at random moments the value is one that was put, whole, or absent."""
+    moments = random.Random(11)
+    store = LocalStore(tmp_path)
+    for _ in range(12):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", PUT_FOREVER, str(tmp_path)], stdout=subprocess.PIPE
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(moments.uniform(0.001, 0.03))
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        value = store.get("k")
+        if value is not None:
+            assert len(value) in {50_000, 90_000, 130_000}
+            assert value == value[:1] * len(value)
+        assert store.list() in ([], ["k"])
+        store.put("k", b"next")
+        assert store.get("k") == b"next"
+    assert os.listdir(tmp_path) == ["k"]
+
+
+def test_a_stopped_writer_is_waited_for(tmp_path: Path) -> None:
+    """Who finds the lock file held waits; readers do not."""
+    store = LocalStore(tmp_path)
+    store.put("k", b"old")
+    with open(tmp_path / "k.__lock", "wb") as held:
+        # A POSIX lock belongs to its process and would not exclude us, flock does not
+        # exclude the locks of TensorStore: so another process holds a POSIX lock.
+        code = (
+            "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX);"
+            "print('held', flush=True); sys.stdin.read()"
+        )
+        holder = subprocess.Popen(
+            [sys.executable, "-c", code, held.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        writer = threading.Thread(target=store.put, args=("k", b"new"))
+        writer.start()
+        time.sleep(0.1)
+        assert writer.is_alive()
+        assert store.get("k") == b"old"
+        holder.communicate()
+        writer.join(10)
+    assert store.get("k") == b"new"
+
+
+def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
+    """The error names the path and carries the system's number."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match="file") as caught:
+        LocalStore(tmp_path / "file").put("k", b"v")
+    assert isinstance(caught.value, OSError)
+    assert caught.value.errno is not None
+    assert not caught.value.retryable
+    assert caught.value.key == "k"
+
+
+def test_stale_lock_files_do_not_show(tmp_path: Path) -> None:
+    """What a killed writer left is neither listed nor kept by delete_prefix."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "k.__lock").write_bytes(b"half")
+    store = LocalStore(tmp_path)
+    assert store.list() == []
+    assert store.list_dir("a/") == ([], [])
+    store.delete_prefix("a/")
+    assert os.listdir(tmp_path) == []
