@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tessarr.errors import StoreError
-from tessarr.store import LocalStore
+from tessarr.store import ForeignStore, LocalStore
 
 INCREMENT = """
 import sys
@@ -98,7 +100,7 @@ def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) ->
     """After SIGKILL at random moments the value is one that was put, whole, or absent."""
     moments = random.Random(11)
     store = LocalStore(tmp_path)
-    for _ in range(12):
+    for _ in range(8):
         writer = subprocess.Popen(
             [sys.executable, "-c", PUT_FOREVER, str(tmp_path)], stdout=subprocess.PIPE
         )
@@ -117,30 +119,82 @@ def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) ->
     assert os.listdir(tmp_path) == ["k"]
 
 
-def test_a_stopped_writer_is_waited_for(tmp_path: Path) -> None:
-    """Who finds the lock file held waits; readers do not."""
-    store = LocalStore(tmp_path)
-    store.put("k", b"old")
-    with open(tmp_path / "k.__lock", "wb") as held:
-        # A POSIX lock belongs to its process and would not exclude us, flock does not
-        # exclude the locks of TensorStore: so another process holds a POSIX lock.
-        code = (
-            "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX);"
-            "print('held', flush=True); sys.stdin.read()"
-        )
-        holder = subprocess.Popen(
-            [sys.executable, "-c", code, held.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "wb") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_by_another_process(lock_file: Path) -> Iterator[None]:
+    """Hold a POSIX lock on the file, which excludes the locks of TensorStore and ours."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(lock_file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        writer = threading.Thread(target=store.put, args=("k", b"new"))
+        yield
+        holder.communicate()
+
+
+def test_a_writer_waits_for_the_lock_and_a_reader_does_not(tmp_path: Path) -> None:
+    """Who finds the lock file held waits; the old value can be read meanwhile."""
+    store = LocalStore(tmp_path)
+    store.put("k", b"old")
+    writer = threading.Thread(target=store.put, args=("k", b"new"))
+    with held_by_another_process(tmp_path / "k.__lock"):
         writer.start()
         time.sleep(0.1)
         assert writer.is_alive()
         assert store.get("k") == b"old"
-        holder.communicate()
-        writer.join(10)
+    writer.join(10)
     assert store.get("k") == b"new"
+
+
+def interrupt_soon() -> threading.Timer:
+    timer = threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    return timer
+
+
+def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C ends the wait at once, and nothing is changed."""
+    store = LocalStore(tmp_path)
+    store.put("k", b"old")
+    with held_by_another_process(tmp_path / "k.__lock"):
+        timer = interrupt_soon()
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            store.put("k", b"new")
+        assert time.monotonic() - begin < 5
+        timer.join()
+    assert store.get("k") == b"old"
+
+
+def test_waiting_for_a_key_can_be_interrupted() -> None:
+    """Ctrl-C also ends the wait for another thread that changes the key."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(dict[str, bytes]):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            entered.set()
+            leave.wait()
+            super().__setitem__(key, value)
+
+    store = ForeignStore(Slow())
+    writer = threading.Thread(target=store.put, args=("k", b"first"))
+    writer.start()
+    entered.wait()
+    timer = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        store.put("k", b"second")
+    timer.join()
+    leave.set()
+    writer.join()
+    assert store.get("k") == b"first"
 
 
 def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ use pyo3::PyClass;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
-use crate::error::to_py;
-use foreign::PyForeign;
+use self::foreign::PyForeign;
+use crate::error::{foreign, to_py};
 
 /// Adds the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    engine::while_waiting(check_signals);
     module.add_class::<Store>()?;
     module.add_class::<LocalStore>()?;
     module.add_class::<MemoryStore>()?;
@@ -24,6 +25,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CountingStore>()?;
     module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
     Ok(())
+}
+
+/// Raises what a signal handler raised (Ctrl-C) in a thread that waits for another writer.
+fn check_signals() -> tessarr_engine::Result<()> {
+    let checked = Python::try_attach(|py| py.check_signals().map_err(|raised| foreign(py, raised)));
+    checked.unwrap_or(Ok(()))
 }
 
 /// The bytes of any object with a buffer; `bytes` objects are not copied.

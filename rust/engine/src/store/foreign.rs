@@ -132,7 +132,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
         check_key(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let early = if needs_current { None } else { Some(updater(None)?) };
-        let _held = self.changing.hold(key);
+        let _held = self.changing.hold(key)?;
         match early {
             None => self.update_held(key, updater),
             Some(change) => self.apply(key, &change, None).map(|_| change),
@@ -172,7 +172,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
             return Ok(());
         }
         for key in self.list(prefix)? {
-            let _held = self.changing.hold(&key);
+            let _held = self.changing.hold(&key)?;
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
         Ok(())

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::fork;
+use super::{fork, wait};
+use crate::error::Result;
 
 /// Keys that somebody is changing.
 ///
@@ -38,14 +39,19 @@ impl KeyLocks {
     }
 
     /// Waits until nobody holds `key`, then holds it while the guard lives.
-    pub(super) fn hold<'k>(&'k self, key: &'k str) -> Held<'k> {
+    pub(super) fn hold<'k>(&'k self, key: &'k str) -> Result<Held<'k>> {
         let table = self.current();
-        let mut held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
-        while held.contains(key) {
-            held = table.released.wait(held).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = table.released.wait_timeout_while(held, wait::ASK_EVERY, |held| held.contains(key));
+            let (mut held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !timeout.timed_out() {
+                held.insert(key.to_owned());
+                return Ok(Held { table, key });
+            }
+            drop(held);
+            wait::ask()?;
         }
-        held.insert(key.to_owned());
-        Held { table, key }
     }
 
     fn current(&self) -> &Table {
@@ -106,10 +112,10 @@ mod tests {
     #[test]
     fn one_key_excludes_itself_and_no_other() {
         let locks = KeyLocks::new();
-        let first = locks.hold("a");
-        drop(locks.hold("b"));
+        let first = locks.hold("a").unwrap();
+        drop(locks.hold("b").unwrap());
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| drop(locks.hold("a")));
+            let waiter = scope.spawn(|| drop(locks.hold("a").unwrap()));
             std::thread::sleep(Duration::from_millis(20));
             assert!(!waiter.is_finished());
             drop(first);

@@ -395,6 +395,10 @@ impl Failure {
 
 impl From<Failure> for Error {
     fn from(Failure { action, path, error }: Failure) -> Self {
+        let error = match error.downcast::<Error>() {
+            Ok(interruption) => return interruption,
+            Err(error) => error,
+        };
         if error.kind() == ErrorKind::TimedOut && action == "lock" {
             let waited = lock::PATIENCE.as_secs();
             let message =

@@ -105,7 +105,7 @@ impl Store for MemoryStore {
             Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete),
             _ => {}
         }
-        let _held = self.changing.hold(key);
+        let _held = self.changing.hold(key)?;
         let current = self.get(key).map(MemoryObject);
         let current = current.as_ref().map(|object| object as &dyn Object);
         let mut change = match early {
@@ -160,7 +160,7 @@ impl Store for MemoryStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         for key in self.list(prefix)? {
-            let _held = self.changing.hold(&key);
+            let _held = self.changing.hold(&key)?;
             self.set(&key, None);
         }
         Ok(())

@@ -7,6 +7,7 @@ mod key;
 mod keylock;
 mod local;
 mod memory;
+mod wait;
 
 use std::fmt::Debug;
 
@@ -17,6 +18,7 @@ pub use foreign::{Foreign, ForeignStore};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use wait::while_waiting;
 
 /// Identifies one state of a value: equal versions mean equal bytes.
 /// Local: (device, inode, size, mtime ns and ctime ns mixed); memory: a counter.

@@ -15,6 +15,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::super::wait;
 use super::platform;
 
 /// How long to wait for another writer of one key. Writing one value takes
@@ -105,6 +106,7 @@ fn options() -> OpenOptions {
 /// stuck where no signal reaches it.
 fn hold(file: &File, path: &Path, deadline: Instant) -> io::Result<Attempt> {
     let mut pause = Duration::from_micros(20);
+    let mut asked = None;
     loop {
         let locked = platform::try_lock(file)?;
         let ours = file.metadata()?;
@@ -121,8 +123,13 @@ fn hold(file: &File, path: &Path, deadline: Instant) -> io::Result<Attempt> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attempt::Moved),
             Err(error) => return Err(error),
         }
-        if Instant::now() >= deadline {
+        let now = Instant::now();
+        if now >= deadline {
             return Err(io::ErrorKind::TimedOut.into());
+        }
+        if now - *asked.get_or_insert(now) >= wait::ASK_EVERY {
+            wait::ask().map_err(io::Error::other)?;
+            asked = Some(now);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(1));

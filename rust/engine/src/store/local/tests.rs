@@ -227,17 +227,19 @@ fn writers_and_a_remover_of_their_prefix_get_along() {
 fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
     let folder = Folder::new();
     let store = store(&folder);
-    let mut calls = 0;
+    put(&store, "a/k", b"old").unwrap();
+    let mut seen = Vec::new();
     store
-        .update("a/k", true, &mut |_| {
-            calls += 1;
-            if calls < 3 {
+        .update("a/k", true, &mut |current| {
+            seen.push(current.map(|object| object.size()));
+            if seen.len() == 1 {
                 fs::remove_dir_all(folder.0.join("a")).unwrap();
             }
-            Ok(Change::Write(vec![Part::Borrowed(b"v")]))
+            Ok(Change::Write(vec![Part::Borrowed(b"new")]))
         })
         .unwrap();
-    assert_eq!((calls, get(&store, "a/k").as_deref()), (3, Some(&b"v"[..])));
+    assert_eq!((seen, get(&store, "a/k").as_deref()), (vec![Some(3), None], Some(&b"new"[..])));
+    assert_eq!(names(&folder.0.join("a")), ["k"]);
 }
 
 #[test]
