@@ -43,11 +43,13 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     Ok(bytes.cast_into::<PyBytes>()?.into())
 }
 
-/// Base of the stores: keys to byte strings, replaced atomically.
+/// Base of the stores: keys to byte strings, each replaced atomically.
 ///
-/// Keys are relative and "/"-separated, without empty, "." or ".." segments and
-/// without segments ending in ".__lock"; other keys are an `ArgumentError`
-/// before any I/O. All methods release the GIL and are thread safe.
+/// Notes
+/// -----
+/// Keys are relative and "/"-separated, without empty, "." or ".." segments and without
+/// segments ending in ".__lock"; other keys are an `ArgumentError` before any I/O. All
+/// methods release the GIL, are thread safe, and work in a forked child.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct Store {
     inner: Arc<dyn engine::Store>,
@@ -141,10 +143,33 @@ where
     PyClassInitializer::from(Store { inner }).add_subclass(store)
 }
 
-/// A store in a folder: the file `path/key` holds the value of `key`.
+/// A store in a folder: the file ``path/key`` holds the value of ``key``.
 ///
-/// The folder is created by the first write. `durable`: every change has reached
-/// the disk when the call returns.
+/// Parameters
+/// ----------
+/// path : str or os.PathLike
+///     The folder; the first write creates it.
+/// read_only : bool, default False
+///     Refuse every change (`ReadOnlyError`).
+/// durable : bool, default False
+///     Every change has reached the disk when the call returns. Without it a killed
+///     process leaves each value whole, but a power failure may lose recent ones.
+///
+/// Notes
+/// -----
+/// A value is replaced by renaming a new file onto it, so readers see one value whole and
+/// never wait. Writers of one key exclude each other by the file ``key.__lock``, as
+/// TensorStore's do: threads, processes, and TensorStore itself. A writer that waits for
+/// another more than 60 s gets a `StoreError` that is retryable. Symbolic links are
+/// followed, except by `delete_prefix`, which removes the links themselves.
+///
+/// Examples
+/// --------
+/// >>> import tempfile
+/// >>> store = LocalStore(tempfile.mkdtemp())
+/// >>> store.put("a/b", b"value")
+/// >>> store.get("a/b"), store.list_dir("")
+/// (b'value', ([], ['a/']))
 #[pyclass(extends = Store, frozen, eq, hash, module = "tessarr._engine")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LocalStore(Arc<engine::LocalStore>);
@@ -191,12 +216,29 @@ impl LocalStore {
     }
 }
 
-/// A store in memory, empty or with a copy of `items` (a mapping of keys to bytes).
+/// A store in memory.
 ///
-/// Stores of the same `name` share their contents, everywhere in the process.
-/// A pickle of a store without a name holds the contents, so that unpickling
-/// makes an independent copy; a named store is pickled by its name, which means
-/// something in this process only.
+/// Parameters
+/// ----------
+/// items : mapping of str to bytes, optional
+///     First contents, copied.
+/// name : str, optional
+///     Stores of the same name share their contents, everywhere in the process, and
+///     live as long as it.
+///
+/// Notes
+/// -----
+/// A pickle of a store without a name holds the contents, so that unpickling makes an
+/// independent copy. A named store is pickled by its name; in another process that is a
+/// `StoreError`, not an empty store.
+///
+/// Examples
+/// --------
+/// >>> store = MemoryStore({"a": b"1"})
+/// >>> store.replace("a", b"2", expected=b"1"), store.replace("a", b"3", expected=b"1")
+/// (True, False)
+/// >>> MemoryStore(name="shared") == MemoryStore(name="shared")
+/// True
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
 pub(crate) struct MemoryStore {
     store: Arc<engine::MemoryStore>,
@@ -282,8 +324,27 @@ fn unpickle_memory_store(py: Python<'_>, name: &str, process: u32) -> PyResult<P
     Ok(py.get_type::<MemoryStore>().call((), Some(&options))?.unbind())
 }
 
-/// A store that a Python object implements: a mapping of keys to bytes, or an
-/// object with the methods of `tessarr.store.protocol.StoreProtocol`.
+/// A store that a Python object implements.
+///
+/// Parameters
+/// ----------
+/// object : mapping or object
+///     A mapping of str to bytes-like, or an object with the methods of
+///     `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
+/// read_only : bool, default False
+///     Refuse every change; a mapping that cannot be changed is read-only anyway.
+///
+/// Notes
+/// -----
+/// Changes of one key exclude each other within the process; between processes if the
+/// object has ``replace``.
+///
+/// Examples
+/// --------
+/// >>> items = {}
+/// >>> ForeignStore(items).put("a/b", b"1")
+/// >>> items
+/// {'a/b': b'1'}
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
 pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
 
@@ -332,7 +393,18 @@ impl ForeignStore {
     }
 }
 
-/// Passes everything on to `store` and counts it.
+/// Passes everything on to another store and counts it.
+///
+/// Parameters
+/// ----------
+/// store : Store
+///     The store that does the work.
+///
+/// Examples
+/// --------
+/// >>> store = CountingStore(MemoryStore({"a": b"1"}))
+/// >>> store.get("a"), store.counts()["opens"]
+/// (b'1', 1)
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
 pub(crate) struct CountingStore(Arc<engine::CountingStore>);
 
@@ -342,6 +414,11 @@ impl CountingStore {
     fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
         let counting = Arc::new(engine::CountingStore::new(store.get().engine()));
         initializer(CountingStore(counting.clone()), counting)
+    }
+
+    fn __repr__(&self) -> String {
+        let counts = self.0.counts();
+        format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
     /// How often what was asked: opens, reads, read_bytes, updates,
