@@ -30,7 +30,7 @@ from tessarr.store.url import open_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tessarr._engine import Store
+    from tessarr.store import Store
     from tessarr.array import Array
     from tessarr.codec import CodecLike
     from tessarr.keys import ChunkKeyEncoding

@@ -13,7 +13,7 @@ from tessarr.flow import edit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr._engine import Store
+    from tessarr.store import Store
     from tessarr.flow.open import Kind, Node
 
 __all__ = ["Attributes"]

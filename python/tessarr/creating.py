@@ -16,7 +16,7 @@ from tessarr.metadata.build import AUTO, array_meta
 from tessarr.options import current
 
 if TYPE_CHECKING:
-    from tessarr._engine import Store
+    from tessarr.store import Store
     from tessarr.array import Array
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike
 

@@ -19,7 +19,7 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr._engine import Store
+    from tessarr.store import Store
     from tessarr.describe import GroupInfo, Tree
     from tessarr.flow.open import Node
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike, ZarrFormat

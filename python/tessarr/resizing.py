@@ -28,7 +28,7 @@ from tessarr.layout import normalize_shape
 from tessarr.problems import Problems
 
 if TYPE_CHECKING:
-    from tessarr._engine import Store
+    from tessarr.store import Store
     from tessarr.drive import Flow
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta

@@ -1,0 +1,60 @@
+# What is done here, and how. `just check` is what CI runs after the tests.
+
+python := env("PYTHON", "python")
+
+# List the recipes.
+default:
+    @just --list --unsorted
+
+# Install the checkout, compiled for release, with everything for development.
+build:
+    {{python}} -m pip install --quiet ".[dev]"
+
+# Run the tests of the installed package.
+test *arguments:
+    {{python}} -m pytest {{arguments}}
+
+# Format the code.
+format:
+    cargo fmt --all
+    {{python}} -m ruff format python tests bench
+    {{python}} -m ruff check --fix-only --quiet python tests bench
+
+# Lint Rust and Python.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --quiet -- --deny warnings
+    {{python}} -m ruff check python tests bench
+    {{python}} -m ruff format --check python tests bench
+
+# Check types with mypy and pyright.
+types:
+    {{python}} -m mypy
+    {{python}} -m pyright --pythonpath "$({{python}} -c 'import sys; print(sys.executable)')"
+
+# Check the layers. The compiled extension is invisible: the source folder is read.
+layers:
+    PYTHONPATH=python lint-imports
+
+# Check that the stub describes the compiled extension.
+stubs:
+    {{python}} -m mypy.stubtest tessarr._engine --mypy-config-file pyproject.toml --allowlist tests/architecture/stub-allowlist.txt
+
+# Test the engine by itself.
+engine:
+    cargo test --workspace --exclude tessarr-python --quiet
+
+# Feed damaged and random bytes to every decoder for a bounded time.
+fuzz seconds="20":
+    PROPTEST_CASES=20000 timeout {{seconds}}0 cargo test --package tessarr-engine --test fuzz --release --quiet
+
+# Check that the changelog fragments have known kinds.
+changes:
+    {{python}} -m towncrier build --draft --version next > /dev/null
+
+# Compare with peers, in an environment of its own (Python 3.12 or newer).
+bench *arguments:
+    "$({{python}} bench/setup.py)" -m bench.run {{arguments}}
+
+# Everything that has to hold beside the tests.
+check: lint layers types stubs engine changes
