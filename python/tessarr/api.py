@@ -107,7 +107,7 @@ def open(
         if found is not None:
             return bind(found, opened, at, read_only=mode == "r")
         if mode != "a" or opened.read_only:
-            raise open_flow.missing(at, None, zarr_format)
+            raise open_flow.missing(at, None, zarr_format, store=opened)
     is_array = settings.get("shape") is not None or settings.get("data") is not None
     opener: Any = open_array if is_array else open_group
     node: Array | Group = opener(opened, mode, path=at, zarr_format=zarr_format, **settings)
@@ -176,7 +176,7 @@ def open_array(
             )
         may_create = mode == "a" and ("shape" in settings or "data" in settings)
         if found is not None or not may_create or opened.read_only:
-            raise open_flow.missing(at, "array", zarr_format, other=found is not None)
+            raise open_flow.missing(at, "array", zarr_format, other=found is not None, store=opened)
     try:
         return create_array(
             opened,
@@ -237,7 +237,7 @@ def open_group(
         if isinstance(found, GroupMeta):
             return Group(found, opened, at, read_only=mode == "r")
         if found is not None or mode != "a" or opened.read_only:
-            raise open_flow.missing(at, "group", zarr_format, other=found is not None)
+            raise open_flow.missing(at, "group", zarr_format, other=found is not None, store=opened)
     try:
         return create_group(
             opened,

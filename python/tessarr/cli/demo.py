@@ -1,0 +1,179 @@
+"""``tessarr demo``: write, read back and check the tutorial's array, and say how fast that was."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.api import create_array
+from tessarr.cli.render import progress, table
+from tessarr.describe import human_bytes
+from tessarr.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    import argparse
+
+    import numpy.typing as npt
+
+    from tessarr.array import Array
+
+__all__ = ["add_to"]
+
+_SIZE: Final = 10_000
+_CHUNKS: Final = 10
+_PLANES: Final = 20
+_CROPS: Final = 100
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "demo",
+        help="write an array, read it back, check it",
+        description="Write the tutorial's 10000 × 10000 int32 array in 1000 × 1000 chunks, and the "
+        "same in shards in format 3, to a temporary folder; read planes and crops back and check "
+        "them; print sizes and throughput.",
+    )
+    parser.add_argument("--folder", metavar="DIR", help="write here and keep it (new names only)")
+    parser.add_argument(
+        "--size", metavar="N", type=int, default=_SIZE, help="elements per axis, a multiple of 20"
+    )
+    parser.set_defaults(run=_run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timing:
+    what: str
+    size_bytes: int
+    seconds: float
+    count: int
+
+    def row(self) -> tuple[str, str]:
+        rate = self.size_bytes / max(self.seconds, 1e-9) / 1e6
+        each = f", {1e3 * self.seconds / self.count:.2f} ms each" if self.count > 1 else ""
+        return self.what, f"{rate:,.0f} MB/s{each}"
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    size: int = arguments.size
+    if size < 20 or size % 20:
+        raise ArgumentError(f"--size {size} is not a multiple of 20 from 20 on")
+    chunk = size // _CHUNKS
+    with _folder(arguments.folder) as folder:
+        plain: dict[str, Any] = {"zarr_format": 2, "chunks": (chunk, chunk)}
+        sharded: dict[str, Any] = {
+            "zarr_format": 3,
+            "chunks": (chunk, chunk),
+            "shards": (2 * chunk, 2 * chunk),
+        }
+        for name, settings in (("format 2", plain), ("format 3 in shards", sharded)):
+            path = folder / f"{name.replace(' ', '-')}.zarr"
+            array = create_array(path, shape=(size, size), dtype="i4", **settings)
+            timings = [_write(name, array), _read(name, array), *_read_parts(name, array)]
+            _print(name, array, timings)
+    print("everything that was read back is what was written")
+    return 0
+
+
+@contextmanager
+def _folder(given: str | None) -> Iterator[Path]:
+    if given is not None:
+        yield Path(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="tessarr-demo-") as folder:
+        yield Path(folder)
+
+
+def _expected(array: Array, rows: slice, columns: slice = slice(None)) -> npt.NDArray[np.int32]:
+    """Return what the tutorial puts there: the numbers from 0 on, row by row."""
+    height, width = array.shape
+    down = np.arange(height, dtype="i4")[rows, None] * np.int32(width)
+    return down + np.arange(width, dtype="i4")[None, columns]
+
+
+def _bands(array: Array) -> list[slice]:
+    """Return the rows, cut where stored objects are."""
+    height = (array.shards or array.chunks)[0]
+    return [slice(start, start + height) for start in range(0, array.shape[0], height)]
+
+
+def _write(name: str, array: Array) -> _Timing:
+    seconds = 0.0
+    bands = _bands(array)
+    for rows in progress(f"writing {name}", bands, len(bands)):
+        data = _expected(array, rows)
+        begun = perf_counter()
+        array[rows] = data
+        seconds += perf_counter() - begun
+    return _Timing("write", array.nbytes, seconds, 1)
+
+
+def _read(name: str, array: Array) -> _Timing:
+    bands = _bands(array)
+    return _timed(
+        "read all", progress(f"reading {name}", bands, len(bands)), array, lambda rows: (rows,), 1
+    )
+
+
+def _read_parts(name: str, array: Array) -> Iterator[_Timing]:
+    size, chunk = array.shape[0], array.chunks[0]
+    random = np.random.default_rng(1)
+    starts = random.integers(0, size, _PLANES).tolist()
+    yield _timed(
+        "read rows",
+        progress(f"rows of {name}", starts, _PLANES),
+        array,
+        lambda at: (slice(at, at + 1), slice(None)),
+        _PLANES,
+    )
+    yield _timed(
+        "read columns",
+        progress(f"columns of {name}", starts, _PLANES),
+        array,
+        lambda at: (slice(None), slice(at, at + 1)),
+        _PLANES,
+    )
+    side = max(chunk // 4, 1)
+    corners = random.integers(0, size - side + 1, (_CROPS, 2)).tolist()
+    yield _timed(
+        f"read {side}² crops",
+        progress(f"crops of {name}", corners, _CROPS),
+        array,
+        lambda at: tuple(slice(start, start + side) for start in at),
+        _CROPS,
+    )
+
+
+def _timed(
+    what: str, parts: Iterator[Any], array: Array, key_of: Callable[[Any], Any], count: int
+) -> _Timing:
+    """Read parts of the array, and check each outside of the time."""
+    seconds, size_bytes = 0.0, 0
+    for part in parts:
+        key = key_of(part)
+        begun = perf_counter()
+        data = array[key]
+        seconds += perf_counter() - begun
+        size_bytes += data.nbytes
+        if not np.array_equal(data, _expected(array, *key)):
+            raise DataError(f"what was read back at {key} is not what was written")
+    return _Timing(what, size_bytes, seconds, count)
+
+
+def _print(name: str, array: Array, timings: list[_Timing]) -> None:
+    stored = array.nbytes_stored
+    rows = [
+        ("array", repr(array)),
+        ("size", f"{human_bytes(array.nbytes)}B, stored {human_bytes(stored)}B"),
+        ("ratio", f"{array.nbytes / stored:.1f}"),
+        ("chunks", f"{array.nchunks_initialized} of {array.nchunks} initialised"),
+        *(timing.row() for timing in timings),
+    ]
+    print(f"{name}\n{table(rows)}\n", flush=True)

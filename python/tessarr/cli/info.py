@@ -1,0 +1,99 @@
+"""``tessarr info PATH``: what there is to say about a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr.api import open as open_node
+from tessarr.array import Array
+from tessarr.cli.render import as_json, table
+from tessarr.describe import human_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tessarr.describe import ArrayInfo, GroupInfo
+
+__all__ = ["add_to"]
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "info",
+        help="describe an array or a group",
+        description="Describe an array or a group: shape, data type, chunks, codecs, what is stored.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a folder, file://… or memory://…")
+    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    node = open_node(arguments.path, "r", path=arguments.node)
+    if arguments.json:
+        print(as_json(node.info.asdict()))
+    elif isinstance(node, Array):
+        print(table(_array_rows(node.info)))
+    else:
+        print(table(_group_rows(node.info)))
+    return 0
+
+
+def _array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
+    meta = info.meta
+    rows = [
+        ("type", f"array, format {meta.zarr_format}"),
+        ("path", info.name),
+        ("shape", _lengths(meta.shape)),
+        ("data type", str(meta.data_type.numpy)),
+        ("chunks", _lengths(meta.chunk_shape)),
+    ]
+    if meta.shard_shape is not None:
+        rows.append(("shards", _lengths(meta.shard_shape)))
+    if meta.dimension_names:
+        rows.append(("dimensions", ", ".join(name or "–" for name in meta.dimension_names)))
+    rows += [
+        ("order", meta.order),
+        ("fill value", "none" if meta.fill_value is None else str(meta.fill_scalar)),
+        *info.codec_lines(),
+    ]
+    if meta.attributes:
+        rows.append(("attributes", ", ".join(meta.attributes)))
+    share = 100 * info.stored_chunk_count / info.chunk_count if info.chunk_count else 0
+    rows += [
+        ("store", info.store),
+        ("size", _bytes(info.size_bytes)),
+        ("stored", _bytes(info.stored_bytes)),
+        ("ratio", f"{info.ratio:.1f}"),
+        ("initialised", f"{info.stored_chunk_count} of {info.chunk_count} chunks ({share:.0f} %)"),
+    ]
+    return rows
+
+
+def _group_rows(info: GroupInfo) -> list[tuple[str, str]]:
+    rows = [
+        ("type", f"group, format {info.meta.zarr_format}"),
+        ("path", info.name),
+        ("arrays", _names(info.arrays)),
+        ("groups", _names(info.groups)),
+    ]
+    if info.meta.attributes:
+        rows.append(("attributes", ", ".join(info.meta.attributes)))
+    rows.append(("store", info.store))
+    return rows
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return f"{len(names)}: {', '.join(names)}" if names else "0"
+
+
+def _lengths(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape)) or "() – a single element"
+
+
+def _bytes(size_bytes: int) -> str:
+    if size_bytes < 1024:
+        return f"{size_bytes} bytes"
+    return f"{human_bytes(size_bytes)} ({size_bytes:,} bytes)"
