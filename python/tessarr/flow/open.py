@@ -118,10 +118,11 @@ def missing(
     zarr_format: ZarrFormat | None = None,
     *,
     other: bool = False,
+    store: object = "the store",
 ) -> NotFoundError:
     """Return the error for a node that is not there, or is of the other kind."""
     what = kind or "array or group"
-    at = f"at path {path!r}" if path else "at the root of the store"
+    at = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     form = f" of format {zarr_format}" if zarr_format else ""
     if other:
         there, opener = ("a group", "open_group") if kind == "array" else ("an array", "open_array")

@@ -1,0 +1,69 @@
+"""A store of a few lines, so that flows are tested without the engine or a disk."""
+
+from __future__ import annotations
+
+import pytest
+
+
+class PlainStore:
+    """A dictionary with the methods of a store, which notes every request."""
+
+    read_only = False
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+        self.log: list[tuple[str, str]] = []
+        self.fail_on: tuple[str, str] | None = None
+
+    def _note(self, what: str, key: str) -> None:
+        self.log.append((what, key))
+        if self.fail_on == (what, key):
+            self.fail_on = None
+            raise OSError(f"no luck with {what} {key}")
+
+    def get(self, key: str) -> bytes | None:
+        self._note("get", key)
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._note("put", key)
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        self._note("delete", key)
+        self.items.pop(key, None)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        self._note("replace", key)
+        if self.items.get(key) != expected:
+            return False
+        if data is None:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = data
+        return True
+
+    def size(self, key: str) -> int | None:
+        self._note("size", key)
+        return len(self.items[key]) if key in self.items else None
+
+    def list(self, prefix: str) -> list[str]:
+        self._note("list", prefix)
+        return sorted(key for key in self.items if key.startswith(prefix))
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        self._note("list_dir", prefix)
+        below = [key[len(prefix) :] for key in self.items if key.startswith(prefix)]
+        keys = sorted(prefix + key for key in below if "/" not in key)
+        prefixes = sorted({prefix + key.split("/")[0] + "/" for key in below if "/" in key})
+        return keys, prefixes
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._note("delete_prefix", prefix)
+        for key in [key for key in self.items if key.startswith(prefix)]:
+            del self.items[key]
+
+
+@pytest.fixture
+def empty_store() -> PlainStore:
+    return PlainStore()

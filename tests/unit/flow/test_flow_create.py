@@ -1,0 +1,114 @@
+"""Creating nodes: exclusive, ancestors first, nothing lost on failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessarr.drive import run
+from tessarr.errors import ArgumentError, ExistsError
+from tessarr.flow.create import create
+from tessarr.metadata.build import array_meta
+from tessarr.metadata.node import GroupMeta
+
+
+@pytest.fixture
+def store(empty_store: Any) -> Any:
+    return empty_store
+
+
+def changes(store: Any) -> list[tuple[str, str]]:
+    return [(what, key) for what, key in store.log if what not in ("get", "list", "list_dir")]
+
+
+def test_ancestors_first_and_the_node_last(store: Any) -> None:
+    run(create("a/b/c", array_meta(shape=(1,))), store)
+    keys = ("zarr.json", "a/zarr.json", "a/b/zarr.json", "a/b/c/zarr.json")
+    assert changes(store) == [("replace", key) for key in keys]
+
+
+def test_format_2_writes_attributes_and_ancestors(store: Any) -> None:
+    run(create("foo", array_meta(shape=(1,), zarr_format=2)), store)
+    assert sorted(store.items) == [".zattrs", ".zgroup", "foo/.zarray", "foo/.zattrs"]
+    assert store.items[".zattrs"] == b"{}"
+
+
+def test_known_group_is_not_looked_for(store: Any) -> None:
+    run(create("a", GroupMeta(3)), store)
+    store.log.clear()
+    run(create("a/b", array_meta(shape=(1,)), within="a"), store)
+    assert len(store.log) == 4
+    assert changes(store) == [("replace", "a/b/zarr.json")]
+
+
+@pytest.mark.parametrize("old", [2, 3])
+@pytest.mark.parametrize("new", [2, 3])
+def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> None:
+    run(create("", array_meta(shape=(1,), zarr_format=old)), store)
+    before = dict(store.items)
+    with pytest.raises(ExistsError) as caught:
+        run(create("", GroupMeta(new)), store)
+    assert caught.value.kind == "node_exists"
+    assert store.items == before
+
+
+def test_two_creators_and_one_wins(store: Any) -> None:
+    flow = create("a", array_meta(shape=(1,)))
+    requests = []
+    with pytest.raises(ExistsError):
+        request: Any = next(flow)
+        while True:
+            requests.append(request)
+            # Somebody else creates it after it was looked for, before it is stored.
+            if getattr(request, "key", "") == "a/zarr.json":
+                store.items["a/zarr.json"] = b"somebody else's"
+            from tessarr.drive import answer
+
+            request = flow.send(answer(request, store))
+    assert store.items["a/zarr.json"] == b"somebody else's"
+
+
+def test_overwriting_deletes_what_is_below(store: Any) -> None:
+    run(create("a/b", array_meta(shape=(1,))), store)
+    store.items["a/b/c/0"] = b"x"
+    run(create("a", array_meta(shape=(1,)), overwrite=True), store)
+    assert sorted(store.items) == ["a/zarr.json", "zarr.json"]
+
+
+def test_overwriting_leaves_neighbours_with_the_same_beginning(store: Any) -> None:
+    run(create("a", array_meta(shape=(1,))), store)
+    run(create("ab", array_meta(shape=(1,))), store)
+    run(create("a", GroupMeta(3), overwrite=True), store)
+    assert "ab/zarr.json" in store.items
+
+
+def test_overwriting_where_there_is_no_node_deletes_nothing(store: Any) -> None:
+    store.items["thesis.tex"] = b"three years of work"
+    run(create("", GroupMeta(3), overwrite=True), store)
+    assert store.items["thesis.tex"] == b"three years of work"
+
+
+def test_array_above_is_refused(store: Any) -> None:
+    run(create("a", array_meta(shape=(1,))), store)
+    before = dict(store.items)
+    for overwrite in (False, True):
+        with pytest.raises(ExistsError, match="is an array"):
+            run(create("a/b/c", GroupMeta(3), overwrite=overwrite), store)
+    assert store.items == before
+
+
+@pytest.mark.parametrize(("above", "below"), [(2, 3), (3, 2)])
+def test_formats_are_not_mixed(store: Any, above: Any, below: Any) -> None:
+    run(create("", GroupMeta(above)), store)
+    before = dict(store.items)
+    with pytest.raises(ArgumentError, match=f"zarr_format={above}"):
+        run(create("a/b", GroupMeta(below)), store)
+    assert store.items == before
+
+
+def test_failure_leaves_no_half_of_a_node(store: Any) -> None:
+    store.fail_on = ("put", "a/.zattrs")
+    with pytest.raises(OSError, match="no luck"):
+        run(create("a", array_meta(shape=(1,), zarr_format=2)), store)
+    assert sorted(store.items) == [".zattrs", ".zgroup"]

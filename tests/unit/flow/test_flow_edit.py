@@ -1,0 +1,100 @@
+"""Editing nodes: atomic, whatever others do in between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tessarr.drive import answer, run
+from tessarr.errors import ArgumentError, NotFoundError, StoreError
+from tessarr.flow import edit
+from tessarr.flow.create import create
+from tessarr.metadata.build import array_meta
+
+
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def store(zarr_format: Any, empty_store: Any) -> Any:
+    store = empty_store
+    meta = array_meta(shape=(2,), zarr_format=zarr_format, attributes={"old": 1})
+    run(create("a", meta), store)
+    store.log.clear()
+    return store
+
+
+def test_attributes_are_changed_and_the_rest_is_kept(store: Any, zarr_format: Any) -> None:
+    if zarr_format == 3:
+        document = json.loads(store.items["a/zarr.json"])
+        document["later"] = {"must_understand": False, "x": [1]}
+        store.items["a/zarr.json"] = json.dumps(document).encode()
+    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "new": (1, 2)})
+    assert run(flow, store) == {"old": 1, "new": [1, 2]}
+    key = "a/zarr.json" if zarr_format == 3 else "a/.zattrs"
+    document = json.loads(store.items[key])
+    if zarr_format == 3:
+        assert document["later"] == {"must_understand": False, "x": [1]}
+        assert document["shape"] == [2]
+        document = document["attributes"]
+    assert document == {"old": 1, "new": [1, 2]}
+
+
+def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> None:
+    other = edit.attributes("a", zarr_format, "array", lambda old: {**old, "theirs": 2})
+    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "ours": 3})
+    request: Any = next(flow)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            if type(request).__name__ == "Replace" and "theirs" not in str(store.items):
+                run(other, store)
+            request = flow.send(answer(request, store))
+    assert end.value.value == {"old": 1, "theirs": 2, "ours": 3}
+
+
+def test_unchanged_attributes_are_not_written(store: Any, zarr_format: Any) -> None:
+    run(edit.attributes("a", zarr_format, "array", lambda old: old), store)
+    assert {what for what, _ in store.log} == {"get"}
+
+
+def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) -> None:
+    before = dict(store.items)
+    flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "x": object()})
+    with pytest.raises(ArgumentError, match="/attributes/x"):
+        run(flow, store)
+    assert store.items == before
+
+
+def test_nan_of_an_older_writer_does_not_block_other_edits(
+    zarr_format: Any, empty_store: Any
+) -> None:
+    store = empty_store
+    run(create("a", array_meta(shape=(2,), zarr_format=zarr_format, attributes={"n": 1.5})), store)
+    for key, document in store.items.items():
+        store.items[key] = document.replace(b"1.5", b"NaN")
+    found = run(edit.attributes("a", zarr_format, "array", lambda old: {**old, "x": 1}), store)
+    assert found["x"] == 1
+
+
+def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
+    store.items.clear()
+    with pytest.raises(NotFoundError):
+        run(edit.attributes("a", zarr_format, "array", lambda old: {"x": 1}), store)
+    assert store.items == {}
+
+
+def test_shape(store: Any, zarr_format: Any) -> None:
+    run(edit.shape("a", zarr_format, (5,), expected=(2,)), store)
+    assert run(edit.stored_shape("a", zarr_format), store) == (5,)
+
+
+def test_shape_that_others_changed(store: Any, zarr_format: Any) -> None:
+    run(edit.shape("a", zarr_format, (5,), expected=(2,)), store)
+    with pytest.raises(StoreError, match="resized") as caught:
+        run(edit.shape("a", zarr_format, (3,), expected=(2,)), store)
+    assert caught.value.retryable
+    assert run(edit.stored_shape("a", zarr_format), store) == (5,)

@@ -1,0 +1,91 @@
+"""Listing hierarchies: what is found, in how many requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tessarr.drive import answer, run
+from tessarr.errors import MetadataError, TessarrWarning
+from tessarr.flow import walk
+from tessarr.flow.create import create
+from tessarr.metadata.build import array_meta
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def store(zarr_format: Any, empty_store: Any) -> Any:
+    store = empty_store
+    for path in ("z", "b/y", "b/x", "b/deep/er"):
+        run(create(path, array_meta(shape=(2,), zarr_format=zarr_format)), store)
+    run(create("empty", GroupMeta(zarr_format)), store)
+    store.items["z/c/0"] = b"a chunk"
+    store.items["notes/readme.txt"] = b"no node"
+    store.log.clear()
+    return store
+
+
+def test_names_are_sorted_and_need_no_parsing(store: Any, zarr_format: Any) -> None:
+    for key in store.items:
+        if key.startswith("z/."):
+            store.items[key] = b"broken"
+    assert run(walk.names("", zarr_format), store) == ["b", "empty", "z"]
+
+
+def test_members_by_depth(store: Any, zarr_format: Any) -> None:
+    assert list(run(walk.members("", zarr_format), store)) == ["b", "empty", "z"]
+    one = run(walk.members("", zarr_format, max_depth=1), store)
+    assert list(one) == ["b", "b/deep", "b/x", "b/y", "empty", "z"]
+    whole = run(walk.members("", zarr_format, max_depth=None), store)
+    assert list(whole) == ["b", "b/deep", "b/deep/er", "b/x", "b/y", "empty", "z"]
+    assert isinstance(whole["b/deep"], GroupMeta)
+    assert isinstance(whole["b/deep/er"], ArrayMeta)
+
+
+def test_members_below_a_group(store: Any, zarr_format: Any) -> None:
+    assert list(run(walk.members("b", zarr_format), store)) == ["b/deep", "b/x", "b/y"]
+
+
+def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_format: Any) -> None:
+    trips = 0
+    flow = walk.members("", zarr_format, max_depth=None)
+    with pytest.raises(StopIteration):
+        request = next(flow)
+        while True:
+            trips += 1
+            request = flow.send(answer(request, store))
+    counts = Counter(what for what, _ in store.log)
+    assert counts["list"] == 0
+    assert counts["list_dir"] == 4  # the groups: root, b, empty, b/deep
+    assert trips <= 3 * 4
+    assert not any("z/" in key for what, key in store.log if what == "list_dir")
+
+
+def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -> None:
+    key = "b/x/zarr.json" if zarr_format == 3 else "b/x/.zarray"
+    store.items[key] = b"{"
+    with pytest.raises(MetadataError, match=key):
+        run(walk.members("b", zarr_format), store)
+
+
+def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:
+    store = empty_store
+    run(create("a", array_meta(shape=(2,), zarr_format=2)), store)
+    store.items["a/.zgroup"] = b'{"zarr_format": 2}'
+    with pytest.warns(TessarrWarning, match="both"):
+        found = run(walk.members("", 2), store)
+    assert isinstance(found["a"], ArrayMeta)
+
+
+def test_reserved_names_are_no_members(empty_store: Any) -> None:
+    store = empty_store
+    run(create("", GroupMeta(3)), store)
+    store.items["__hidden/zarr.json"] = b"not looked at"
+    assert run(walk.names("", 3), store) == []

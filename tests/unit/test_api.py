@@ -1,0 +1,269 @@
+"""Opening and creating: modes, formats, arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import (
+    ArgumentError,
+    ExistsError,
+    MetadataError,
+    NotFoundError,
+    ReadOnlyError,
+    UnsupportedError,
+)
+from tessarr.stores import LocalStore, MemoryStore
+
+OPENERS: dict[str, Any] = {
+    "open": lambda store, mode: tessarr.open(store, mode, shape=3),
+    "open_array": lambda store, mode: tessarr.open_array(store, mode, shape=3),
+    "open_group": tessarr.open_group,
+}
+
+
+@pytest.fixture(params=sorted(OPENERS))
+def opener(request: pytest.FixtureRequest) -> Any:
+    return OPENERS[request.param]
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_has_to_exist(opener: Any, store: Any, mode: Any) -> None:
+    for error in (NotFoundError, FileNotFoundError, KeyError, ValueError):
+        with pytest.raises(error):
+            opener(store, mode)
+    assert store.list("") == []
+
+
+@pytest.mark.parametrize("mode", ["a", "w", "w-", "x"])
+def test_is_created(opener: Any, store: Any, mode: Any) -> None:
+    node = opener(store, mode)
+    assert not node.read_only
+    assert tessarr.open(store, "r") == node
+
+
+@pytest.mark.parametrize("mode", ["w-", "x"])
+def test_must_not_exist(opener: Any, store: Any, mode: Any) -> None:
+    node = opener(store, "w")
+    node.attrs["x"] = 1
+    for error in (ExistsError, FileExistsError, KeyError, ValueError):
+        with pytest.raises(error):
+            opener(store, mode)
+    assert tessarr.open(store).attrs["x"] == 1
+
+
+@pytest.mark.parametrize(("mode", "read_only"), [("r", True), ("r+", False), ("a", False)])
+def test_what_exists_is_kept(opener: Any, store: Any, mode: Any, read_only: bool) -> None:
+    opener(store, "w").attrs["x"] = 1
+    again = opener(store, mode)
+    assert again.attrs["x"] == 1
+    assert again.read_only is read_only
+
+
+def test_w_begins_anew(opener: Any, store: Any) -> None:
+    tessarr.create_group(store).create_array("old/array", shape=1)
+    node = opener(store, "w")
+    assert store.list("") == ["zarr.json"]
+    assert dict(node.attrs) == {}
+
+
+def test_unknown_mode(opener: Any, store: Any) -> None:
+    with pytest.raises(ArgumentError, match="mode 'rw'"):
+        opener(store, "rw")
+
+
+def test_open_makes_a_group_where_no_shape_is_given(store: Any) -> None:
+    assert isinstance(tessarr.open(store), tessarr.Group)
+    assert isinstance(tessarr.open(store, "w", data=[1, 2]), tessarr.Array)
+
+
+def test_the_other_kind_is_refused(store: Any) -> None:
+    tessarr.create_group(store, path="g")
+    tessarr.create_array(store, path="a", shape=1)
+    for mode in ("r", "r+", "a"):
+        with pytest.raises(NotFoundError, match="open_group"):
+            tessarr.open_array(store, mode, path="g", shape=1)
+        with pytest.raises(NotFoundError, match="open_array"):
+            tessarr.open_group(store, mode, path="a")
+    with pytest.raises(ExistsError):
+        tessarr.open_array(store, "w-", path="g", shape=1)
+
+
+def test_array_cannot_be_made_of_nothing(store: Any) -> None:
+    with pytest.raises(NotFoundError):
+        tessarr.open_array(store)
+    with pytest.raises(TypeError, match="shape"):
+        tessarr.open_array(store, "w")
+    assert store.list("") == []
+
+
+def test_store_that_is_read_only(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "s", path="a", shape=1)
+    store = LocalStore(tmp_path / "s", read_only=True)
+    assert tessarr.open_array(store, path="a").read_only
+    assert tessarr.open_array(store, "r+", path="a").read_only
+    with pytest.raises(ReadOnlyError):
+        tessarr.create_array(store, path="new", shape=1)
+    with pytest.raises(NotFoundError):
+        tessarr.open_array(store, path="new", shape=1)
+
+
+def test_reading_creates_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        tessarr.open(tmp_path / "nowhere", "r")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stores_in_every_spelling(tmp_path: Path) -> None:
+    path = tmp_path / "my data"
+    tessarr.create_array(path, path="a", data=[1, 2])
+    for store in (path, str(path), path.as_uri(), LocalStore(path)):
+        assert tessarr.open_array(store, "r", path="a")[1] == 2
+        assert tessarr.open_array(store, "r", path="/a/")[1] == 2
+    tessarr.create_array("memory://spelling/b", data=[3])
+    assert tessarr.open_group("memory://spelling")["b"][0] == 3
+    with pytest.raises(UnsupportedError):
+        tessarr.open("gopher://x")
+    with pytest.raises(TypeError):
+        tessarr.open(3.5)  # type: ignore[arg-type]
+
+
+def test_format_is_found_or_asked_for(store: Any, zarr_format: Any) -> None:
+    tessarr.create_array(store, path="a", shape=1, zarr_format=zarr_format)
+    assert tessarr.open(store, path="a").zarr_format == zarr_format
+    assert tessarr.open(store, path="a", zarr_format=zarr_format).zarr_format == zarr_format
+    for opener in (tessarr.open, tessarr.open_array, tessarr.open_group):
+        with pytest.raises(NotFoundError):
+            opener(store, "r", path="a", zarr_format=5 - zarr_format)
+
+
+@pytest.mark.parametrize("document", [b"", b"{}", b'{"zarr_format": 4, "node_type": "array"}'])
+def test_broken_document_is_an_error_in_every_mode_but_w(opener: Any, document: bytes) -> None:
+    for mode in ("r", "r+", "a", "w-"):
+        store = MemoryStore({"zarr.json": document})
+        with pytest.raises((MetadataError, ExistsError)):
+            opener(store, mode)
+        assert store.get("zarr.json") == document
+    store = MemoryStore({"zarr.json": document})
+    opener(store, "w")
+    assert tessarr.open(store)
+
+
+def test_all_keywords(store: Any) -> None:
+    a = tessarr.create_array(
+        store,
+        name="x/y",
+        shape=(20, 30),
+        dtype="uint16",
+        chunks=(5, -1),
+        shards=(10, -1),
+        compressors=[{"name": "zstd", "configuration": {"level": 3}}],
+        filters="auto",
+        serializer="bytes",
+        fill_value=7,
+        order="F",
+        dimension_names=["t", None],
+        attributes={"k": [1, 2]},
+        zarr_format=3,
+        chunk_key_encoding={"name": "v2", "configuration": {"separator": "."}},
+        overwrite=True,
+        write_empty_chunks=True,
+    )
+    b = tessarr.open_array(store, path="x/y")
+    for array in (a, b):
+        assert (array.chunks, array.shards, array.order) == ((5, 30), (10, 30), "F")
+        assert (array.fill_value, array.dimension_names) == (7, ("t", None))
+        assert array.attrs["k"] == [1, 2]
+    a[:] = 7
+    assert store.list("x/y/") == ["x/y/0.0", "x/y/1.0", "x/y/zarr.json"]
+
+
+@pytest.mark.parametrize("create", [tessarr.create_array, tessarr.open_array, tessarr.open])
+def test_unknown_keyword(create: Any) -> None:
+    store = MemoryStore()
+    with pytest.raises(TypeError, match="chunk_size"):
+        create(store, shape=3, chunk_size=4)
+    assert store.list("") == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shape": -1},
+        {"shape": 4, "chunks": 0},
+        {"shape": 4, "dtype": "nonsense"},
+        {"shape": 4, "dtype": "u1", "fill_value": 300},
+        {"shape": 4, "chunks": 3, "shards": 4},
+        {"shape": 4, "zarr_format": 2, "shards": 4},
+        {"shape": 4, "zarr_format": 4},
+        {"shape": 4, "compressors": "nonsense"},
+        {"shape": 4, "codecs": ["bytes"], "compressors": "zstd"},
+        {"shape": 4, "order": "K"},
+        {"shape": 4, "dimension_names": ["a", "b"]},
+        {"shape": 4, "attributes": {"x": object()}},
+        {"shape": 5, "data": [1, 2]},
+        {"data": ["a", "b"], "dtype": "i4"},
+    ],
+)
+def test_overwriting_with_invalid_arguments_loses_nothing(settings: Any) -> None:
+    a = tessarr.create_array(MemoryStore(), data=[1, 2, 3])
+    with pytest.raises((ArgumentError, UnsupportedError, TypeError)):
+        tessarr.create_array(a.store, overwrite=True, **settings)
+    with pytest.raises((ArgumentError, UnsupportedError, TypeError)):
+        tessarr.open_array(a.store, "w", **settings)
+    assert tessarr.open_array(a.store)[:].tolist() == [1, 2, 3]
+
+
+def test_all_faults_of_the_arguments_are_named_at_once() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        tessarr.create_array(None, shape=4, dtype="u1", fill_value=300, dimension_names="ab")
+    assert "fill_value" in str(caught.value)
+    assert "dimension_names" in str(caught.value)
+
+
+def test_short_ways_to_create(zarr_format: Any) -> None:
+    settings: Any = {"dtype": "i4", "zarr_format": zarr_format}
+    assert tessarr.zeros((2, 2), **settings)[:].tolist() == [[0, 0], [0, 0]]
+    assert tessarr.ones(2, **settings)[:].tolist() == [1, 1]
+    assert tessarr.full(2, 9, **settings)[:].tolist() == [9, 9]
+    assert tessarr.empty(2, **settings).shape == (2,)
+    a = tessarr.array(np.arange(4).reshape(2, 2), store="memory://short", overwrite=True)
+    assert a[:].tolist() == [[0, 1], [2, 3]]
+    assert tessarr.array(5)[()] == 5
+
+
+def test_chunks_are_guessed_as_the_tutorial_says() -> None:
+    assert tessarr.zeros((10000, 10000), dtype="i4").chunks == (313, 313)
+
+
+def test_format_2_documents_have_the_tutorials_bytes() -> None:
+    a = tessarr.zeros((10000, 10000), chunks=(1000, 1000), dtype="i4", zarr_format=2)
+    assert a.nbytes_stored == 323
+
+
+def test_two_programs_that_create_get_one_array() -> None:
+    from threading import Barrier, Thread
+
+    store = MemoryStore()
+    barrier = Barrier(8)
+    outcomes: list[str] = []
+
+    def work(i: int) -> None:
+        barrier.wait()
+        try:
+            tessarr.create_array(store, path="a/b", shape=1, attributes={"by": i})
+            outcomes.append("created")
+        except ExistsError:
+            outcomes.append("exists")
+        assert tessarr.open_array(store, path="a/b", shape=1)
+
+    threads = [Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["created"] + ["exists"] * 7

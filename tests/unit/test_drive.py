@@ -1,0 +1,86 @@
+"""Driving flows, in a thread and in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from tessarr.drive import Flow, Get, Put, run, run_async
+from tessarr.future import Future
+
+
+class _Store:
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {"a": b"1"}
+
+    def get(self, key: str) -> bytes | None:
+        if key == "broken":
+            raise OSError("broken")
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = data
+
+
+def _copy(source: str) -> Flow[list[bytes | None]]:
+    try:
+        one = yield Get(source)
+        pair = yield (Get(source), Get("none"))
+        yield Put("b", one)
+    except OSError:
+        yield Put("undone", b"")
+        raise
+    return [one, *pair]
+
+
+def _run_in_loop(flow: Any, store: Any) -> Any:
+    return asyncio.run(run_async(flow, store))
+
+
+@pytest.mark.parametrize("runner", [run, _run_in_loop])
+def test_requests_and_batches_are_answered(runner: Any) -> None:
+    store = _Store()
+    assert runner(_copy("a"), store) == [b"1", b"1", None]
+    assert store.items["b"] == b"1"
+
+
+@pytest.mark.parametrize("runner", [run, _run_in_loop])
+def test_flow_may_undo_and_the_error_passes_on(runner: Any) -> None:
+    store = _Store()
+    with pytest.raises(OSError, match="broken"):
+        runner(_copy("broken"), store)
+    assert "undone" in store.items
+
+
+def test_future_is_waited_for_in_a_thread_or_awaited() -> None:
+    future: Future[int] = Future(lambda found: found + 1)
+    assert not future.cancel()
+    future.set_result(1)
+    assert future.result(0) == 2
+
+    async def wait() -> int:
+        return await future
+
+    assert asyncio.run(wait()) == 2
+
+
+def test_future_times_out() -> None:
+    future: Future[int] = Future()
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        future.result(0.05)
+    assert time.monotonic() - begun < 5
+
+
+def test_future_carries_an_error() -> None:
+    future: Future[int] = Future()
+    future.set_exception(KeyError("x"))
+
+    async def wait() -> None:
+        await future
+
+    with pytest.raises(KeyError):
+        asyncio.run(wait())

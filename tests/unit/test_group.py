@@ -1,0 +1,166 @@
+"""Groups as users see them."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
+from tessarr.stores import MemoryStore
+
+
+@pytest.fixture
+def group(store: Any, zarr_format: Any) -> tessarr.Group:
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    group.create_array("foo/bar/baz", shape=(4,), dtype="i4")
+    group.create_array("quux", shape=(2, 2), dtype="f8")
+    group.create_group("empty")
+    return group
+
+
+def test_it_is_a_mapping(group: tessarr.Group) -> None:
+    assert list(group) == group.keys() == ["empty", "foo", "quux"]
+    assert len(group) == 3
+    assert [name for name, _ in group.items()] == group.keys()
+    assert [type(node) for node in group.values()] == [tessarr.Group, tessarr.Group, tessarr.Array]
+    assert group.array_keys() == ["quux"]
+    assert group.group_keys() == ["empty", "foo"]
+    assert group.arrays() == [("quux", group["quux"])]
+    assert [name for name, _ in group.groups()] == ["empty", "foo"]
+    assert len(group["empty"]) == 0  # type: ignore[arg-type]
+    assert group["empty"]
+
+
+def test_paths(group: tessarr.Group) -> None:
+    baz = group["foo/bar/baz"]
+    foo = group["foo"]
+    assert isinstance(foo, tessarr.Group)
+    assert (baz.name, baz.basename, foo.name) == ("/foo/bar/baz", "baz", "/foo")
+    assert foo["bar"]["baz"] == foo["/foo/bar/baz"] == foo["bar/baz/"] == baz  # type: ignore[index]
+    assert foo["/"] == group
+    assert "foo/bar" in group
+    assert "bar" in foo
+    assert "nope" not in group
+    assert "../x" not in group
+    assert 3 not in group
+
+
+def test_absent_member(group: tessarr.Group) -> None:
+    with pytest.raises(KeyError, match="nope") as caught:
+        group["nope"]
+    assert isinstance(caught.value, NotFoundError)
+    assert group.get("nope") is None
+    assert group.get("nope", 5) == 5
+    with pytest.raises(KeyError):
+        del group["nope"]
+
+
+@pytest.mark.parametrize("name", ["a/../b", "..", "a\0b"])
+def test_names_that_lead_astray(group: tessarr.Group, name: str) -> None:
+    with pytest.raises(ArgumentError):
+        group.create_group(name)
+    with pytest.raises(ArgumentError):
+        group[name]
+
+
+def test_deleting(group: tessarr.Group) -> None:
+    del group["foo/bar"]
+    assert list(group["foo"]) == []
+    del group["quux"]
+    assert list(group) == ["empty", "foo"]
+    with pytest.raises(ArgumentError):
+        del group["/"]
+
+
+def test_members_and_tree(group: tessarr.Group) -> None:
+    assert [name for name, _ in group.members()] == ["empty", "foo", "quux"]
+    paths = ["empty", "foo", "foo/bar", "foo/bar/baz", "quux"]
+    assert [name for name, _ in group.members(max_depth=None)] == paths
+    assert [node.path for _, node in group.members(None)] == paths
+    assert [name for name, _ in group.members(1)] == ["empty", "foo", "foo/bar", "quux"]
+    assert str(group.tree()) == (
+        "/\n├── empty\n├── foo\n│   └── bar\n│       └── baz (4,) int32\n└── quux (2, 2) float64"
+    )
+    assert str(group.tree(1)) == "/\n├── empty\n├── foo\n└── quux (2, 2) float64"
+
+
+def test_creating_what_exists(group: tessarr.Group) -> None:
+    for create in (group.create_group, lambda name: group.create_array(name, shape=1)):
+        with pytest.raises(ExistsError):
+            create("foo")
+    with pytest.raises(ExistsError, match="is an array"):
+        group.create_group("quux/x")
+    a = group.create_array("foo", shape=1, overwrite=True)
+    assert group["foo"] == a
+    assert not any(key.startswith("foo/bar") for key in group.store.list(""))
+
+
+def test_requiring(group: tessarr.Group) -> None:
+    assert group.require_group("foo") == group["foo"]
+    assert group.require_group("new/er") == group["new/er"]
+    with pytest.raises(NotFoundError):
+        group.require_group("quux")
+    assert group.require_array("quux", shape=(2, 2), dtype="f4") == group["quux"]
+    assert group.require_array("more", shape=3, dtype="u1").shape == (3,)
+    for settings in ({"shape": (2,)}, {"shape": (2, 2), "dtype": "c16"}):
+        with pytest.raises(TypeError):
+            group.require_array("quux", **settings)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        group.require_array("quux", shape=(2, 2), dtype="f4", exact=True)
+    with pytest.raises(NotFoundError):
+        group.require_array("foo", shape=1)
+
+
+def test_new_members_have_the_groups_format(group: tessarr.Group) -> None:
+    assert group["foo/bar/baz"].zarr_format == group.zarr_format
+    with pytest.raises(ArgumentError):
+        group.create_array("x", shape=1, zarr_format=5 - group.zarr_format)
+    with pytest.raises(TypeError, match="surprise"):
+        group.create_array("x", shape=1, surprise=True)
+    assert "x" not in group
+
+
+def test_array_from_data(group: tessarr.Group) -> None:
+    a = group.create_array("data", data=np.arange(6).reshape(2, 3), attributes={"k": 1})
+    assert a[1].tolist() == [3, 4, 5]
+    assert dict(a.attrs) == {"k": 1}
+
+
+def test_equality_repr_pickle(group: tessarr.Group, store: Any) -> None:
+    assert group == tessarr.open_group(store)
+    assert hash(group) == hash(tessarr.open_group(store))
+    assert group["foo"] != group
+    assert repr(group["foo"]) == f"Group(/foo, zarr_format={group.zarr_format})"
+    again = pickle.loads(pickle.dumps(group))
+    assert again == group or isinstance(store, MemoryStore)
+    assert list(again) == list(group)
+
+
+def test_reading_only(group: tessarr.Group, store: Any) -> None:
+    only = tessarr.open_group(store, "r")
+    before = store.list("")
+    attempts: list[Any] = [
+        lambda: only.create_group("x"),
+        lambda: only.create_array("x", shape=1),
+        lambda: only.require_group("x"),
+        lambda: only.__delitem__("foo"),
+        lambda: only.attrs.put({}),
+        lambda: only["quux"].__setitem__(0, 1),  # type: ignore[union-attr]
+    ]
+    for attempt in attempts:
+        with pytest.raises(ReadOnlyError):
+            attempt()
+    assert store.list("") == before
+    assert all(node.read_only for _, node in only.members(None))
+
+
+def test_any_mapping_is_a_store() -> None:
+    items: dict[str, bytes] = {}
+    g = tessarr.open_group(items)
+    g.create_array("a", shape=4, dtype="u1", chunks=2)[:] = [1, 2, 3, 4]
+    assert sorted(items) == ["a/c/0", "a/c/1", "a/zarr.json", "zarr.json"]
+    assert tessarr.open(items, "r")["a"][2] == 3

@@ -1,0 +1,120 @@
+"""Options: each does what its documentation says."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr import _engine
+from tessarr.codecs import Zstd
+from tessarr.options import Options, configure, current, options
+
+
+@pytest.fixture(autouse=True)
+def _restore() -> Any:
+    threads = _engine.threads()
+    yield
+    configure(**{name: getattr(Options(), name) for name in Options.__dataclass_fields__})
+    _engine.set_threads(threads)
+
+
+def test_block_changes_and_restores() -> None:
+    with options(zarr_format=2, write_empty_chunks=True) as inner:
+        assert current() == inner == Options(zarr_format=2, write_empty_chunks=True)
+        with options(write_empty_chunks=False):
+            assert current() == Options(zarr_format=2)
+    assert current() == Options()
+
+
+def test_block_is_left_by_an_error() -> None:
+    with pytest.raises(KeyError), options(zarr_format=2):
+        raise KeyError
+    assert current() == Options()
+
+
+def test_process_and_block() -> None:
+    configure(zarr_format=2)
+    with options(zarr_format=3):
+        assert current().zarr_format == 3
+    assert current().zarr_format == 2
+
+
+def test_block_holds_in_its_thread_only() -> None:
+    seen: list[int] = []
+    with options(zarr_format=2):
+        thread = threading.Thread(target=lambda: seen.append(current().zarr_format))
+        thread.start()
+        thread.join()
+    assert seen == [3]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"threads": 0}, {"threads": 1.5}, {"threads": True}, {"zarr_format": 1}, {"durable": "yes"}],
+)
+def test_values_that_are_not_allowed(changes: Any) -> None:
+    for change in (options, configure):
+        with pytest.raises(ValueError, match=next(iter(changes))):
+            change(**changes)
+
+
+def test_names_that_are_not_known() -> None:
+    for change in (options, configure):
+        with pytest.raises(TypeError, match="thread_count"):
+            change(thread_count=3)
+
+
+def test_options_cannot_be_entered_twice() -> None:
+    one = options(zarr_format=2)
+    with one, pytest.raises(RuntimeError):
+        one.__enter__()
+    assert current() == Options()
+
+
+def test_threads_reach_the_engine() -> None:
+    before = _engine.threads()
+    with options(threads=3):
+        assert _engine.threads() == 3
+        with options(threads=1):
+            assert _engine.threads() == 1
+            assert tessarr.full(1000, 1, chunks=10)[:].sum() == 1000
+        assert _engine.threads() == 3
+    assert _engine.threads() == before
+
+
+def test_zarr_format_of_new_nodes() -> None:
+    with options(zarr_format=2):
+        assert tessarr.zeros(3).zarr_format == 2
+        assert tessarr.create_group().zarr_format == 2
+        assert tessarr.zeros(3, zarr_format=3).zarr_format == 3
+    assert tessarr.zeros(3).zarr_format == 3
+
+
+def test_write_empty_chunks_holds_from_opening_on() -> None:
+    with options(write_empty_chunks=True):
+        a = tessarr.zeros(4, chunks=2)
+        b = tessarr.zeros(4, chunks=2, write_empty_chunks=False)
+    a[:] = 0
+    b[:] = 0
+    assert (a.nchunks_initialized, b.nchunks_initialized) == (2, 0)
+
+
+def test_durable_holds_for_folders(tmp_path: Path) -> None:
+    with options(durable=True):
+        a = tessarr.create_array(tmp_path / "a", shape=1)
+    assert a.store.durable  # type: ignore[attr-defined]
+    assert not tessarr.open_array(tmp_path / "a").store.durable  # type: ignore[attr-defined]
+    a[:] = 1
+    assert a[0] == 1
+
+
+def test_compressor_of_new_arrays(zarr_format: Any) -> None:
+    with options(compressor=Zstd(7), zarr_format=zarr_format):
+        assert tessarr.zeros(3).compressors == (Zstd(7),)
+        assert [c.name for c in tessarr.zeros(3, compressors="gzip").compressors] == ["gzip"]
+    with options(compressor=None):
+        assert tessarr.zeros(3).compressors == ()

@@ -1,0 +1,137 @@
+"""Growing, shrinking, appending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError
+
+
+@pytest.fixture(params=[None, (4, 6)])
+def array(store: Any, request: pytest.FixtureRequest) -> tessarr.Array:
+    """Chunks of (2, 3), of themselves or in shards of (4, 6)."""
+    return tessarr.create_array(
+        store, shape=(7, 8), dtype="i4", chunks=(2, 3), shards=request.param, fill_value=-1
+    )
+
+
+def test_both_spellings(array: tessarr.Array) -> None:
+    array.resize(5, 6)
+    assert array.shape == (5, 6)
+    array.resize((3, 9))
+    assert array.shape == (3, 9)
+    array.resize([4, 4])  # type: ignore[arg-type]
+    array.shape = (2, 2)
+    assert array.shape == (2, 2)
+    assert tessarr.open_array(array.store).shape == (2, 2)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 2, 3), (-1, 2), (1.5, 2), ("a", "b")])
+def test_shapes_that_do_not_fit(array: tessarr.Array, shape: Any) -> None:
+    with pytest.raises(ArgumentError):
+        array.resize(*shape)
+    assert tessarr.open_array(array.store).shape == array.shape == (7, 8)
+
+
+@pytest.mark.parametrize("shape", [(7, 8), (3, 8), (7, 4), (5, 5), (1, 1), (0, 8), (0, 0), (9, 2)])
+def test_shrunk_and_grown_again_shows_fill(array: tessarr.Array, shape: Any) -> None:
+    expected = np.full((12, 12), -1, "i4")
+    expected[:7, :8] = np.arange(56).reshape(7, 8)
+    array[:] = expected[:7, :8]
+    array.resize(shape)
+    np.testing.assert_array_equal(array[:], expected[: shape[0], : shape[1]])
+    expected[shape[0] :] = -1
+    expected[:, shape[1] :] = -1
+    array.resize(12, 12)
+    np.testing.assert_array_equal(array[:], expected)
+    np.testing.assert_array_equal(tessarr.open_array(array.store)[:], expected)
+
+
+def test_untrimmed_edges_come_back(array: tessarr.Array) -> None:
+    array[:] = 1
+    array.resize(1, 1, trim=False)
+    array.resize(2, 3)
+    assert array[1, 2] == 1
+
+
+def test_shrinking_deletes_what_is_outside(array: tessarr.Array) -> None:
+    array[:] = 1
+    array.resize(2, 3)
+    assert array.store.list("") == ["c/0/0", "zarr.json"]
+    array.resize(0, 0)
+    assert array.store.list("") == ["zarr.json"]
+
+
+def test_shrinking_creates_no_chunks() -> None:
+    a = tessarr.create_array(None, shape=8, dtype="u1", chunks=4, write_empty_chunks=True)
+    a.resize(3)
+    assert a.store.list("") == ["zarr.json"]
+
+
+def test_format_2_shrinks_too(store: Any) -> None:
+    a = tessarr.create_array(store, shape=(6, 6), dtype="i4", chunks=(2, 2), zarr_format=2)
+    a[:] = 1
+    a.resize(3, 3)
+    assert store.list("") == [".zarray", ".zattrs", "0.0", "0.1", "1.0", "1.1"]
+    a.resize(4, 4)
+    assert a[:].sum() == 9
+
+
+def test_appending(array: tessarr.Array) -> None:
+    array[:] = 1
+    assert array.append(np.full((3, 8), 2)) == (10, 8)
+    assert array.append(np.full((10, 2), 3), axis=-1) == (10, 10)
+    expected = np.ones((10, 10), "i4")
+    expected[7:] = 2
+    expected[:, 8:] = 3
+    np.testing.assert_array_equal(array[:], expected)
+    np.testing.assert_array_equal(tessarr.open_array(array.store)[:], expected)
+
+
+def test_appending_nothing(array: tessarr.Array) -> None:
+    assert array.append(np.zeros((0, 8))) == (7, 8)
+
+
+def test_appending_covers_what_an_earlier_failure_left(store: Any) -> None:
+    a = tessarr.create_array(store, shape=2, dtype="u1", chunks=2, compressors=None)
+    store.put("c/1", b"\x09\x09")
+    a.append([0, 0])
+    assert a[:].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("data", [np.zeros((1, 7)), np.zeros(8), np.zeros((1, 1, 8)), 5])
+def test_appending_what_does_not_fit(array: tessarr.Array, data: Any) -> None:
+    before = array.store.list("")
+    with pytest.raises(ArgumentError) as caught:
+        array.append(data)
+    assert caught.value.kind == "shape_mismatch"
+    assert (array.shape, array.store.list("")) == ((7, 8), before)
+    with pytest.raises(ArgumentError):
+        array.append(np.zeros((1, 8)), axis=2)
+
+
+def test_appending_goes_behind_what_others_appended(store: Any) -> None:
+    a = tessarr.create_array(store, shape=0, dtype="u1", chunks=2)
+    b = tessarr.open_array(store)
+    a.append([1, 2, 3])
+    assert b.append([4]) == (4,)
+    assert a.append([5]) == (5,)
+    assert a[:].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_threads_append_without_losing_anything() -> None:
+    from threading import Thread
+
+    a = tessarr.create_array(None, shape=0, dtype="i4", chunks=3)
+    threads = [
+        Thread(target=lambda i=i: [a.append([100 * i + k]) for k in range(20)]) for i in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(a[:].tolist()) == [100 * i + k for i in range(4) for k in range(20)]
