@@ -30,10 +30,10 @@ from tessarr.store.url import open_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tessarr.store import Store
     from tessarr.array import Array
     from tessarr.codec import CodecLike
     from tessarr.keys import ChunkKeyEncoding
+    from tessarr.store import Store
     from tessarr.store.url import StoreLike
     from tessarr.types import ArrayLike, DTypeLike, MemoryOrder, ShapeLike, ZarrFormat
 
@@ -56,7 +56,7 @@ Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
 
 
-def open(
+def open(  # noqa: A001 (as users know it: tessarr.open)
     store: StoreLike = None,
     mode: Mode = "a",
     *,

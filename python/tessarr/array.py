@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import Store
     from tessarr.codec import (
         ArrayArrayCodec,
         ArrayBytesCodec,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     )
     from tessarr.describe import ArrayInfo
     from tessarr.future import Future
+    from tessarr.store import Store
     from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape, ZarrFormat
 
 __all__ = ["Array", "Indexer", "bind", "bind_array"]
@@ -72,11 +72,22 @@ class Array(ArrayBase):
     array([1, 0, 2, 0, 3, 0], dtype=int32)
     """
 
-    _meta: ArrayMeta
-    _store: Store
-    _path: str
-    _read_only: bool
-    _write_empty_chunks: bool
+    def __init__(
+        self,
+        _description: Description,
+        store: Store,
+        _prefix: str,
+        read_only: bool,
+        meta: ArrayMeta,
+        path: str,
+        write_empty_chunks: bool,
+    ) -> None:
+        # The first four are the engine's, which has them already (`bind`).
+        self._meta = meta
+        self._store = store
+        self._path = path
+        self._read_only = read_only
+        self._write_empty_chunks = write_empty_chunks
 
     # How it was opened
 
@@ -125,7 +136,7 @@ class Array(ArrayBase):
     @property
     def attrs(self) -> Attributes:
         """The attributes: a mapping, stored as it is changed."""
-        return Attributes(self, "array")
+        return Attributes(self, "array", self._set_attributes)
 
     @property
     def shape(self) -> Shape:
@@ -403,18 +414,21 @@ class Array(ArrayBase):
 
     @property
     def oindex(self) -> Indexer:
-        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes rows 0, 2 and of these columns 1, 3."""
-        return Indexer(self, outer)
+        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes columns 1 and 3 of rows 0 and 2."""
+        return self._indexer(outer)
 
     @property
     def vindex(self) -> Indexer:
         """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` takes the elements (0, 1) and (2, 3)."""
-        return Indexer(self, points)
+        return self._indexer(points)
 
     @property
     def blocks(self) -> Indexer:
         """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
-        return Indexer(self, self._block)
+        return self._indexer(self._block)
+
+    def _indexer(self, normalize: Callable[[Any, Shape], Selection]) -> Indexer:
+        return Indexer(lambda key: normalize(key, self._meta.shape), self._get, self._set)
 
     def _block(self, key: Any, shape: Shape) -> Selection:
         return block(key, shape, self.chunks)
@@ -509,7 +523,8 @@ class Array(ArrayBase):
         self._check_writable()
         from tessarr import resizing
 
-        resizing.resize(self, resizing.lengths(shape, self.ndim), trim=trim)
+        new = resizing.lengths(shape, self.ndim)
+        resizing.resize(self, new, trim=trim, accept=self._set_meta)
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:
         """Add data at the end of an axis.
@@ -551,7 +566,7 @@ class Array(ArrayBase):
         self._check_writable()
         from tessarr import resizing
 
-        return resizing.append(self, data, axis)
+        return resizing.append(self, data, axis, accept=self._set_meta)
 
     def _set_meta(self, meta: ArrayMeta) -> None:
         self._replace(_describe(meta, self._write_empty_chunks))
@@ -612,17 +627,54 @@ class Array(ArrayBase):
 class Indexer:
     """What stands behind ``a.oindex``, ``a.vindex`` and ``a.blocks``: give it brackets."""
 
-    __slots__ = ("_array", "_normalize")
+    __slots__ = ("_normalize", "_read", "_write")
 
-    def __init__(self, array: Array, normalize: Callable[[Any, Shape], Selection]) -> None:
-        self._array = array
+    def __init__(
+        self,
+        normalize: Callable[[Any], Selection],
+        read: Callable[[Selection], Any],
+        write: Callable[[Selection, Any], None],
+    ) -> None:
         self._normalize = normalize
+        self._read = read
+        self._write = write
 
     def __getitem__(self, key: Any) -> Any:
-        return self._array._get(self._normalize(key, self._array.shape))
+        return self._read(self._normalize(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._array._set(self._normalize(key, self._array.shape), value)
+        self._write(self._normalize(key), value)
+
+
+def bind(
+    meta: ArrayMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    write_empty_chunks: bool,
+) -> Array:
+    """Return the array that metadata describes, in a store; nothing is read.
+
+    Parameters
+    ----------
+    meta, store, path
+        What and where.
+    read_only
+        Whether it refuses to be changed.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored.
+    """
+    read_only = read_only or store.read_only
+    return Array(
+        _describe(meta, write_empty_chunks),
+        store,
+        open_flow.prefix_of(path),
+        read_only,
+        meta,
+        path,
+        write_empty_chunks,
+    )
 
 
 def bind_array(

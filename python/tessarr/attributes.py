@@ -13,8 +13,8 @@ from tessarr.flow import edit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.store import Store
     from tessarr.flow.open import Kind, Node
+    from tessarr.store import Store
 
 __all__ = ["Attributes"]
 
@@ -28,7 +28,6 @@ class _Owner(Protocol):
     def path(self) -> str: ...
     @property
     def read_only(self) -> bool: ...
-    def _set_attributes(self, attributes: dict[str, Any]) -> None: ...
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -56,10 +55,11 @@ class Attributes(MutableMapping[str, Any]):
     {'units': 'm', 'scale': 0.5, 'offset': 1}
     """
 
-    __slots__ = ("_kind", "_owner")
+    __slots__ = ("_accept", "_kind", "_owner")
 
-    def __init__(self, owner: _Owner, kind: Kind) -> None:
+    def __init__(self, owner: _Owner, kind: Kind, accept: Callable[[dict[str, Any]], None]) -> None:
         self._owner = owner
+        self._accept = accept
         self._kind: Kind = kind
 
     def __getitem__(self, name: str) -> Any:
@@ -138,7 +138,7 @@ class Attributes(MutableMapping[str, Any]):
                 path=owner.path,
             )
         flow = edit.attributes(owner.path, owner.metadata.zarr_format, self._kind, change)
-        owner._set_attributes(drive.run(flow, owner.store))
+        self._accept(drive.run(flow, owner.store))
 
     def _missing(self, name: str) -> NotFoundError:
         return NotFoundError(

@@ -16,8 +16,8 @@ from tessarr.metadata.build import AUTO, array_meta
 from tessarr.options import current
 
 if TYPE_CHECKING:
-    from tessarr.store import Store
     from tessarr.array import Array
+    from tessarr.store import Store
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["create_array"]

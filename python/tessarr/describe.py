@@ -28,12 +28,8 @@ def human_bytes(size_bytes: int) -> str:
     """
     if size_bytes < 1024:
         return str(size_bytes)
-    size = float(size_bytes)
-    for unit in "KMGTPE":
-        size /= 1024
-        if size < 1024:
-            break
-    return f"{size:.1f}{unit}"
+    power = min((size_bytes.bit_length() - 1) // 10, 6)
+    return f"{size_bytes / 1024**power:.1f}{'KMGTPE'[power - 1]}"
 
 
 def array_line(name: str, meta: ArrayMeta) -> str:

@@ -19,9 +19,9 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr.store import Store
     from tessarr.describe import GroupInfo, Tree
     from tessarr.flow.open import Node
+    from tessarr.store import Store
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike, ZarrFormat
 
 __all__ = ["Group", "bind"]
@@ -96,7 +96,7 @@ class Group:
     @property
     def attrs(self) -> Attributes:
         """The attributes: a mapping, stored as it is changed."""
-        return Attributes(self, "group")
+        return Attributes(self, "group", self._set_attributes)
 
     @property
     def info(self) -> GroupInfo:

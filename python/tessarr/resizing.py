@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,13 +28,20 @@ from tessarr.layout import normalize_shape
 from tessarr.problems import Problems
 
 if TYPE_CHECKING:
-    from tessarr.store import Store
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
     from tessarr.drive import Flow
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
     from tessarr.types import Shape
 
 __all__ = ["append", "lengths", "resize"]
+
+Accept: TypeAlias = "Callable[[ArrayMeta], None]"
+"""Makes the array what its stored metadata has become."""
 
 # Two threads that append to one array at once would write to the same place.
 _locks = [threading.RLock() for _ in range(64)]
@@ -57,7 +64,6 @@ class _Array(Protocol):
     def path(self) -> str: ...
     @property
     def write_empty_chunks(self) -> bool: ...
-    def _set_meta(self, meta: ArrayMeta) -> None: ...
 
 
 def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
@@ -78,12 +84,12 @@ def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
     return new
 
 
-def resize(array: _Array, shape: Shape, *, trim: bool) -> None:
+def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
     """Store another shape, then remove what is outside of it."""
-    old = _refreshed(array)
+    old = _refreshed(array, accept)
     new = _with_shape(old, shape)
     drive.run(edit.shape(array.path, old.zarr_format, shape, expected=old.shape), array.store)
-    array._set_meta(new)
+    accept(new)
     if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
         return
     drive.run(_delete_outside(array.path, old, new), array.store)
@@ -91,14 +97,14 @@ def resize(array: _Array, shape: Shape, *, trim: bool) -> None:
         _trim(array, old, new)
 
 
-def append(array: _Array, data: Any, axis: int) -> Shape:
+def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
     """Store data behind the end of an axis, then the shape that covers it."""
     with _locks[hash((array.store, array.path)) % len(_locks)]:
-        return _append(array, data, axis)
+        return _append(array, data, axis, accept)
 
 
-def _append(array: _Array, data: Any, axis: int) -> Shape:
-    old = _refreshed(array)
+def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
+    old = _refreshed(array, accept)
     rank = len(old.shape)
     axis = _axis(axis, rank)
     values = np.asarray(data)
@@ -119,7 +125,7 @@ def _append(array: _Array, data: Any, axis: int) -> Shape:
     ready = broadcast_value(values, behind, old.data_type.numpy)
     grown = _handle(array, new, store_fill=array.write_empty_chunks)
     try:
-        grown._write(behind.axes, behind.out_axes, ready)
+        _write(grown, behind, ready)
         drive.run(
             edit.shape(array.path, old.zarr_format, shape, expected=old.shape),
             array.store,
@@ -127,7 +133,7 @@ def _append(array: _Array, data: Any, axis: int) -> Shape:
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
         raise
-    array._set_meta(new)
+    accept(new)
     return shape
 
 
@@ -142,12 +148,12 @@ def _undo_append(
     try:
         if drive.run(edit.stored_shape(array.path, old.zarr_format), array.store) == old.shape:
             fill = np.broadcast_to(_fill(old), behind.buffer_shape)
-            _handle(array, new)._write(behind.axes, behind.out_axes, fill)
+            _write(_handle(array, new), behind, fill)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
         error.add_note(f"what had been stored behind the end could not be removed: {second}")
 
 
-def _refreshed(array: _Array) -> ArrayMeta:
+def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the shape that is stored now."""
     meta = array.metadata
     shape = drive.run(edit.stored_shape(array.path, meta.zarr_format), array.store)
@@ -155,7 +161,7 @@ def _refreshed(array: _Array) -> ArrayMeta:
         if len(shape) != len(meta.shape):
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
         meta = _with_shape(meta, shape)
-        array._set_meta(meta)
+        accept(meta)
     return meta
 
 
@@ -170,7 +176,12 @@ def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
 def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
     """Return what writes to the array as if it had other metadata."""
     description = Description(meta.description(store_fill=store_fill))
-    return ArrayBase(description, array.store, prefix_of(array.path), False)
+    read_only = False
+    return ArrayBase(description, array.store, prefix_of(array.path), read_only)
+
+
+def _write(handle: ArrayBase, selection: Selection, values: npt.NDArray[Any]) -> None:
+    handle._write(selection.axes, selection.out_axes, values)  # noqa: SLF001 (made for arrays)
 
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
@@ -205,10 +216,10 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
         )
         edge = basic(key, kept)
         fill = np.broadcast_to(_fill(old), edge.buffer_shape)
-        handle._write(edge.axes, edge.out_axes, fill)
+        _write(handle, edge, fill)
 
 
-def _fill(meta: ArrayMeta) -> np.ndarray[Any, Any]:
+def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:
     fill = meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
     return np.frombuffer(fill, meta.data_type.numpy)[0:1].reshape(())
 

@@ -22,7 +22,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "info",
         help="describe an array or a group",
-        description="Describe an array or a group: shape, data type, chunks, codecs, what is stored.",
+        description="Describe an array or a group: shape, data type, chunks, codecs, sizes.",
     )
     parser.add_argument("path", metavar="PATH", help="a folder, file://… or memory://…")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of it")

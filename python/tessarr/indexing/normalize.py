@@ -408,7 +408,7 @@ def _joint(walking: list[Term], shape: Shape) -> _Joint | None:
     if count == 0:  # NumPy does not look at the indices then
         none = _fresh(np.empty(0, np.int64))
         walk: AxisSelection = (none,) if len(arrays) > 1 else (0, 1, 0)
-        return _Joint(together, (0,), {axis: (0, walk) for axis in arrays})
+        return _Joint(together, (0,), dict.fromkeys(arrays, (0, walk)))
     constant: dict[int, tuple[int | None, AxisSelection]] = {}
     varying: dict[int, npt.NDArray[Any]] = {}
     for axis, values in arrays.items():

@@ -83,7 +83,7 @@ def test_nan_of_an_older_writer_does_not_block_other_edits(
 def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
     store.items.clear()
     with pytest.raises(NotFoundError):
-        run(edit.attributes("a", zarr_format, "array", lambda old: {"x": 1}), store)
+        run(edit.attributes("a", zarr_format, "array", lambda _: {"x": 1}), store)
     assert store.items == {}
 
 
