@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from tessarr import drive
-from tessarr.array import bind_array
+from tessarr.array import bind as bind_array
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import open as open_flow
 from tessarr.group import Group, bind

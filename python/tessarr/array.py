@@ -11,9 +11,10 @@ from tessarr import drive
 from tessarr._engine import ArrayBase, Description
 from tessarr.attributes import Attributes
 from tessarr.codec import ShardingIndexed
-from tessarr.errors import ArgumentError, ReadOnlyError
+from tessarr.errors import ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.indexing import (
+    Indexer,
     Selection,
     basic,
     block,
@@ -22,6 +23,7 @@ from tessarr.indexing import (
     mask,
     outer,
     points,
+    read_target,
 )
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape, ZarrFormat
 
-__all__ = ["Array", "Indexer", "bind", "bind_array"]
+__all__ = ["Array", "bind"]
 
 
 class Array(ArrayBase):
@@ -72,17 +74,18 @@ class Array(ArrayBase):
     array([1, 0, 2, 0, 3, 0], dtype=int32)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 (as the engine takes them)
         self,
-        _description: Description,
+        description: Description,
         store: Store,
-        _prefix: str,
+        prefix: str,
         read_only: bool,
         meta: ArrayMeta,
         path: str,
         write_empty_chunks: bool,
     ) -> None:
-        # The first four are the engine's, which has them already (`bind`).
+        # What the engine asks for it has got already, in `__new__` (see `bind`).
+        del description, prefix
         self._meta = meta
         self._store = store
         self._path = path
@@ -255,21 +258,7 @@ class Array(ArrayBase):
         """
         from tessarr.flow import measure
 
-        outer_shape = self._meta.shard_shape or self.chunks
-        keys = drive.run(measure.keys(self._path), self._store)
-        encoding = self._meta.chunk_key_encoding
-        cells = (encoding.decode(key, self.ndim) for key in keys)
-        parts = [
-            [
-                -(-(min((at + 1) * long, length) - at * long) // short)
-                for at, long, short, length in zip(
-                    cell, outer_shape, self.chunks, self.shape, strict=True
-                )
-            ]
-            for cell in cells
-            if cell is not None
-        ]
-        return sum(prod(counts) for counts in parts if all(count > 0 for count in counts))
+        return drive.run(measure.stored_chunks(self._path, self._meta), self._store)
 
     @property
     def nbytes_stored(self) -> int:
@@ -331,7 +320,7 @@ class Array(ArrayBase):
         (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
         """
         chosen = default(selection, self._meta.shape)
-        buffer, finish = self._target(chosen, out)
+        buffer, finish = read_target(chosen, self.dtype, out)
         from tessarr.future import Future
 
         future: Future[Any] = Future(finish)
@@ -377,7 +366,7 @@ class Array(ArrayBase):
         self._set(default(key, self._meta.shape), value)
 
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> Any:
-        buffer, finish = self._target(selection, out)
+        buffer, finish = read_target(selection, self.dtype, out)
         self._read(selection.axes, selection.out_axes, buffer)
         return finish(buffer)
 
@@ -385,23 +374,6 @@ class Array(ArrayBase):
         self._check_writable()
         ready = broadcast_value(value, selection, self.dtype)
         self._write(selection.axes, selection.out_axes, ready)
-
-    def _target(
-        self, selection: Selection, out: npt.NDArray[Any] | None
-    ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
-        """Return what the engine is to fill, and what makes the result of that."""
-        if out is None:
-            return np.empty(selection.buffer_shape, self.dtype), selection.result
-        _check_out(out, selection.shape, self.dtype)
-        buffer = out.reshape(selection.buffer_shape)
-        if buffer.size == 0 or np.may_share_memory(buffer, out):
-            return buffer, lambda _: out
-
-        def copy(filled: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            out[...] = filled.reshape(out.shape)
-            return out
-
-        return buffer, copy
 
     def _check_writable(self) -> None:
         if self._read_only:
@@ -624,60 +596,7 @@ class Array(ArrayBase):
         )
 
 
-class Indexer:
-    """What stands behind ``a.oindex``, ``a.vindex`` and ``a.blocks``: give it brackets."""
-
-    __slots__ = ("_normalize", "_read", "_write")
-
-    def __init__(
-        self,
-        normalize: Callable[[Any], Selection],
-        read: Callable[[Selection], Any],
-        write: Callable[[Selection, Any], None],
-    ) -> None:
-        self._normalize = normalize
-        self._read = read
-        self._write = write
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._read(self._normalize(key))
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._write(self._normalize(key), value)
-
-
 def bind(
-    meta: ArrayMeta,
-    store: Store,
-    path: str,
-    *,
-    read_only: bool,
-    write_empty_chunks: bool,
-) -> Array:
-    """Return the array that metadata describes, in a store; nothing is read.
-
-    Parameters
-    ----------
-    meta, store, path
-        What and where.
-    read_only
-        Whether it refuses to be changed.
-    write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored.
-    """
-    read_only = read_only or store.read_only
-    return Array(
-        _describe(meta, write_empty_chunks),
-        store,
-        open_flow.prefix_of(path),
-        read_only,
-        meta,
-        path,
-        write_empty_chunks,
-    )
-
-
-def bind_array(
     meta: ArrayMeta,
     store: Store,
     path: str,
@@ -685,24 +604,6 @@ def bind_array(
     read_only: bool,
     write_empty_chunks: bool | None = None,
 ) -> Array:
-    """Return the array that metadata describes, with the options that hold now."""
-    if write_empty_chunks is None:
-        write_empty_chunks = current().write_empty_chunks
-    return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)
-
-
-_KEPT: Final = 512
-_described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}
-
-
-def bind(
-    meta: ArrayMeta,
-    store: Store,
-    path: str,
-    *,
-    read_only: bool,
-    write_empty_chunks: bool,
-) -> Array:
     """Return the array that metadata describes, in a store; nothing is read.
 
     Parameters
@@ -712,22 +613,24 @@ def bind(
     read_only
         Whether it refuses to be changed.
     write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored.
+        Whether chunks that hold nothing but the fill value are stored; by default
+        as the options say.
     """
-    read_only = read_only or store.read_only
-    array = ArrayBase.__new__(
-        Array,
+    if write_empty_chunks is None:
+        write_empty_chunks = current().write_empty_chunks
+    return Array(
         _describe(meta, write_empty_chunks),
         store,
         open_flow.prefix_of(path),
-        read_only,
+        read_only or store.read_only,
+        meta,
+        path,
+        write_empty_chunks,
     )
-    array._meta = meta
-    array._store = store
-    array._path = path
-    array._read_only = read_only
-    array._write_empty_chunks = write_empty_chunks
-    return array
+
+
+_KEPT: Final = 512
+_described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}
 
 
 def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
@@ -753,16 +656,3 @@ def _reopen(
     meta = open_flow.parse(documents, path)
     assert isinstance(meta, ArrayMeta)
     return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)
-
-
-def _check_out(out: object, shape: Shape, dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out is not a NumPy array but of type {type(out).__name__}")
-    if out.shape != shape or out.dtype != dtype:
-        raise ArgumentError(
-            f"out has shape {out.shape} and data type {out.dtype}, "
-            f"but the selection has shape {shape} and data type {dtype}",
-            kind="shape_mismatch" if out.shape != shape else "cannot_cast",
-        )
-    if not out.flags.writeable:
-        raise ArgumentError("out is not writable")

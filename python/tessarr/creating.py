@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import drive
-from tessarr.array import bind_array
+from tessarr.array import bind
 from tessarr.errors import ArgumentError
 from tessarr.flow import create, edit
 from tessarr.indexing import broadcast_value, default
@@ -66,7 +66,7 @@ def create_array(
     whole = default(..., meta.shape)
     ready = None if values is None else broadcast_value(values, whole, meta.data_type.numpy)
     drive.run(create.create(path, meta, overwrite=overwrite, within=within), store)
-    created = bind_array(meta, store, path, read_only=False, write_empty_chunks=write_empty_chunks)
+    created = bind(meta, store, path, read_only=False, write_empty_chunks=write_empty_chunks)
     if ready is not None:
         try:
             created[...] = ready

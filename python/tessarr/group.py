@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tessarr import drive
-from tessarr.array import Array, bind_array
+from tessarr.array import Array
+from tessarr.array import bind as bind_array
 from tessarr.attributes import Attributes
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
 from tessarr.flow import edit, walk

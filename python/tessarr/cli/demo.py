@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _folder(given: str | None) -> Iterator[Path]:
+def _folder(given: str | None) -> Generator[Path, None, None]:
     if given is not None:
         yield Path(given)
         return

@@ -54,8 +54,8 @@ def progress(
         By default stderr. On a terminal a bar is redrawn in one line; elsewhere,
         one line is written at the end.
     """
-    stream = sys.stderr if stream is None else stream
-    live = stream.isatty()
+    shown: TextIO = sys.stderr if stream is None else stream
+    live = shown.isatty()
     begun = last = monotonic()
     done = 0
     for item in items:
@@ -65,10 +65,10 @@ def progress(
             last = monotonic()
             full = _WIDTH * done // max(total, 1)
             bar = "█" * full + "░" * (_WIDTH - full)
-            stream.write(f"\r{label:<28} {bar} {100 * done // max(total, 1):3d} %")
-            stream.flush()
+            shown.write(f"\r{label:<28} {bar} {100 * done // max(total, 1):3d} %")
+            shown.flush()
     if live:
-        stream.write("\r\x1b[K")
+        shown.write("\r\x1b[K")
     else:
-        stream.write(f"{label}: {done} of {total} in {monotonic() - begun:.1f} s\n")
-    stream.flush()
+        shown.write(f"{label}: {done} of {total} in {monotonic() - begun:.1f} s\n")
+    shown.flush()

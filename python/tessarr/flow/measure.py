@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import TYPE_CHECKING
+
 from tessarr.drive import Flow, List, Size
 from tessarr.flow.open import prefix_of
 
-__all__ = ["keys", "stored_bytes"]
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import Shape
+
+__all__ = ["keys", "stored_bytes", "stored_chunks"]
 
 
 def keys(path: str) -> Flow[list[str]]:
@@ -21,3 +28,21 @@ def stored_bytes(path: str) -> Flow[int]:
     # A key may have gone since the listing.
     sizes: tuple[int | None, ...] = yield tuple(Size(key) for key in found)
     return sum(size or 0 for size in sizes)
+
+
+def stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
+    """Return how many chunks of an array are stored; all chunks of a stored shard count."""
+    found = yield from keys(path)
+    cells = (meta.chunk_key_encoding.decode(key, meta.rank) for key in found)
+    return sum(_chunks_in(meta, cell) for cell in cells if cell is not None)
+
+
+def _chunks_in(meta: ArrayMeta, cell: Shape) -> int:
+    """Return how many chunks the stored object at `cell` has inside of the array."""
+    inside = [
+        min(length - at * long, long)
+        for at, long, length in zip(cell, meta.chunk_spec.shape, meta.shape, strict=True)
+    ]
+    if any(length <= 0 for length in inside):
+        return 0
+    return prod(-(-length // short) for length, short in zip(inside, meta.chunk_shape, strict=True))

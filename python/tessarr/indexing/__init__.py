@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from tessarr.indexing.assign import broadcast_value
+from tessarr.indexing.indexer import Indexer
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
 from tessarr.indexing.selection import AxisSelection, IndexList, Range, Selection
+from tessarr.indexing.target import read_target
 
 __all__ = [
     "AxisSelection",
     "IndexList",
+    "Indexer",
     "Range",
     "Selection",
     "basic",
@@ -22,4 +25,5 @@ __all__ = [
     "mask",
     "outer",
     "points",
+    "read_target",
 ]
