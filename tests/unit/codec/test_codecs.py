@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -127,21 +128,22 @@ def test_an_unknown_codec_is_named():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: GZip(10),
-        lambda: GZip("1"),
-        lambda: GZip(True),
-        lambda: Zstd(23),
-        lambda: Blosc("x"),
-        lambda: Blosc(clevel=10),
-        lambda: Blosc(shuffle=3),
-        lambda: Blosc(shuffle="x"),
-        lambda: Blosc(typesize=0),
-        lambda: Bytes("middle"),
-        lambda: Transpose((0, 0)),
-        lambda: Transpose("X"),
-        lambda: ShardingIndexed((0,)),
-        lambda: ShardingIndexed((1,), index_location="middle"),
+        partial(GZip, 10),
+        partial(GZip, "1"),
+        partial(GZip, True),
+        partial(Zstd, 23),
+        partial(Blosc, "x"),
+        partial(Blosc, clevel=10),
+        partial(Blosc, shuffle=3),
+        partial(Blosc, shuffle="x"),
+        partial(Blosc, typesize=0),
+        partial(Bytes, "middle"),
+        partial(Transpose, (0, 0)),
+        partial(Transpose, "X"),
+        partial(ShardingIndexed, (0,)),
+        partial(ShardingIndexed, (1,), index_location="middle"),
     ],
+    ids=repr,
 )
 def test_parameters_are_checked(make):
     with pytest.raises(ArgumentError):
