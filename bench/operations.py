@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.stores import data
+from bench.stores import KEPT
 
 if TYPE_CHECKING:
     from bench.engines import Engine
@@ -41,7 +41,7 @@ def read_all(engine: Engine, path: Path, row: Row) -> Result:
 
 def write_all(engine: Engine, path: Path, row: Row) -> Result:
     """Write the whole array."""
-    values = data(row.data, row.layout.shape, row.layout.dtype)
+    values = KEPT["values"]
     array = engine.open(path, "r+")
     everything = tuple(slice(0, size) for size in row.layout.shape)
     return timed(row, lambda: engine.write(array, everything, values))

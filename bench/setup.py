@@ -22,10 +22,16 @@ def base() -> str:
     names = [f"python3.{minor}" for minor in (14, 13, 12)]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [chosen, *(shutil.which(name) for name in names)]
-    candidates += [str(path / "bin" / "python") for path in sorted(pyenv.glob("3.1[2-9]*"), reverse=True)]
+    candidates += [
+        str(path / "bin" / "python") for path in sorted(pyenv.glob("3.1[2-9]*"), reverse=True)
+    ]
     test = "import sys; sys.exit(sys.version_info < (3, 12))"
     for candidate in candidates:
-        if candidate and subprocess.run([candidate, "-c", test], capture_output=True, check=False).returncode == 0:
+        if (
+            candidate
+            and subprocess.run([candidate, "-c", test], capture_output=True, check=False).returncode
+            == 0
+        ):
             return candidate
     raise SystemExit("no Python 3.12 or newer: set TESSARR_BENCH_PYTHON")
 

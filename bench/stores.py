@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from bench.workloads import Row
 
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 INDEX = [BYTES, {"name": "crc32c"}]
@@ -77,7 +80,13 @@ class Layout:
             "shape": self.shape,
             "chunks": self.chunks,
             "dtype": np.dtype(self.dtype).str,
-            "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+            "compressor": {
+                "id": "blosc",
+                "cname": "lz4",
+                "clevel": 5,
+                "shuffle": 1,
+                "blocksize": 0,
+            },
             "fill_value": 0,
             "order": "F",
             "filters": None,
@@ -115,9 +124,22 @@ def data(kind: str, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     dice = np.random.default_rng(20)
     if kind == "noisy":
         return dice.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
-    axes = np.ogrid[tuple(slice(size) for size in shape)]
-    wave = sum(np.sin(axis / (30 + 10 * place)) for place, axis in enumerate(axes))
-    scale = np.iinfo(dtype).max / 8
-    smooth = (wave * scale / len(shape) + 2 * scale).astype(dtype)
-    smooth += dice.integers(0, 8, shape, dtype)
+    smooth = dice.integers(0, 8, shape, dtype)
+    scale = np.iinfo(dtype).max / 8 / len(shape)
+    for place, axis in enumerate(np.ogrid[tuple(slice(size) for size in shape)]):
+        smooth += ((np.sin(axis / (30 + 10 * place)) + 2) * scale).astype(dtype)
     return smooth
+
+
+KEPT: dict[str, np.ndarray[Any, Any]] = {}
+"""What `write_all` writes: made once per process, before anything is timed."""
+
+
+def input_values(row: Row, stored: Path) -> None:
+    """Load what the row writes, from a file beside the store."""
+    if row.operation != "write_all":
+        return
+    file = stored.parent / f"{row.data}-{row.layout.dtype}-{row.layout.shape[0]}.npy"
+    if not file.exists():
+        np.save(file, data(row.data, row.layout.shape, row.layout.dtype))
+    KEPT["values"] = np.load(file)

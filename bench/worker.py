@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from bench.engines import load
 from bench.operations import ONCE_PER_PROCESS, OPERATIONS, STARTS_EMPTY, WRITES
+from bench.stores import input_values
 from bench.workloads import Row, rows
 
 
@@ -26,8 +26,12 @@ def digest(values: Any) -> str:
 
 
 def peak() -> int:
-    """Give the most memory that the process has had so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Give the most memory that the process has had so far, in bytes.
+
+    Not from `getrusage`, whose figure a process inherits from the one that started it.
+    """
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def prepared(row: Row, stored: Path, scratch: Path) -> Path:
@@ -49,6 +53,7 @@ def main() -> None:
     engine = load(engine_name)
     operation = OPERATIONS[row.operation]
     times, values, path = [], None, Path(stored)
+    input_values(row, Path(stored))
     before = peak()
     for _ in range(1 if row.operation in ONCE_PER_PROCESS else int(repeats)):
         path = prepared(row, Path(stored), Path(scratch))

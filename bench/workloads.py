@@ -25,8 +25,6 @@ class Row:
         The parameter of the operation: edge of a crop, number of points, …
     count : int
         How often it is done in one timing.
-    many_files : bool
-        Writes so many files that the file system's journal decides: run on tmpfs too.
     """
 
     name: str
@@ -35,7 +33,6 @@ class Row:
     data: str = "smooth"
     size: int = 0
     count: int = 1
-    many_files: bool = False
 
 
 def volumes(edge: int) -> dict[str, Layout]:
@@ -54,7 +51,12 @@ def rows(edge: int = 512) -> list[Row]:
     layouts = volumes(edge)
     big = layouts["128³ chunks"]
     found = [
-        Row(f"{verb} all, {kind}, 128³ chunks, {codec}", f"{verb}_all", replace(big, codec=codec), kind)
+        Row(
+            f"{verb} all, {kind}, 128³ chunks, {codec}",
+            f"{verb}_all",
+            replace(big, codec=codec),
+            kind,
+        )
         for kind in ("smooth", "noisy")
         for codec in ("raw", "zstd", "blosc-lz4", "blosc-zstd-bit", "gzip")
         for verb in ("read", "write")
@@ -64,7 +66,6 @@ def rows(edge: int = 512) -> list[Row]:
             f"{verb} all, smooth, {name}, {codec}",
             f"{verb}_all",
             replace(layout, codec=codec),
-            many_files=name == "32³ chunks" and verb == "write",
         )
         for name, layout in layouts.items()
         if name != "128³ chunks"
@@ -83,7 +84,13 @@ def rows(edge: int = 512) -> list[Row]:
     places = [("128³ chunks", "raw"), ("128³ chunks", "blosc-lz4"), ("32³ chunks", "zstd")]
     places += [("256³ shards of 32³", "blosc-lz4"), ("256³ shards of 32³", "zstd")]
     found += [
-        Row(f"{title}, {name}, {codec}", operation, replace(layouts[name], codec=codec), size=size, count=count)
+        Row(
+            f"{title}, {name}, {codec}",
+            operation,
+            replace(layouts[name], codec=codec),
+            size=size,
+            count=count,
+        )
         for title, operation, size, count in parts
         for name, codec in places
     ]
@@ -93,10 +100,15 @@ def rows(edge: int = 512) -> list[Row]:
     found += [
         Row("one 8 kB chunk, raw", "small_chunk", replace(small, codec="raw"), count=10_000),
         Row("one 8 kB chunk, blosc-lz4", "small_chunk", small, count=10_000),
-        Row("one 8 kB subchunk of a shard", "small_chunk", replace(small, shards=(4096, 64)), count=10_000),
+        Row(
+            "one 8 kB subchunk of a shard",
+            "small_chunk",
+            replace(small, shards=(4096, 64)),
+            count=10_000,
+        ),
         Row("open an array again", "reopen", small, count=1000),
         Row("open an array for the first time", "first_open", small),
-        Row("append 100 rows", "append", table, size=100, count=50, many_files=True),
+        Row("append 100 rows", "append", table, size=100, count=50),
         Row("read all, edge chunks of 256³", "read_all", edges),
         Row("write all, edge chunks of 256³", "write_all", edges),
         Row("read all, format 2 order F", "read_all", replace(big, zarr_format=2)),

@@ -16,13 +16,18 @@ import tessarr
 MB = 1 << 20
 
 READER = """
-import resource, sys, tessarr
+import sys, tessarr
+
+def peak():
+    # Not from getrusage, whose figure a process inherits from its parent.
+    with open("/proc/self/status") as status:
+        return int(status.read().split("VmHWM:")[1].split()[0]) * 1024
+
 array = tessarr.open_array(sys.argv[1], mode="r")
 array[0, 0]
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 data = array[:]
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) * 1024, data.nbytes)
+print(peak() - before, data.nbytes)
 """
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -34,6 +39,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
     """A 128 MB array needs its own size, two chunks per thread, and little more."""
@@ -47,4 +53,4 @@ def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
     grown, output = map(int, done.stdout.split())
     threads = len(os.sched_getaffinity(0))
     chunk = 4 * MB
-    assert grown <= output + threads * 2 * chunk + 60 * MB
+    assert output * 0.9 < grown <= output + threads * 2 * chunk + 60 * MB
