@@ -1,0 +1,279 @@
+"""Codecs in plain Python and NumPy: slow, short, and independent of the engine.
+
+A chain is the list of codecs of a v3 document, ``[{"name": ..., "configuration": {...}}, ...]``.
+gzip and zlib come from the standard library, Zstandard, LZ4 and Blosc from numcodecs; crc32c
+and sharding are written out after their specification pages.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import math
+import random
+import zlib
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Layout", "crc32c", "decode", "encode"]
+
+Codec: TypeAlias = dict[str, Any]
+Array: TypeAlias = npt.NDArray[Any]
+
+_EMPTY = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a chain needs to know of a chunk beside its bytes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the chunk.
+    dtype : numpy.dtype
+        The data type of its elements in memory.
+    fill : bytes
+        One element, in the byte order of `dtype`.
+    scramble : int or None
+        If given, the seed of the order and the gaps in which shards are laid out: readers
+        must rely on the index alone.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill: bytes
+    scramble: int | None = None
+
+    def filled(self) -> Array:
+        """Return a chunk that holds nothing but the fill value."""
+        one = np.frombuffer(self.fill, self.dtype)[0:1].reshape(())
+        return np.broadcast_to(one, self.shape).copy()
+
+    def is_fill(self, chunk: Array) -> bool:
+        """Return whether all bits of a chunk are those of the fill value."""
+        return chunk.tobytes() == self.fill * chunk.size
+
+    def having(self, shape: tuple[int, ...]) -> Layout:
+        """Return the layout of a part of another shape."""
+        return Layout(shape, self.dtype, self.fill, self.scramble)
+
+
+def encode(chunk: Array, codecs: list[Codec], layout: Layout) -> bytes:
+    """Encode one chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.array([[1, 2], [3, 4]], "u2")
+    >>> chain = [{"name": "transpose", "configuration": {"order": [1, 0]}},
+    ...          {"name": "bytes", "configuration": {"endian": "big"}}]
+    >>> encode(one, chain, Layout((2, 2), one.dtype, bytes(2))).hex()
+    '0001000300020004'
+    """
+    orders, array_bytes, bytes_bytes = _parts(codecs)
+    for order in orders:
+        chunk = chunk.transpose(order)
+    chunk = np.ascontiguousarray(chunk).reshape(chunk.shape)
+    if array_bytes["name"] == "bytes":
+        data = chunk.astype(_stored(layout.dtype, array_bytes)).tobytes()
+    else:
+        data = _encode_shard(chunk, array_bytes["configuration"], layout)
+    for codec in bytes_bytes:
+        data = _compress(codec, data)
+    return data
+
+
+def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
+    """Decode one chunk; the inverse of `encode`.
+
+    Raises
+    ------
+    ValueError
+        If the bytes do not fit the layout, or a checksum differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    >>> layout = Layout((3,), np.dtype("u2"), bytes(2))
+    >>> decode(encode(np.array([1, 2, 3], "u2"), chain, layout), chain, layout)
+    array([1, 2, 3], dtype=uint16)
+    """
+    orders, array_bytes, bytes_bytes = _parts(codecs)
+    shape = layout.shape
+    for order in orders:
+        shape = tuple(shape[axis] for axis in order)
+    for codec in reversed(bytes_bytes):
+        data = _decompress(codec, data)
+    if array_bytes["name"] == "bytes":
+        stored = _stored(layout.dtype, array_bytes)
+        if len(data) != math.prod(shape) * stored.itemsize:
+            raise ValueError(f"{len(data)} bytes for shape {shape} of {stored}")
+        chunk = np.frombuffer(data, stored).reshape(shape).astype(layout.dtype)
+    else:
+        chunk = _decode_shard(data, array_bytes["configuration"], layout.having(shape))
+    for order in reversed(orders):
+        chunk = chunk.transpose([order.index(axis) for axis in range(len(order))])
+    return chunk
+
+
+def _parts(codecs: list[Codec]) -> tuple[list[list[int]], Codec, list[Codec]]:
+    """Split a chain into its transposes, its array-to-bytes codec, and the rest."""
+    orders = []
+    rest = list(codecs)
+    while rest[0]["name"] == "transpose":
+        orders.append(list(rest.pop(0)["configuration"]["order"]))
+    return orders, rest[0], rest[1:]
+
+
+def _stored(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
+    endian = codec.get("configuration", {}).get("endian")
+    if endian is None:
+        return dtype
+    return dtype.newbyteorder(">" if endian == "big" else "<")
+
+
+# Sharding: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html
+
+
+def _grid(shape: tuple[int, ...], part: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a // b for a, b in zip(shape, part, strict=True))
+
+
+def _window(cell: tuple[int, ...], part: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(n * size, (n + 1) * size) for n, size in zip(cell, part, strict=True))
+
+
+def _index_layout(grid: tuple[int, ...]) -> Layout:
+    return Layout((*grid, 2), np.dtype("<u8"), bytes(8))
+
+
+def _encode_shard(shard: Array, config: dict[str, Any], layout: Layout) -> bytes:
+    part = tuple(config["chunk_shape"])
+    grid = _grid(shard.shape, part)
+    at_start = config.get("index_location", "end") == "start"
+    index_layout = _index_layout(grid)
+    index = np.full(index_layout.shape, _EMPTY, index_layout.dtype)
+    index_bytes = len(encode(index, config["index_codecs"], index_layout))
+    cells = list(itertools.product(*map(range, grid)))
+    dice = None if layout.scramble is None else random.Random(layout.scramble)
+    if dice:
+        dice.shuffle(cells)
+    body = bytearray()
+    for cell in cells:
+        chunk = shard[_window(cell, part)]
+        if layout.is_fill(chunk) and not (dice and dice.random() < 0.2):
+            continue
+        if dice and dice.random() < 0.3:
+            body += dice.randbytes(dice.randrange(1, 9))
+        data = encode(chunk, config["codecs"], layout.having(part))
+        index[cell] = len(body) + (index_bytes if at_start else 0), len(data)
+        body += data
+    encoded = encode(index, config["index_codecs"], index_layout)
+    return encoded + bytes(body) if at_start else bytes(body) + encoded
+
+
+def _decode_shard(data: bytes, config: dict[str, Any], layout: Layout) -> Array:
+    part = tuple(config["chunk_shape"])
+    grid = _grid(layout.shape, part)
+    index_layout = _index_layout(grid)
+    blank = np.zeros(index_layout.shape, index_layout.dtype)
+    index_bytes = len(encode(blank, config["index_codecs"], index_layout))
+    if len(data) < index_bytes:
+        raise ValueError(f"a shard of {len(data)} bytes has no room for its index")
+    at_start = config.get("index_location", "end") == "start"
+    raw = data[:index_bytes] if at_start else data[len(data) - index_bytes :]
+    index = decode(raw, config["index_codecs"], index_layout)
+    shard = layout.filled()
+    for cell in itertools.product(*map(range, grid)):
+        offset, length = (int(value) for value in index[cell])
+        if offset == length == _EMPTY:
+            continue
+        if offset + length > len(data):
+            raise ValueError(f"subchunk {cell} lies outside its shard")
+        chunk = decode(data[offset : offset + length], config["codecs"], layout.having(part))
+        shard[_window(cell, part)] = chunk
+    return shard
+
+
+# Bytes to bytes
+
+
+def _compress(codec: Codec, data: bytes) -> bytes:
+    config = codec.get("configuration", {})
+    name = codec["name"]
+    if name == "gzip":
+        return gzip.compress(data, config.get("level", 5), mtime=0)
+    if name == "zlib":
+        return zlib.compress(data, config.get("level", 1))
+    if name == "crc32c":
+        return data + crc32c(data).to_bytes(4, "little")
+    if name == "blosc":
+        # The size of an element is that of the buffer's items in numcodecs.
+        size = config.get("typesize") or 1
+        size = size if len(data) % size == 0 else 1
+        return bytes(_numcodecs(name, config).encode(np.frombuffer(data, f"V{size}")))
+    return bytes(_numcodecs(name, config).encode(data))
+
+
+def _decompress(codec: Codec, data: bytes) -> bytes:
+    config = codec.get("configuration", {})
+    name = codec["name"]
+    if name == "gzip":
+        return gzip.decompress(data)
+    if name == "zlib":
+        return zlib.decompress(data)
+    if name == "crc32c":
+        if crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
+            raise ValueError("the crc32c of the data differs from the stored one")
+        return data[:-4]
+    return bytes(_numcodecs(name, config).decode(data))
+
+
+def _numcodecs(name: str, config: dict[str, Any]) -> Any:
+    import numcodecs  # type: ignore[import-untyped]
+
+    if name == "blosc":
+        shuffle = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+        return numcodecs.Blosc(
+            cname=config["cname"],
+            clevel=config["clevel"],
+            shuffle=shuffle.get(config["shuffle"], config["shuffle"]),
+            blocksize=config.get("blocksize", 0),
+        )
+    if name == "zstd":
+        return numcodecs.Zstd(config.get("level", 0), config.get("checksum", False))
+    if name == "lz4":
+        return numcodecs.LZ4(config.get("acceleration", 1))
+    raise ValueError(f"the reference has no codec {name!r}")
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes) -> int:
+    """Compute the checksum of RFC 3720, appendix B.4.
+
+    Examples
+    --------
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = (value >> 8) ^ _CRC_TABLE[(value ^ byte) & 0xFF]
+    return value ^ 0xFFFFFFFF

@@ -1,0 +1,136 @@
+"""Array metadata in plain Python: just enough to read and write elements.
+
+It trusts its input. Checking documents is not its purpose; being independent of
+`tessarr.metadata` is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PlainArray", "parse_v2", "parse_v3"]
+
+
+@dataclass(frozen=True)
+class PlainArray:
+    """The metadata of an array of either format, in the terms of format 3."""
+
+    shape: tuple[int, ...]
+    chunk_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill: bytes
+    codecs: list[dict[str, Any]]
+    key_prefix: str
+    separator: str
+
+    def key(self, cell: tuple[int, ...]) -> str:
+        """Return the key of a chunk below the array.
+
+        Examples
+        --------
+        >>> parse_v2(b'{"shape": [4], "chunks": [2], "dtype": "|u1", "fill_value": 0, '
+        ...          b'"order": "C", "compressor": null, "filters": null}').key((1,))
+        '1'
+        """
+        parts = [self.key_prefix] if self.key_prefix else []
+        parts += map(str, cell)
+        return self.separator.join(parts) if parts else "0"
+
+
+def parse_v3(document: bytes) -> PlainArray:
+    """Parse ``zarr.json`` of an array.
+
+    Examples
+    --------
+    >>> parse_v3(b'{"shape": [4], "data_type": "float16", "fill_value": "0x7e01", "codecs": '
+    ...          b'["bytes"], "chunk_grid": {"configuration": {"chunk_shape": [2]}}, '
+    ...          b'"chunk_key_encoding": "default"}').fill
+    b'\\x01~'
+    """
+    found = json.loads(document)
+    name = found["data_type"]
+    dtype = np.dtype(f"V{int(name[1:]) // 8}") if name[0] == "r" else np.dtype(name)
+    encoding = _named(found["chunk_key_encoding"])
+    default = encoding["name"] == "default"
+    return PlainArray(
+        shape=tuple(found["shape"]),
+        chunk_shape=tuple(found["chunk_grid"]["configuration"]["chunk_shape"]),
+        dtype=dtype,
+        fill=_fill(found["fill_value"], dtype),
+        codecs=[_deep_named(codec) for codec in found["codecs"]],
+        key_prefix="c" if default else "",
+        separator=encoding["configuration"].get("separator", "/" if default else "."),
+    )
+
+
+def parse_v2(document: bytes) -> PlainArray:
+    """Parse ``.zarray``.
+
+    Examples
+    --------
+    >>> parse_v2(b'{"shape": [4, 4], "chunks": [2, 2], "dtype": ">i2", "fill_value": 3, "order": '
+    ...          b'"F", "compressor": {"id": "zlib"}, "filters": null}').codecs[0]
+    {'name': 'transpose', 'configuration': {'order': [1, 0]}}
+    """
+    found = json.loads(document)
+    dtype = np.dtype(found["dtype"])
+    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {}}]
+    if found["order"] == "F":
+        order = list(reversed(range(len(found["shape"]))))
+        codecs.insert(0, {"name": "transpose", "configuration": {"order": order}})
+    for stage in (*(found["filters"] or ()), found["compressor"]):
+        if stage is not None:
+            config = dict(stage)
+            name = config.pop("id")
+            if name == "blosc":
+                config["typesize"] = dtype.itemsize
+            codecs.append({"name": name, "configuration": config})
+    return PlainArray(
+        shape=tuple(found["shape"]),
+        chunk_shape=tuple(found["chunks"]),
+        dtype=dtype,
+        fill=_fill(found["fill_value"], dtype),
+        codecs=codecs,
+        key_prefix="",
+        separator=found.get("dimension_separator", "."),
+    )
+
+
+def _named(value: Any) -> dict[str, Any]:
+    """Write an extension out: a bare name has an empty configuration."""
+    if isinstance(value, str):
+        return {"name": value, "configuration": {}}
+    return {"name": value["name"], "configuration": dict(value.get("configuration", {}))}
+
+
+def _deep_named(value: Any) -> dict[str, Any]:
+    codec = _named(value)
+    for member in ("codecs", "index_codecs"):
+        if member in codec["configuration"]:
+            codec["configuration"][member] = [
+                _deep_named(inner) for inner in codec["configuration"][member]
+            ]
+    return codec
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """Return one element with the fill value's bits, in the byte order of the type."""
+    if value is None:
+        return bytes(dtype.itemsize)
+    if dtype.kind == "V":
+        return bytes(value)
+    if dtype.kind == "c":
+        part = np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
+        real, imaginary = value if isinstance(value, list) else (value, 0)
+        return _fill(real, part) + _fill(imaginary, part)
+    if isinstance(value, str):
+        if value.startswith("0x"):
+            return int(value, 16).to_bytes(
+                dtype.itemsize, "big" if dtype.str[0] == ">" else "little"
+            )
+        value = float(value)
+    return np.array(value, dtype).tobytes()

@@ -1,0 +1,164 @@
+"""A slow reader and writer of Zarr arrays in plain Python and NumPy: the oracle for the engine.
+
+It reads the metadata document by itself and has codecs of its own, so that what it shares with
+the engine is the specification alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.testing.plain_codecs import Layout, decode, encode
+from tessarr.testing.plain_metadata import PlainArray, parse_v2, parse_v3
+
+__all__ = ["KeyValues", "ReferenceArray"]
+
+
+class KeyValues(Protocol):
+    """What the reference needs of a store; a dict does as well."""
+
+    def get(self, key: str, /) -> bytes | None:
+        """Return a value, or None."""
+        ...
+
+    def put(self, key: str, data: bytes, /) -> None:
+        """Store a value."""
+        ...
+
+    def delete(self, key: str, /) -> None:
+        """Remove a value, if it is there."""
+        ...
+
+
+class ReferenceArray:
+    """An array in a store that has its metadata already.
+
+    Parameters
+    ----------
+    store : dict or KeyValues
+        Where the array is.
+    path : str, optional
+        The path of the array in the store.
+    store_fill : bool, optional
+        Whether chunks that are all fill are stored.
+    scramble : int, optional
+        If given, the seed of the order and the gaps in which shards are laid out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> store = {".zarray": b'{"shape": [5], "chunks": [2], "dtype": "<u2", "fill_value": 7, '
+    ...                     b'"order": "C", "compressor": null, "filters": null}'}
+    >>> a = ReferenceArray(store)
+    >>> a.write(slice(1, 2), 1)
+    >>> a.read(), sorted(store)
+    (array([7, 1, 7, 7, 7], dtype=uint16), ['.zarray', '0'])
+    """
+
+    def __init__(
+        self,
+        store: KeyValues | dict[str, bytes],
+        path: str = "",
+        *,
+        store_fill: bool = False,
+        scramble: int | None = None,
+    ) -> None:
+        self._store: KeyValues = _Dict(store) if isinstance(store, dict) else store
+        self._prefix = f"{path}/" if path else ""
+        self._store_fill = store_fill
+        document = self._store.get(self._prefix + "zarr.json")
+        if document is None:
+            document = self._store.get(self._prefix + ".zarray")
+            if document is None:
+                raise KeyError(f"no array at {path!r}")
+            self.meta: PlainArray = parse_v2(bytes(document))
+        else:
+            self.meta = parse_v3(bytes(document))
+        meta = self.meta
+        self._layout = Layout(meta.chunk_shape, meta.dtype, meta.fill, scramble)
+
+    def read(self, key: Any = ...) -> Any:
+        """Read a NumPy selection.
+
+        Parameters
+        ----------
+        key : optional
+            Any key that NumPy takes; everything by default.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            What NumPy returns for the whole array indexed with `key`.
+        """
+        whole = np.empty(self.meta.shape, self.meta.dtype)
+        for cell, window, inside in self._cells():
+            whole[window] = self._chunk(cell)[inside]
+        return whole[key]
+
+    def write(self, key: Any, value: Any) -> None:
+        """Write to a NumPy selection; only the chunks that it touches are stored anew.
+
+        Parameters
+        ----------
+        key
+            Any key that NumPy takes.
+        value : array_like
+            What NumPy would assign.
+        """
+        whole: npt.NDArray[Any] = self.read()
+        touched = np.zeros(self.meta.shape, np.bool_)
+        whole[key] = value
+        touched[key] = True
+        for cell, window, inside in self._cells():
+            if touched[window].any():
+                chunk = self._chunk(cell)
+                chunk[inside] = whole[window]
+                self._put(cell, chunk)
+
+    def keys(self) -> list[str]:
+        """List the keys that chunks of this array may have."""
+        return [self._prefix + self.meta.key(cell) for cell, _, _ in self._cells()]
+
+    def _cells(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
+        """Yield each cell of the grid, where it is in the array, and the part of it inside."""
+        shape, chunk_shape = self.meta.shape, self.meta.chunk_shape
+        grid = [-(-a // b) for a, b in zip(shape, chunk_shape, strict=True)]
+        for cell in itertools.product(*map(range, grid)):
+            starts = [n * b for n, b in zip(cell, chunk_shape, strict=True)]
+            counts = [min(b, a - s) for a, b, s in zip(shape, chunk_shape, starts, strict=True)]
+            window = tuple(slice(s, s + c) for s, c in zip(starts, counts, strict=True))
+            yield cell, window, tuple(slice(0, c) for c in counts)
+
+    def _chunk(self, cell: tuple[int, ...]) -> npt.NDArray[Any]:
+        data = self._store.get(self._prefix + self.meta.key(cell))
+        if data is None:
+            return self._layout.filled()
+        return decode(bytes(data), self.meta.codecs, self._layout).copy()
+
+    def _put(self, cell: tuple[int, ...], chunk: npt.NDArray[Any]) -> None:
+        key = self._prefix + self.meta.key(cell)
+        if self._layout.is_fill(chunk) and not self._store_fill:
+            self._store.delete(key)
+        else:
+            self._store.put(key, encode(chunk, self.meta.codecs, self._layout))
+
+
+class _Dict:
+    """A dict as a store."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self._values = values
+
+    def get(self, key: str, /) -> bytes | None:
+        return self._values.get(key)
+
+    def put(self, key: str, data: bytes, /) -> None:
+        self._values[key] = data
+
+    def delete(self, key: str, /) -> None:
+        self._values.pop(key, None)

@@ -1,0 +1,341 @@
+"""Hypothesis strategies for arrays: metadata documents, as JSON, and values to store in them.
+
+The documents are made here from the specifications and not with `tessarr.metadata`, so that a
+mistake there is found and not repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+__all__ = [
+    "ArrayCase",
+    "array_cases",
+    "bytes_codecs",
+    "chunk_shapes",
+    "shapes",
+    "values",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+Codec: TypeAlias = dict[str, Any]
+
+_V3_TYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128", "r8", "r16", "r24"),
+)
+_V2_TYPES = (
+    *("|b1", "|i1", "|u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8"),
+    *("<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
+)
+
+
+@dataclass(frozen=True)
+class ArrayCase:
+    """An array to be made: its metadata document, and what tests want to know of it.
+
+    Parameters
+    ----------
+    zarr_format : int
+        2 or 3.
+    document : dict
+        The JSON of ``.zarray`` or ``zarr.json``.
+    shape, chunk_shape : tuple of int
+        The shapes of the array and of what has a key of its own: a shard, if it is sharded.
+    dtype : numpy.dtype
+        The data type of the elements in memory.
+    """
+
+    zarr_format: int
+    document: dict[str, Any]
+    shape: Shape
+    chunk_shape: Shape
+    dtype: np.dtype[Any]
+
+    def store(self, path: str = "") -> dict[str, bytes]:
+        """Return a new store that holds the empty array.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where in the store the array is.
+        """
+        name = "zarr.json" if self.zarr_format == 3 else ".zarray"
+        document = json.dumps(self.document).encode()
+        return {f"{path}/{name}" if path else name: document}
+
+
+@st.composite
+def shapes(draw: st.DrawFn, *, max_rank: int = 4, max_size: int = 400) -> Shape:
+    """Generate a shape of rank 0 to `max_rank`; lengths of 0 and 1 occur."""
+    rank = draw(st.sampled_from([n for n in (0, 1, 1, 2, 2, 2, 3, 3, 4) if n <= max_rank]))
+    longest = max(2, min(12, math.floor(max_size ** (1 / max(rank, 1)))))
+    lengths = [draw(st.integers(1, longest)) for _ in range(rank)]
+    if rank == 1 and draw(st.booleans()):
+        lengths = [draw(st.integers(1, max_size))]
+    if rank and draw(st.integers(0, 14)) == 0:
+        lengths[draw(st.integers(0, rank - 1))] = 0
+    return tuple(lengths)
+
+
+@st.composite
+def chunk_shapes(draw: st.DrawFn, shape: Shape, *, parts: Shape | None = None) -> Shape:
+    """Generate a chunk shape of which not too many are needed; edge chunks are common.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the array.
+    parts : tuple of int, optional
+        If given, the chunk is a multiple of it along each axis.
+    """
+    lengths = []
+    for axis, size in enumerate(shape):
+        unit = parts[axis] if parts else 1
+        least = max(1, math.ceil(size / 5 / unit))
+        most = max(least, math.ceil((size + 2) / unit))
+        lengths.append(unit * draw(st.integers(least, most)))
+    return tuple(lengths)
+
+
+def bytes_codecs(item_bytes: int) -> st.SearchStrategy[Codec]:
+    """Generate one bytes-to-bytes codec of format 3."""
+    return st.one_of(
+        st.just({"name": "crc32c"}),
+        _codec("gzip", level=st.integers(0, 9)),
+        _codec("zstd", level=st.sampled_from((-5, 0, 1, 3, 9)), checksum=st.booleans()),
+        _codec(
+            "blosc",
+            cname=st.sampled_from(("lz4", "lz4hc", "blosclz", "zstd", "zlib")),
+            clevel=st.integers(0, 9),
+            shuffle=st.sampled_from(("noshuffle", "shuffle", "bitshuffle")),
+            typesize=st.sampled_from((item_bytes, item_bytes, 1, 3)),
+            blocksize=st.sampled_from((0, 0, 0, 64, 256)),
+        ),
+    )
+
+
+def _codec(name: str, **configuration: st.SearchStrategy[Any]) -> st.SearchStrategy[Codec]:
+    fixed = st.fixed_dictionaries(configuration)
+    return fixed.map(lambda config: {"name": name, "configuration": config})
+
+
+@st.composite
+def array_cases(
+    draw: st.DrawFn, *, zarr_format: int | None = None, sharded: bool | None = None
+) -> ArrayCase:
+    """Generate an array of either format.
+
+    Parameters
+    ----------
+    zarr_format : int, optional
+        2 or 3; both by default.
+    sharded : bool, optional
+        Whether it is sharded; both by default. Format 2 has no shards.
+    """
+    if zarr_format is None:
+        zarr_format = 3 if sharded else draw(st.sampled_from((2, 3, 3)))
+    return draw(_v2_cases() if zarr_format == 2 else _v3_cases(sharded))
+
+
+@st.composite
+def _v2_cases(draw: st.DrawFn) -> ArrayCase:
+    shape = draw(shapes())
+    chunk_shape = draw(chunk_shapes(shape))
+    dtype = np.dtype(draw(st.sampled_from(_V2_TYPES)))
+    document = {
+        "zarr_format": 2,
+        "shape": list(shape),
+        "chunks": list(chunk_shape),
+        "dtype": dtype.str,
+        "fill_value": draw(st.none() | _fill_values(dtype, zarr_format=2)),
+        "order": draw(st.sampled_from(("C", "C", "F"))),
+        "compressor": draw(st.none() | _v2_codecs()),
+        "filters": draw(st.sampled_from((None, None, None, [{"id": "zlib", "level": 1}]))),
+    }
+    separator = draw(st.sampled_from((None, ".", "/")))
+    if separator:
+        document["dimension_separator"] = separator
+    return ArrayCase(2, document, shape, chunk_shape, dtype)
+
+
+def _v2_codecs() -> st.SearchStrategy[Codec]:
+    blosc = st.fixed_dictionaries(
+        {
+            "id": st.just("blosc"),
+            "cname": st.sampled_from(("lz4", "zstd", "blosclz", "zlib", "lz4hc")),
+            "clevel": st.integers(0, 9),
+            "shuffle": st.sampled_from((0, 1, 2)),
+            "blocksize": st.sampled_from((0, 128)),
+        }
+    )
+    return st.one_of(
+        blosc,
+        st.builds(lambda level: {"id": "zlib", "level": level}, st.integers(0, 9)),
+        st.builds(lambda level: {"id": "gzip", "level": level}, st.integers(0, 9)),
+        st.builds(lambda level: {"id": "zstd", "level": level}, st.sampled_from((-1, 0, 1, 5))),
+        st.builds(lambda level: {"id": "lz4", "acceleration": level}, st.integers(1, 9)),
+    )
+
+
+@st.composite
+def _v3_cases(draw: st.DrawFn, sharded: bool | None) -> ArrayCase:
+    shape = draw(shapes())
+    name = draw(st.sampled_from(_V3_TYPES))
+    dtype = np.dtype(f"V{int(name[1:]) // 8}") if name[0] == "r" else np.dtype(name)
+    depth = draw(st.sampled_from((0, 1, 1, 2))) if sharded is None else int(sharded)
+    if sharded:
+        depth = draw(st.sampled_from((1, 1, 2)))
+    # From the innermost chunk out, each level a multiple of the one before.
+    parts = draw(st.tuples(*(st.integers(1, max(1, min(4, size))) for size in shape)))
+    levels = [tuple(parts)]
+    for n in range(depth):
+        last = n == depth - 1
+        levels.append(
+            draw(chunk_shapes(shape, parts=levels[-1]))
+            if last
+            else tuple(a * draw(st.integers(1, 2)) for a in levels[-1])
+        )
+    chunk_shape = levels[-1] if depth else draw(chunk_shapes(shape))
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
+        "chunk_key_encoding": draw(_key_encodings()),
+        "fill_value": draw(_fill_values(dtype, zarr_format=3)),
+        "codecs": draw(_chains(dtype, [levels[n] for n in reversed(range(depth))])),
+    }
+    return ArrayCase(3, document, shape, chunk_shape, dtype)
+
+
+def _key_encodings() -> st.SearchStrategy[Codec]:
+    names = st.sampled_from(("default", "default", "v2"))
+    separators = st.sampled_from((None, "/", "."))
+    return st.builds(
+        lambda name, separator: {
+            "name": name,
+            **({"configuration": {"separator": separator}} if separator else {}),
+        },
+        names,
+        separators,
+    )
+
+
+@st.composite
+def _chains(draw: st.DrawFn, dtype: np.dtype[Any], parts: list[Shape]) -> list[Codec]:
+    """Generate a chain that shards into the given subchunk shapes, outermost first."""
+    chain: list[Codec] = []
+    rank = len(parts[0]) if parts else None
+    if parts and rank and draw(st.integers(0, 3)) == 0:
+        order = list(draw(st.permutations(range(rank))))
+        chain.append({"name": "transpose", "configuration": {"order": order}})
+        parts = [tuple(part[axis] for axis in order) for part in parts]
+    if parts:
+        chain.append(
+            {
+                "name": "sharding_indexed",
+                "configuration": {
+                    "chunk_shape": list(parts[0]),
+                    "codecs": draw(_chains(dtype, parts[1:])),
+                    "index_codecs": draw(_index_chains()),
+                    **draw(
+                        st.sampled_from(
+                            ({}, {"index_location": "start"}, {"index_location": "end"})
+                        )
+                    ),
+                },
+            }
+        )
+        after = (0, 0, 0, 1)
+    else:
+        chain.append(draw(_bytes_codec(dtype)))
+        after = (0, 1, 1, 2)
+    for _ in range(draw(st.sampled_from(after))):
+        chain.append(draw(bytes_codecs(dtype.itemsize)))
+    return chain
+
+
+def _bytes_codec(dtype: np.dtype[Any]) -> st.SearchStrategy[Codec]:
+    if dtype.itemsize == 1 or dtype.kind == "V":
+        return st.just({"name": "bytes"})
+    return _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
+
+
+def _index_chains() -> st.SearchStrategy[list[Codec]]:
+    orders = st.sampled_from(("little", "little", "big"))
+    sums = st.sampled_from(([{"name": "crc32c"}], [{"name": "crc32c"}], []))
+    return st.builds(
+        lambda order, after: [{"name": "bytes", "configuration": {"endian": order}}, *after],
+        orders,
+        sums,
+    )
+
+
+def _fill_values(dtype: np.dtype[Any], *, zarr_format: int) -> st.SearchStrategy[Any]:
+    """Generate the JSON of a fill value: NaN payloads and negative zero among them."""
+    if dtype.kind == "b":
+        return st.booleans()
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return st.sampled_from((0, 1, int(info.min), int(info.max), 42))
+    if dtype.kind == "V":
+        return st.lists(st.integers(0, 255), min_size=dtype.itemsize, max_size=dtype.itemsize)
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return st.lists(_fill_values(part, zarr_format=zarr_format), min_size=2, max_size=2)
+    plain: list[Any] = [0.0, -0.0, 1.5, -2, "NaN", "Infinity", "-Infinity"]
+    if zarr_format == 3:
+        digits = 2 * dtype.itemsize
+        payload = {4: "7e01", 8: "7fc00abc", 16: "fff8000000000123"}[digits]
+        plain.append(f"0x{payload}")
+    return st.sampled_from(plain)
+
+
+def values(
+    dtype: np.dtype[Any], shape: Shape, *, fill: bytes | None = None
+) -> st.SearchStrategy[npt.NDArray[Any]]:
+    """Generate elements: any bits at all, few different ones, or mostly the fill value.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Booleans are 0 or 1; all others take any bits, NaN with any payload among them.
+    shape : tuple of int
+        The shape of the array.
+    fill : bytes, optional
+        One element; if given it occurs often, in runs too.
+    """
+    return st.builds(
+        lambda seed, kind: _values(dtype, shape, fill, seed, kind),
+        st.integers(0, 2**32 - 1),
+        st.sampled_from(("any", "few", "fill")),
+    )
+
+
+def _values(
+    dtype: np.dtype[Any], shape: Shape, fill: bytes | None, seed: int, kind: str
+) -> npt.NDArray[Any]:
+    dice = np.random.default_rng(seed)
+    count = math.prod(shape)
+    if dtype.kind == "b":
+        data = dice.integers(0, 2, count, np.uint8).tobytes()
+    else:
+        data = dice.bytes(count * dtype.itemsize)
+    found = np.frombuffer(data, dtype).copy()
+    if kind == "few" and count:
+        found = found[dice.integers(0, min(count, 3), count)]
+    elif kind == "fill" and fill is not None:
+        one = np.frombuffer(fill, dtype)
+        start, stop = sorted(dice.integers(0, count + 1, 2).tolist())
+        found[start:stop] = one
+        found[dice.random(count) < 0.3] = one
+    return found.reshape(shape)
