@@ -324,7 +324,10 @@ class Array(ArrayBase):
         from tessarr.future import Future
 
         future: Future[Any] = Future(finish)
-        self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer)
+        if buffer.size:
+            self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer)
+        else:
+            future.set_result(buffer)
         return future
 
     def write(self, selection: SelectionLike, value: ArrayLike) -> Future[None]:
@@ -354,7 +357,10 @@ class Array(ArrayBase):
         from tessarr.future import Future
 
         future: Future[None] = Future()
-        self._write_future(chosen.axes, chosen.out_axes, ready, future)
+        if ready.size:
+            self._write_future(chosen.axes, chosen.out_axes, ready, future)
+        else:
+            future.set_result(None)
         return future
 
     def _getitem(self, key: Any) -> Any:
@@ -367,13 +373,15 @@ class Array(ArrayBase):
 
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> Any:
         buffer, finish = read_target(selection, self.dtype, out)
-        self._read(selection.axes, selection.out_axes, buffer)
+        if buffer.size:
+            self._read(selection.axes, selection.out_axes, buffer)
         return finish(buffer)
 
     def _set(self, selection: Selection, value: object) -> None:
         self._check_writable()
         ready = broadcast_value(value, selection, self.dtype)
-        self._write(selection.axes, selection.out_axes, ready)
+        if ready.size:
+            self._write(selection.axes, selection.out_axes, ready)
 
     def _check_writable(self) -> None:
         if self._read_only:

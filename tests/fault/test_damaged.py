@@ -28,7 +28,9 @@ CHECKED = {"zstd", "gzip", "crc32c"}
 
 
 def written(path: Path, chain: str) -> tuple[tessarr.Array, Path]:
-    array = tessarr.create_array(path, shape=(16, 16), dtype="uint16", chunks=(8, 8), **CHAINS[chain])
+    array = tessarr.create_array(
+        path, shape=(16, 16), dtype="uint16", chunks=(8, 8), **CHAINS[chain]
+    )
     array[:] = np.arange(256, dtype="uint16").reshape(16, 16) // 3
     key = "c/0/0"
     return array, path / key

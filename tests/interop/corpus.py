@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(os.environ.get("TESSARR_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 
 needs_corpus = pytest.mark.skipif(
-    not ROOT.is_dir(), reason="the corpus of foreign stores is absent (TESSARR_CORPUS names its folder)"
+    not ROOT.is_dir(),
+    reason="the corpus of foreign stores is absent (TESSARR_CORPUS names its folder)",
 )
 
 

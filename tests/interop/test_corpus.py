@@ -82,7 +82,9 @@ def test_enough_arrays_are_in_scope() -> None:
     assert outcomes["unsupported"] <= 180, outcomes
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in table("generated/CORRUPT.tsv")])
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row["id"]) for row in table("generated/CORRUPT.tsv")]
+)
 def test_damage_is_an_error_that_says_where(row: dict[str, str]) -> None:
     """Damaged chunks raise DataError with key and grid position."""
     path = ROOT / "generated" / row["path"]

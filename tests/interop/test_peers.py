@@ -111,7 +111,10 @@ def created(path: Path, row: dict[str, Any]) -> tessarr.Array:
         options = {
             "chunks": outer,
             "codecs": chain,
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": row["separator"]}},
+            "chunk_key_encoding": {
+                "name": "default",
+                "configuration": {"separator": row["separator"]},
+            },
         }
     return tessarr.create_array(
         path,

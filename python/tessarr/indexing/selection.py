@@ -55,7 +55,8 @@ class Selection:
     shape : tuple of int
         The shape of the result by NumPy's rules.
     buffer_shape : tuple of int
-        The shape of what the engine fills or stores; as many elements as in `shape`.
+        The shape of what the engine fills or stores; as many elements as in `shape`. Where
+        there are none the engine is not called.
     scalar : bool
         True if a read gives a NumPy scalar and no array: an integer for every axis.
 

@@ -120,9 +120,10 @@ class ReferenceArray:
                 chunk[inside] = whole[window]
                 self._put(cell, chunk)
 
-    def keys(self) -> list[str]:
-        """List the keys that chunks of this array may have."""
-        return [self._prefix + self.meta.key(cell) for cell, _, _ in self._cells()]
+    def chunks(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        """Yield the key of each chunk with its elements, those beyond the edges left out."""
+        for cell, _, inside in self._cells():
+            yield self._prefix + self.meta.key(cell), self._chunk(cell)[inside]
 
     def _cells(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
         """Yield each cell of the grid, where it is in the array, and the part of it inside."""

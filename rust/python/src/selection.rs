@@ -19,12 +19,13 @@ pub(crate) struct Along {
 
 /// The box of a basic index: integers, slices of integers, at most one
 /// ellipsis. None for everything else, out-of-bounds integers included: then
-/// `tessarr.indexing` decides, and words the error.
+/// `tessarr.indexing` decides, and words the error. None also for integers
+/// alone beside an ellipsis: NumPy makes an array of these, and no scalar.
 pub(crate) fn basic(key: &Bound<'_, PyAny>, shape: &[u64]) -> Option<PerAxis<Along>> {
     let mut axes = PerAxis::new();
+    let mut ellipsis = key.is(PyEllipsis::get(key.py()));
     if let Ok(tuple) = key.cast_exact::<PyTuple>() {
         let given = tuple.len();
-        let mut ellipsis = false;
         for (place, entry) in tuple.iter_borrowed().enumerate() {
             if entry.is(PyEllipsis::get(key.py())) {
                 if std::mem::replace(&mut ellipsis, true) {
@@ -39,13 +40,14 @@ pub(crate) fn basic(key: &Bound<'_, PyAny>, shape: &[u64]) -> Option<PerAxis<Alo
                 axes.push(along(&entry, size)?);
             }
         }
-    } else if !key.is(PyEllipsis::get(key.py())) {
+    } else if !ellipsis {
         axes.push(along(key, *shape.first()?)?);
     }
     while axes.len() < shape.len() {
         axes.push(whole(shape[axes.len()]));
     }
-    (axes.len() == shape.len()).then_some(axes)
+    let scalar = axes.iter().all(|along| along.dropped);
+    (axes.len() == shape.len() && !(scalar && ellipsis)).then_some(axes)
 }
 
 fn whole(size: u64) -> Along {

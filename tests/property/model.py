@@ -1,0 +1,132 @@
+"""What tests in this folder share: a NumPy array with all kinds of indexing, and what to draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tessarr.testing import keys
+from tessarr.testing.strategies import values
+
+__all__ = ["NUMPY_KINDS", "Model", "assert_same", "assigned", "selections"]
+
+NUMPY_KINDS = ("basic", "advanced", "points", "mask")
+"""Kinds whose keys mean the same to NumPy."""
+
+OUTER, BLOCKS = "outer", "blocks"
+
+
+STRATEGIES: dict[str, Any] = {
+    "basic": keys.basic_keys,
+    "advanced": keys.advanced_keys,
+    OUTER: keys.outer_keys,
+    "points": keys.point_keys,
+    "mask": keys.masks,
+}
+
+
+class Model:
+    """A NumPy array that understands all kinds of indexing.
+
+    A kind that NumPy lacks is carried out on the numbers of the elements, which are then looked
+    up or assigned to, in C order.
+    """
+
+    def __init__(self, array: np.ndarray, chunk_shape: tuple[int, ...]) -> None:
+        self.array = array
+        self._chunk_shape = chunk_shape
+        self._numbers = np.arange(array.size).reshape(array.shape)
+
+    def read(self, kind: str, key: Any) -> Any:
+        """Return what an array should give."""
+        if kind in NUMPY_KINDS:
+            return self.array[key]
+        found = np.asarray(self.array.reshape(-1)[self._index(kind, key)], self.array.dtype)
+        scalar = kind == OUTER and found.ndim == 0 and not _has_ellipsis(key)
+        return found[()] if scalar else found
+
+    def write(self, kind: str, key: Any, value: Any) -> None:
+        """Assign; of repeated indices the last one in C order wins."""
+        if kind in NUMPY_KINDS:
+            self.array[key] = value
+        else:
+            self.array.reshape(-1)[self._index(kind, key)] = value
+
+    def _index(self, kind: str, key: Any) -> np.ndarray:
+        items = _items(key, self.array.ndim)
+        if kind == OUTER:
+            return _axis_by_axis(self._numbers, items)
+        sizes = zip(items, self.array.shape, self._chunk_shape, strict=True)
+        return self._numbers[tuple(_span(item, size, chunk) for item, size, chunk in sizes)]
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return any(item is ... for item in (key if isinstance(key, tuple) else (key,)))
+
+
+def _items(key: Any, rank: int) -> list[Any]:
+    """Split a key without new axes into one item per axis."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    place = next((n for n, item in enumerate(items) if item is ...), len(items))
+    spare = rank - sum(item is not ... for item in items)
+    return [*items[:place], *[slice(None)] * spare, *items[place + 1 :]]
+
+
+def _axis_by_axis(array: np.ndarray, items: list[Any]) -> np.ndarray:
+    """Index the axes one after the other, from the last to the first."""
+    for axis in reversed(range(len(items))):
+        item = items[axis]
+        item = np.array(item, np.int64) if isinstance(item, list) else item
+        array = array[(slice(None),) * axis + (item,)]
+    return np.asarray(array)
+
+
+def _span(item: Any, size: int, chunk: int) -> slice:
+    """Turn an item that counts in chunks into a slice of elements."""
+    blocks = -(-size // chunk)
+    if isinstance(item, slice):
+        start, stop, _ = item.indices(blocks)
+    else:
+        start = item % blocks
+        stop = start + 1
+    return slice(start * chunk, max(start, stop) * chunk)
+
+
+@st.composite
+def selections(draw: st.DrawFn, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Any:
+    """Generate a kind of indexing and a valid key for it."""
+    kind = draw(st.sampled_from(("basic", "basic", "advanced", OUTER, "points", "mask", BLOCKS)))
+    if kind == BLOCKS:
+        return kind, draw(keys.block_keys(shape, chunk_shape))
+    key = draw(STRATEGIES[kind](shape))
+    # The masks of a key may not broadcast with its index arrays.
+    return (kind, key) if kind != "advanced" or _fits(key, shape) else ("basic", ...)
+
+
+def _fits(key: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether the masks of a key broadcast with its index arrays."""
+    try:
+        np.empty(shape, np.int8)[key]
+    except IndexError:
+        return False
+    return True
+
+
+@st.composite
+def assigned(draw: st.DrawFn, dtype: np.dtype, shape: tuple[int, ...], fill: bytes) -> np.ndarray:
+    """Generate a value that broadcasts to a shape; often it has the shape itself."""
+    lengths = list(shape)
+    if draw(st.integers(0, 2)) == 0:
+        lengths = [draw(st.sampled_from((n, n, 1))) for n in shape]
+        lengths = lengths[draw(st.integers(0, len(lengths))) :]
+    return draw(values(dtype, tuple(lengths), fill=fill))
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Compare type, data type, shape and bits."""
+    assert type(found) is type(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    assert found.tobytes() == expected.tobytes()
