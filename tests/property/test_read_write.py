@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property.model import NUMPY_KINDS, Model, assert_same, assigned, selections
 
 import tessarr
+from property.model import NUMPY_KINDS, Model, assert_same, assigned, selections
 from tessarr._engine import LocalStore, MemoryStore
 from tessarr.testing import keys
 from tessarr.testing.reference import ReferenceArray
@@ -101,11 +101,11 @@ class Subject:
 def test_writes_and_reads(kind: str) -> None:
     """After random writes, random reads and the whole equal NumPy and the reference."""
 
-    @settings(max_examples=600)
+    @settings(max_examples=500)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))
-        for _ in range(data.draw(st.integers(1, 3))):
+        for _ in range(data.draw(st.integers(1, 2))):
             subject.write(data)
             subject.read(data)
         subject.compare()
@@ -149,7 +149,7 @@ def test_folder(tmp_path: Path) -> None:
         for key, document in case.store().items():
             store.put(key, document)
         subject = Subject(case, store)
-        for _ in range(data.draw(st.integers(1, 3))):
+        for _ in range(data.draw(st.integers(1, 2))):
             subject.write(data)
             subject.read(data)
         subject.compare()

@@ -98,7 +98,7 @@ def outer_keys(draw: st.DrawFn, shape: Shape) -> Any:
             items.append(draw(masks((size,))))
         elif form == "integer" and size:
             items.append(draw(integers(size)))
-        elif form == "slice" or form == "integer":
+        elif form in ("slice", "integer"):
             items.append(draw(slices(size)))
         else:
             array = draw(_index_arrays(size, (count,)))

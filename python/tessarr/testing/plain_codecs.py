@@ -160,7 +160,7 @@ def _encode_shard(shard: Array, config: dict[str, Any], layout: Layout) -> bytes
     index = np.full(index_layout.shape, _EMPTY, index_layout.dtype)
     index_bytes = len(encode(index, config["index_codecs"], index_layout))
     cells = list(itertools.product(*map(range, grid)))
-    dice = None if layout.scramble is None else random.Random(layout.scramble)
+    dice = None if layout.scramble is None else random.Random(layout.scramble)  # noqa: S311
     if dice:
         dice.shuffle(cells)
     body = bytearray()
@@ -235,7 +235,7 @@ def _decompress(codec: Codec, data: bytes) -> bytes:
 
 
 def _numcodecs(name: str, config: dict[str, Any]) -> Any:
-    import numcodecs  # type: ignore[import-untyped]
+    import numcodecs  # pyright: ignore[reportMissingTypeStubs]
 
     if name == "blosc":
         shuffle = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}

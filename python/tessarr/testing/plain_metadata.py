@@ -42,14 +42,14 @@ class PlainArray:
 
 
 def parse_v3(document: bytes) -> PlainArray:
-    """Parse ``zarr.json`` of an array.
+    r"""Parse ``zarr.json`` of an array.
 
     Examples
     --------
     >>> parse_v3(b'{"shape": [4], "data_type": "float16", "fill_value": "0x7e01", "codecs": '
     ...          b'["bytes"], "chunk_grid": {"configuration": {"chunk_shape": [2]}}, '
     ...          b'"chunk_key_encoding": "default"}').fill
-    b'\\x01~'
+    b'\x01~'
     """
     found = json.loads(document)
     name = found["data_type"]

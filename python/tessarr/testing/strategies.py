@@ -212,7 +212,7 @@ def _v3_cases(draw: st.DrawFn, sharded: bool | None) -> ArrayCase:
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
         "chunk_key_encoding": draw(_key_encodings()),
         "fill_value": draw(_fill_values(dtype, zarr_format=3)),
-        "codecs": draw(_chains(dtype, [levels[n] for n in reversed(range(depth))])),
+        "codecs": draw(_chains(dtype, len(shape), levels[:depth][::-1])),
     }
     return ArrayCase(3, document, shape, chunk_shape, dtype)
 
@@ -231,11 +231,10 @@ def _key_encodings() -> st.SearchStrategy[Codec]:
 
 
 @st.composite
-def _chains(draw: st.DrawFn, dtype: np.dtype[Any], parts: list[Shape]) -> list[Codec]:
+def _chains(draw: st.DrawFn, dtype: np.dtype[Any], rank: int, parts: list[Shape]) -> list[Codec]:
     """Generate a chain that shards into the given subchunk shapes, outermost first."""
     chain: list[Codec] = []
-    rank = len(parts[0]) if parts else None
-    if parts and rank and draw(st.integers(0, 3)) == 0:
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
         order = list(draw(st.permutations(range(rank))))
         chain.append({"name": "transpose", "configuration": {"order": order}})
         parts = [tuple(part[axis] for axis in order) for part in parts]
@@ -245,7 +244,7 @@ def _chains(draw: st.DrawFn, dtype: np.dtype[Any], parts: list[Shape]) -> list[C
                 "name": "sharding_indexed",
                 "configuration": {
                     "chunk_shape": list(parts[0]),
-                    "codecs": draw(_chains(dtype, parts[1:])),
+                    "codecs": draw(_chains(dtype, rank, parts[1:])),
                     "index_codecs": draw(_index_chains()),
                     **draw(
                         st.sampled_from(
@@ -259,9 +258,7 @@ def _chains(draw: st.DrawFn, dtype: np.dtype[Any], parts: list[Shape]) -> list[C
     else:
         chain.append(draw(_bytes_codec(dtype)))
         after = (0, 1, 1, 2)
-    for _ in range(draw(st.sampled_from(after))):
-        chain.append(draw(bytes_codecs(dtype.itemsize)))
-    return chain
+    return chain + [draw(bytes_codecs(dtype.itemsize)) for _ in range(draw(st.sampled_from(after)))]
 
 
 def _bytes_codec(dtype: np.dtype[Any]) -> st.SearchStrategy[Codec]:

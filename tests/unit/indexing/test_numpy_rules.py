@@ -54,7 +54,7 @@ def outcome(array: np.ndarray, key: object) -> tuple[Any, type[Exception] | None
 
 
 def numbered(shape: tuple[int, ...]) -> np.ndarray:
-    """An array in which each element is its own number."""
+    """Make an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
@@ -94,7 +94,7 @@ def test_bare_items(item: object) -> None:
         assert_like_numpy(item, shape)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(st.data())
 def test_advanced_keys(data: st.DataObject) -> None:
     """Index arrays and masks among slices, new axes and integers follow NumPy's placement."""
@@ -102,7 +102,7 @@ def test_advanced_keys(data: st.DataObject) -> None:
     assert_like_numpy(data.draw(keys.advanced_keys(shape)), shape)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.data())
 def test_basic_keys(data: st.DataObject) -> None:
     """Basic keys are valid, are ranges only, and come out the same through `basic`."""
@@ -114,7 +114,7 @@ def test_basic_keys(data: st.DataObject) -> None:
     assert selection.axes == default(key, shape).axes
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(st.data())
 def test_wild_keys(data: st.DataObject) -> None:
     """What NumPy refuses is refused with the same builtin class of error."""

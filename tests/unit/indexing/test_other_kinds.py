@@ -18,7 +18,7 @@ SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 
 
 
 def numbered(shape: tuple[int, ...]) -> np.ndarray:
-    """An array in which each element is its own number."""
+    """Make an array in which each element is its own number."""
     return np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
@@ -44,7 +44,7 @@ def outer_by_numpy(array: np.ndarray, key: Any) -> Any:
     return array
 
 
-@settings(max_examples=700)
+@settings(max_examples=600)
 @given(st.data())
 def test_outer(data: st.DataObject) -> None:
     """Each axis is indexed on its own."""
@@ -55,7 +55,7 @@ def test_outer(data: st.DataObject) -> None:
     same(outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()])
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.data())
 def test_points(data: st.DataObject) -> None:
     """With an index for every axis `points` is NumPy's own indexing."""
