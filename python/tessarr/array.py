@@ -9,7 +9,6 @@ import numpy as np
 
 from tessarr import drive
 from tessarr._engine import ArrayBase, Description
-from tessarr.attributes import Attributes
 from tessarr.codec import ShardingIndexed
 from tessarr.errors import ReadOnlyError
 from tessarr.flow import open as open_flow
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.attributes import Attributes
     from tessarr.codec import (
         ArrayArrayCodec,
         ArrayBytesCodec,
@@ -139,6 +139,8 @@ class Array(ArrayBase):
     @property
     def attrs(self) -> Attributes:
         """The attributes: a mapping, stored as it is changed."""
+        from tessarr.attributes import Attributes
+
         return Attributes(self, "array", self._set_attributes)
 
     @property

@@ -10,9 +10,7 @@ import numpy as np
 from tessarr import drive
 from tessarr.array import Array
 from tessarr.array import bind as bind_array
-from tessarr.attributes import Attributes
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
-from tessarr.flow import edit, walk
 from tessarr.flow import open as open_flow
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -20,6 +18,7 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from tessarr.attributes import Attributes
     from tessarr.describe import GroupInfo, Tree
     from tessarr.flow.open import Node
     from tessarr.store import Store
@@ -97,6 +96,8 @@ class Group:
     @property
     def attrs(self) -> Attributes:
         """The attributes: a mapping, stored as it is changed."""
+        from tessarr.attributes import Attributes
+
         return Attributes(self, "group", self._set_attributes)
 
     @property
@@ -149,6 +150,8 @@ class Group:
             raise ArgumentError("the root group cannot be deleted through a group", path="")
         if drive.run(open_flow.find(path), self._store) is None:
             raise open_flow.missing(path, None)
+        from tessarr.flow import edit
+
         drive.run(edit.delete(path), self._store)
 
     def __iter__(self) -> Iterator[str]:
@@ -161,7 +164,12 @@ class Group:
         return True
 
     def keys(self) -> list[str]:
-        """Return the names of the members, sorted."""
+        """Return the names of the members, sorted.
+
+        This is one listing; ``list(group)`` is two, because Python asks for the length first.
+        """
+        from tessarr.flow import walk
+
         return drive.run(walk.names(self._path, self.zarr_format), self._store)
 
     def values(self) -> list[Array | Group]:
@@ -395,6 +403,8 @@ class Group:
         return join(self._path, below) if below else self._path
 
     def _members(self, max_depth: int | None) -> dict[str, Node]:
+        from tessarr.flow import walk
+
         flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
         prefix = open_flow.prefix_of(self._path)
         found = drive.run(flow, self._store)

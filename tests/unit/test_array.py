@@ -108,8 +108,9 @@ def test_codec_in_every_spelling(codec: Any) -> None:
 
 
 KEYS: list[Any] = [
-    ..., (), 3, -1, (2, 5), slice(None), slice(1, 6, 2), slice(None, None, -1), (slice(5, 1, -2), 3),
-    (..., 2), (None, 2), (slice(2), None, slice(3)), [1, 5, 2], ([0, 6], [1, 9]), np.array([[1], [2]]),
+    ..., (), 3, -1, (2, 5), slice(None), slice(1, 6, 2), slice(None, None, -1),
+    (slice(5, 1, -2), 3), (..., 2), (None, 2), (slice(2), None, slice(3)), [1, 5, 2],
+    ([0, 6], [1, 9]), np.array([[1], [2]]),
     REFERENCE > 30, np.arange(7) % 2 == 0, (slice(None), [True, False] * 5), (2, [1, 1, 3]),
     (slice(9, 20), slice(3)), np.int64(3), (np.int8(1), slice(None)), [],
 ]  # fmt: skip

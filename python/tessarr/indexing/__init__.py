@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-from tessarr.indexing.assign import broadcast_value
-from tessarr.indexing.indexer import Indexer
+from tessarr.indexing.assign import broadcast_value, read_target
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
-from tessarr.indexing.selection import AxisSelection, IndexList, Range, Selection
-from tessarr.indexing.target import read_target
+from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
 
 __all__ = [
     "AxisSelection",

@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-__all__ = ["AxisSelection", "IndexList", "Range", "Selection"]
+__all__ = ["AxisSelection", "IndexList", "Indexer", "Range", "Selection"]
 
 Range: TypeAlias = tuple[int, int, int]
 """``(start, step, count)``: in bounds, the step not 0, and 1 when there is at most one index."""
@@ -110,3 +112,33 @@ class Selection:
         if self.scalar:
             return buffer[()]
         return buffer if self.shape == self.buffer_shape else buffer.reshape(self.shape)
+
+
+class Indexer:
+    """Reads and writes by keys of one form: give it brackets.
+
+    Parameters
+    ----------
+    normalize
+        Makes a selection of a key.
+    read, write
+        Read a selection, and write a value to one.
+    """
+
+    __slots__ = ("_normalize", "_read", "_write")
+
+    def __init__(
+        self,
+        normalize: Callable[[Any], Selection],
+        read: Callable[[Selection], Any],
+        write: Callable[[Selection, Any], None],
+    ) -> None:
+        self._normalize = normalize
+        self._read = read
+        self._write = write
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(self._normalize(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._write(self._normalize(key), value)

@@ -1,0 +1,78 @@
+"""Tessarr stays light: few modules on import, few calls on a read, cheap repeated opens."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tessarr
+
+PACKAGE = str(Path(tessarr.__file__).parent)
+
+# "about 60" of the first issue; every module of ours that is not needed to open and read an
+# array is imported where it is used.
+MODULES = 64
+
+
+def test_import_loads_few_modules_beyond_numpy() -> None:
+    code = (
+        "import sys, numpy; before = set(sys.modules); import tessarr; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = done.stdout.split()
+    assert len(loaded) <= MODULES, loaded
+    heavy = {"asyncio", "importlib.metadata", "logging", "concurrent", "urllib", "argparse"}
+    assert not heavy & set(loaded)
+
+
+def calls_of(action: Any) -> list[tuple[str, str]]:
+    """Return the Python functions of ours that `action` calls, with their modules."""
+    seen: list[tuple[str, str]] = []
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            seen.append((frame.f_globals["__name__"], frame.f_code.co_qualname))
+
+    sys.setprofile(profile)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
+    a = tessarr.create_array(tmp_path, shape=(100, 100), dtype="i4", chunks=(10, 10))
+    a[:] = np.arange(10000).reshape(100, 100)
+    plain = calls_of(lambda: a[10:20, :10])
+    assert plain == []  # from the bracket to the bytes there is no Python at all
+    for action in (
+        lambda: a[10:20, None, :10],
+        lambda: a[[12, 13]],
+        lambda: a.read((slice(10, 20), slice(10))).result(),
+        lambda: a.get_basic_selection((slice(10, 20), slice(10))),
+        lambda: a.blocks[1, 0],
+    ):
+        action()
+        calls = calls_of(action)
+        modules = {module for module, _ in calls}
+        assert 0 < len(calls) <= 60, calls
+        assert len(modules) <= 8, modules
+    basic = calls_of(lambda: a.read((slice(10, 20), slice(10))).result())
+    assert len(basic) <= 15, basic
+    assert len({module for module, _ in basic}) <= 5, basic
+
+
+def test_opening_again_parses_nothing(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, shape=(100, 100), dtype="i4", chunks=(10, 10))
+    tessarr.open_array(tmp_path)
+    calls = calls_of(lambda: tessarr.open_array(str(tmp_path)))
+    assert not any("metadata" in module or "codec" in module for module, _ in calls), calls
+    assert len(calls) <= 20, calls

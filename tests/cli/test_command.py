@@ -1,0 +1,199 @@
+"""The command as users meet it: text, JSON, exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import main
+from tessarr.cli.render import progress, table
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    g = tessarr.create_group(path, attributes={"title": "x"})
+    a = g.create_array(
+        "deep/image", shape=(40, 60), dtype="u2", chunks=(10, 10), shards=(20, 20),
+        compressors="zstd", dimension_names=["y", "x"], fill_value=3, attributes={"unit": "m"},
+    )  # fmt: skip
+    a[:20] = np.arange(1200).reshape(20, 60)
+    g.create_array("small", shape=(), dtype="f8")
+    tessarr.create_array(tmp_path / "old", shape=4, dtype=">i2", zarr_format=2, order="F")
+    return path
+
+
+def test_info_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(folder / "deep/image")]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    found = {name: value.strip() for name, value in lines.items()}
+    assert found["type"] == "array, format 3"
+    assert found["shape"] == "40 × 60"
+    assert found["data type"] == "uint16"
+    assert found["chunks"] == "10 × 10"
+    assert found["shards"] == "20 × 20"
+    assert found["dimensions"] == "y, x"
+    assert found["fill value"] == "3"
+    assert found["compressor"].startswith("Zstd(")
+    assert found["attributes"] == "unit"
+    assert found["initialised"] == "12 of 24 chunks (50 %)"
+    assert found["size"] == "4.7K (4,800 bytes)"
+    assert float(found["ratio"]) > 0
+
+
+def test_info_of_a_node_inside(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(folder), "--node", "small"]) == 0
+    assert "a single element" in capsys.readouterr().out
+
+
+def test_info_of_a_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", folder.as_uri()]) == 0
+    out = capsys.readouterr().out
+    assert "arrays      1: small" in out
+    assert "groups      1: deep" in out
+    assert "title" in out
+
+
+def test_info_of_format_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(folder.parent / "old")]) == 0
+    out = capsys.readouterr().out
+    assert "array, format 2" in out
+    assert "Blosc(cname='lz4'" in out
+    assert main(["info", "--json", str(folder.parent / "old")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["data_type"], found["order"]) == (">i2", "F")
+    assert [codec["id"] for codec in found["codecs"]] == ["blosc"]
+
+
+def test_info_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json", str(folder / "deep/image")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "array"
+    assert (found["shape"], found["chunks"], found["shards"]) == ([40, 60], [10, 10], [20, 20])
+    assert (found["chunk_count"], found["stored_chunk_count"]) == (24, 12)
+    assert found["codecs"][0]["name"] == "sharding_indexed"
+    assert found["attributes"] == {"unit": "m"}
+    assert main(["info", "--json", str(folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["arrays"], found["groups"]) == ("group", ["small"], ["deep"])
+
+
+def test_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", str(folder)]) == 0
+    assert capsys.readouterr().out == (
+        "/\n├── deep\n│   └── image (40, 60) uint16\n└── small () float64\n"
+    )
+    assert main(["tree", str(folder), "--level", "1"]) == 0
+    assert capsys.readouterr().out == "/\n├── deep\n└── small () float64\n"
+    assert main(["tree", "--json", str(folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["deep", "deep/image", "small"]
+    assert found["deep/image"]["shape"] == [40, 60]
+
+
+def test_tree_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", str(folder / "small")]) == 0
+    assert capsys.readouterr().out.startswith("Array((), float64")
+
+
+@pytest.mark.parametrize("verb", ["info", "tree"])
+def test_what_is_not_there(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, str(tmp_path / "nowhere")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tessarr: there is no array or group")
+    assert "nowhere" in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_broken_metadata_is_told_with_its_location(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = folder / "deep/image/zarr.json"
+    document.write_text(document.read_text().replace("uint16", "uint17"))
+    assert main(["info", str(folder / "deep/image")]) == 1
+    assert "/data_type" in capsys.readouterr().err
+    assert main(["tree", str(folder)]) == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["info"], ["nonsense"], ["tree", ".", "--level", "x"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: tessarr" in capsys.readouterr().err
+
+
+def test_demo_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--size", "200", "--folder", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "Array((200, 200), int32, chunks=(20, 20), order=C)" in out
+    assert "Array((200, 200), int32, chunks=(20, 20), shards=(40, 40), order=C)" in out
+    assert out.count("100 of 100 initialised") == 2
+    assert out.count("ratio") == 2
+    assert "MB/s" in out
+    assert "everything that was read back is what was written" in out
+    assert "\r" not in err
+    a = tessarr.open_array(tmp_path / "format-3-in-shards.zarr")
+    np.testing.assert_array_equal(a[:], np.arange(40000).reshape(200, 200))
+    assert main(["demo", "--size", "200", "--folder", str(tmp_path)]) == 1
+
+
+@pytest.mark.parametrize("size", ["0", "30", "-20"])
+def test_demo_of_a_size_that_does_not_fit(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--size", size]) == 1
+    assert "--size" in capsys.readouterr().err
+
+
+def test_as_a_program(folder: Path) -> None:
+    def call(*arguments: str) -> Any:
+        return subprocess.run(
+            [sys.executable, "-m", "tessarr", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+            check=False,
+        )
+
+    done = call("tree", str(folder))
+    assert (done.returncode, done.stdout.splitlines()[0], done.stderr) == (0, "/", "")
+    done = call("info", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    assert call("--help").returncode == 0
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_a_bar_that_goes_away() -> None:
+    stream = _Terminal()
+    assert list(progress("work", range(3), 3, stream)) == [0, 1, 2]
+    assert "█" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+    assert "\n" not in stream.getvalue()
+
+
+def test_progress_elsewhere_is_one_line() -> None:
+    stream = io.StringIO()
+    assert list(progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
+    assert stream.getvalue().startswith("work: 3 of 3 in ")
+    assert stream.getvalue().count("\n") == 1
+    assert list(progress("none", [], 0, _Terminal())) == []
+
+
+def test_table_aligns() -> None:
+    assert table([("a", "1"), ("long", "2"), ("long", "3")]) == "a     1\nlong  2\n      3"

@@ -1,0 +1,208 @@
+"""A change that fails leaves the node as it was: creation, resize, append, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import DataError, StoreError
+
+
+class FlakyStore(MutableMapping[str, bytes]):
+    """A mapping that fails when it is changed for the nth time."""
+
+    def __init__(self) -> None:
+        self.items_: dict[str, bytes] = {}
+        self.changes_left: int | None = None
+        self.forbidden: Callable[[str], bool] = lambda _: False
+
+    def _change(self, key: str) -> None:
+        if self.forbidden(key):
+            raise OSError(f"disk full at {key}")
+        if self.changes_left is not None:
+            if self.changes_left == 0:
+                self.changes_left = None  # it works again, for what is undone
+                raise OSError(f"disk full at {key}")
+            self.changes_left -= 1
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.items_[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self._change(key)
+        self.items_[key] = bytes(value)
+
+    def __delitem__(self, key: str) -> None:
+        self._change(key)
+        del self.items_[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self.items_))
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def flaky() -> FlakyStore:
+    return FlakyStore()
+
+
+@pytest.fixture
+def array(flaky: FlakyStore, zarr_format: Any) -> tessarr.Array:
+    a = tessarr.create_array(
+        flaky, shape=(5, 4), dtype="i4", chunks=(2, 3), zarr_format=zarr_format, fill_value=-1
+    )
+    a[:] = np.arange(20).reshape(5, 4)
+    a.attrs["kept"] = 1
+    return a
+
+
+def failures(flaky: FlakyStore, action: Callable[[], Any]) -> Iterator[None]:
+    """Let the first, second, … change fail, until all of `action` has gone well."""
+    for count in range(100):
+        flaky.changes_left = count
+        try:
+            action()
+        except OSError:
+            flaky.changes_left = None
+            yield
+        else:
+            flaky.changes_left = None
+            assert count > 0
+            return
+    raise AssertionError("it never went well")
+
+
+def check(array: tessarr.Array, shape: tuple[int, ...], values: Any) -> None:
+    for seen in (array, tessarr.open_array(array.store)):
+        assert seen.shape == shape
+        np.testing.assert_array_equal(seen[:], values)
+        assert dict(seen.attrs) == {"kept": 1}
+
+
+def test_append_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+    before = array[:]
+    rows = np.full((4, 4), 7)
+    for _ in failures(flaky, lambda: array.append(rows)):
+        check(array, (5, 4), before)
+        # Nor is anything left behind the end that growing would show.
+        array.resize(9, 4)
+        assert (array[5:] == -1).all()
+        array.resize(5, 4)
+    check(array, (9, 4), np.vstack([before, rows]))
+
+
+def test_append_that_fails_and_cannot_be_undone_says_so(
+    array: tessarr.Array, flaky: FlakyStore
+) -> None:
+    before = array[:]
+    flaky.forbidden = lambda _: True
+    with pytest.raises(OSError, match="disk full") as caught:
+        array.append(np.full((4, 4), 7))
+    assert any("could not be removed" in note for note in caught.value.__notes__)
+    check(array, (5, 4), before)
+
+
+def test_growing_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+    before = array[:]
+    for _ in failures(flaky, lambda: array.resize(9, 9)):
+        check(array, (5, 4), before)
+    assert array.shape == (9, 9)
+
+
+def test_shrinking_that_fails_at_the_shape(array: tessarr.Array, flaky: FlakyStore) -> None:
+    before = array[:]
+    flaky.changes_left = 0
+    with pytest.raises(OSError, match="disk full"):
+        array.resize(1, 1)
+    check(array, (5, 4), before)
+
+
+def test_shrinking_that_fails_later_is_shrunk_everywhere(
+    array: tessarr.Array, flaky: FlakyStore
+) -> None:
+    before = array[:]
+    flaky.changes_left = 1
+    with pytest.raises(OSError, match="disk full"):
+        array.resize(1, 1)
+    check(array, (1, 1), before[:1, :1])
+
+
+def test_attribute_edit_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:
+    before = array[:]
+    for _ in failures(flaky, lambda: array.attrs.update(a=1, b=2)):
+        check(array, (5, 4), before)
+    assert dict(array.attrs) == {"kept": 1, "a": 1, "b": 2}
+
+
+def test_creation_that_fails(flaky: FlakyStore, zarr_format: Any) -> None:
+    def create() -> None:
+        tessarr.create_array(
+            flaky,
+            path="g/a",
+            data=np.arange(6),
+            chunks=2,
+            zarr_format=zarr_format,
+            attributes={"x": 1},
+        )
+
+    for _ in failures(flaky, create):
+        assert "g/a" not in tessarr.open_group(dict(flaky), zarr_format=zarr_format)
+        assert not any(key.startswith("g/a/") for key in flaky)
+    assert tessarr.open_array(flaky, path="g/a")[:].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_overwriting_that_fails_in_its_values_loses_nothing(flaky: FlakyStore) -> None:
+    tessarr.create_array(flaky, data=[1, 2])
+    with pytest.raises(ValueError, match="convert"):
+        tessarr.create_array(flaky, data=["x", "y"], dtype="i4", overwrite=True)
+    assert tessarr.open_array(flaky)[:].tolist() == [1, 2]
+
+
+def test_somebody_resizes_during_an_append() -> None:
+    flaky = FlakyStore()
+    a = tessarr.create_array(flaky, shape=4, dtype="u1", chunks=2)
+
+    class Sneaky(FlakyStore):
+        def _change(self, key: str) -> None:
+            if key == "c/2" and self.items_["zarr.json"] == before:
+                tessarr.open_array(flaky).resize(7)
+                self.items_["zarr.json"] = flaky.items_["zarr.json"]
+
+    sneaky = Sneaky()
+    sneaky.items_ = dict(flaky.items_)
+    before = flaky.items_["zarr.json"]
+    b = tessarr.open_array(sneaky)
+    with pytest.raises(StoreError, match="resized") as caught:
+        b.append([9, 9])
+    assert caught.value.retryable
+    assert tessarr.open_array(sneaky).shape == (7,)
+    assert a.shape == (4,)
+
+
+def test_damaged_chunk_names_array_key_and_chunk(flaky: FlakyStore) -> None:
+    a = tessarr.create_array(flaky, path="g/a", shape=4, dtype="i4", chunks=2, compressors="zstd")
+    a[:] = [1, 2, 3, 4]
+    flaky["g/a/c/1"] = b"nonsense"
+    assert a[:2].tolist() == [1, 2]
+    for read in (lambda: a[:], lambda: a[3], lambda: a.read(3).result(10), lambda: a[[3]]):
+        with pytest.raises(DataError) as caught:
+            read()
+        error = caught.value
+        assert (error.key, error.chunk) == ("g/a/c/1", (1,))
+        assert str(error.codec).startswith("zstd")
+        assert "g/a/c/1" in str(error)
+    with pytest.raises(DataError):
+        a[3] = 5  # a partial write has to read
+    a[2:] = 5
+    assert a[:].tolist() == [1, 2, 5, 5]
