@@ -37,11 +37,24 @@ pub(super) type Kernel = unsafe fn(&Inner<'_>, *const u8, *mut u8);
 
 /// Moves one run.
 pub(super) trait Move: Copy {
+    /// The run's length where the type fixes it, else 0.
+    const BYTES: usize = 0;
+
     fn new(inner: &Inner<'_>) -> Self;
 
     /// # Safety
     /// The run is readable at `src`, writable at `dst`, and the two are apart.
     unsafe fn one(self, src: *const u8, dst: *mut u8);
+
+    /// Moves 16 bytes of whole runs; only where `BYTES` divides 16.
+    ///
+    /// # Safety
+    /// As `one`, for 16 bytes.
+    #[inline(always)]
+    unsafe fn vector(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller's promise; unaligned access.
+        unsafe { dst.cast::<[u64; 2]>().write_unaligned(src.cast::<[u64; 2]>().read_unaligned()) }
+    }
 }
 
 /// An unsigned integer whose bytes can be reversed.
@@ -66,6 +79,8 @@ units!(u8 u16 u32 u64);
 pub(super) struct Words<U, const N: usize, const SWAP: bool>(std::marker::PhantomData<U>);
 
 impl<U: Unit, const N: usize, const SWAP: bool> Move for Words<U, N, SWAP> {
+    const BYTES: usize = N * size_of::<U>();
+
     #[inline(always)]
     fn new(_: &Inner<'_>) -> Self {
         Words(std::marker::PhantomData)
@@ -81,6 +96,31 @@ impl<U: Unit, const N: usize, const SWAP: bool> Move for Words<U, N, SWAP> {
             }
             dst.cast::<[U; N]>().write_unaligned(words);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn vector(self, src: *const u8, dst: *mut u8) {
+        // SAFETY: 16 bytes each; unaligned access. Plain bytes may be any type.
+        unsafe {
+            let bytes = src.cast::<[u8; 16]>().read_unaligned();
+            let bytes = match (SWAP, size_of::<U>()) {
+                (true, 2) => swap_vector::<u16, 8>(bytes),
+                (true, 4) => swap_vector::<u32, 4>(bytes),
+                (true, 8) => swap_vector::<u64, 2>(bytes),
+                _ => bytes,
+            };
+            dst.cast::<[u8; 16]>().write_unaligned(bytes);
+        }
+    }
+}
+
+#[inline(always)]
+fn swap_vector<U: Unit, const N: usize>(bytes: [u8; 16]) -> [u8; 16] {
+    const { assert!(N * size_of::<U>() == 16) };
+    // SAFETY: equal sizes, and integers are plain bytes.
+    unsafe {
+        let words = std::mem::transmute_copy::<[u8; 16], [U; N]>(&bytes);
+        std::mem::transmute_copy::<[U; N], [u8; 16]>(&words.map(U::swapped))
     }
 }
 
@@ -180,6 +220,9 @@ impl Move for AnySwap {
 
 /// One shape of inner loop, compiled for every mover.
 pub(super) trait Shape {
+    /// Gains from AVX2 whatever is moved.
+    const VECTORS: bool = false;
+
     /// # Safety
     /// The contract of [`Kernel`]; `M` fits the run and the unit.
     unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8);
@@ -197,9 +240,11 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
 }
 
 /// The loops of shape `S` around mover `M`, as this processor runs them best.
+/// Movers of one register gain nothing unless the shape does.
 fn best<S: Shape, M: Move>() -> Kernel {
+    let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
+    if gains && std::arch::is_x86_feature_detected!("avx2") {
         return wide::<S, M>;
     }
     S::run::<M>
@@ -208,31 +253,31 @@ fn best<S: Shape, M: Move>() -> Kernel {
 /// The loops of shape `S` around the mover for this run and unit.
 pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
     match (unit, run) {
-        (1, 1) => S::run::<Words<u8, 1, false>>,
-        (1, 2) => S::run::<Words<u16, 1, false>>,
-        (1, 4) => S::run::<Words<u32, 1, false>>,
-        (1, 8) => S::run::<Words<u64, 1, false>>,
-        (1, 16) => S::run::<Words<u64, 2, false>>,
-        (1, 3) => S::run::<Pair<u16>>,
-        (1, 5..8) => S::run::<Pair<u32>>,
-        (1, 9..16) => S::run::<Pair<u64>>,
-        (1, 17..=32) => S::run::<Pair<[u64; 2]>>,
+        (1, 1) => best::<S, Words<u8, 1, false>>(),
+        (1, 2) => best::<S, Words<u16, 1, false>>(),
+        (1, 4) => best::<S, Words<u32, 1, false>>(),
+        (1, 8) => best::<S, Words<u64, 1, false>>(),
+        (1, 16) => best::<S, Words<u64, 2, false>>(),
+        (1, 3) => best::<S, Pair<u16>>(),
+        (1, 5..8) => best::<S, Pair<u32>>(),
+        (1, 9..16) => best::<S, Pair<u64>>(),
+        (1, 17..=32) => best::<S, Pair<[u64; 2]>>(),
         (1, 33..=64) => best::<S, Pair<[u64; 4]>>(),
         (1, 65..=128) => best::<S, Pair<[u64; 8]>>(),
-        (1, _) => S::run::<Long>,
-        (2, 2) => S::run::<Words<u16, 1, true>>,
-        (2, 4) => S::run::<Words<u16, 2, true>>,
-        (2, 8) => S::run::<Words<u16, 4, true>>,
+        (1, _) => best::<S, Long>(),
+        (2, 2) => best::<S, Words<u16, 1, true>>(),
+        (2, 4) => best::<S, Words<u16, 2, true>>(),
+        (2, 8) => best::<S, Words<u16, 4, true>>(),
         (2, 16) => best::<S, Words<u16, 8, true>>(),
         (2, _) => best::<S, LongSwap<u16>>(),
-        (4, 4) => S::run::<Words<u32, 1, true>>,
-        (4, 8) => S::run::<Words<u32, 2, true>>,
+        (4, 4) => best::<S, Words<u32, 1, true>>(),
+        (4, 8) => best::<S, Words<u32, 2, true>>(),
         (4, 16) => best::<S, Words<u32, 4, true>>(),
         (4, _) => best::<S, LongSwap<u32>>(),
-        (8, 8) => S::run::<Words<u64, 1, true>>,
+        (8, 8) => best::<S, Words<u64, 1, true>>(),
         (8, 16) => best::<S, Words<u64, 2, true>>(),
         (8, _) => best::<S, LongSwap<u64>>(),
-        _ => S::run::<AnySwap>,
+        _ => best::<S, AnySwap>(),
     }
 }
 
@@ -255,6 +300,31 @@ impl Shape for Grid {
             }
             src_row = src_row.wrapping_offset(rows.src);
             dst_row = dst_row.wrapping_offset(rows.dst);
+        }
+    }
+}
+
+/// Rows of cells that lie side by side in the destination and `STEP` runs apart
+/// in the source, so that the compiler can use vectors.
+struct Every<const STEP: isize>;
+
+impl<const STEP: isize> Shape for Every<STEP> {
+    const VECTORS: bool = true;
+
+    #[inline(always)]
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+        let mover = M::new(inner);
+        let (mut src_row, mut dst_row) = (src, dst);
+        for _ in 0..inner.rows.count {
+            for cell in 0..inner.cells.count as isize {
+                // SAFETY: one of the runs described.
+                unsafe {
+                    let size = M::BYTES as isize;
+                    mover.one(src_row.offset(cell * STEP * size), dst_row.offset(cell * size));
+                }
+            }
+            src_row = src_row.wrapping_offset(inner.rows.src);
+            dst_row = dst_row.wrapping_offset(inner.rows.dst);
         }
     }
 }
@@ -327,11 +397,22 @@ impl Shape for List {
 /// The kernel for rows of cells.
 pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     let Inner { cells, run, unit, .. } = *inner;
-    if cells.count > 1 && cells.src == 0 && cells.dst == run as isize {
-        shaped::<Repeat>(run, unit)
-    } else {
-        shaped::<Grid>(run, unit)
+    let size = run as isize;
+    if cells.count > 1 && cells.src == 0 && cells.dst == size {
+        return shaped::<Repeat>(run, unit);
     }
+    let word = matches!(run, 1 | 2 | 4 | 8) && matches!(unit, 1 | 2 | 4 | 8);
+    if word && cells.dst == size && cells.count >= 16 {
+        match cells.src / size {
+            _ if cells.src % size != 0 => {}
+            -1 => return shaped::<Every<-1>>(run, unit),
+            2 => return shaped::<Every<2>>(run, unit),
+            3 => return shaped::<Every<3>>(run, unit),
+            4 => return shaped::<Every<4>>(run, unit),
+            _ => {}
+        }
+    }
+    shaped::<Grid>(run, unit)
 }
 
 /// The kernel for a list.
