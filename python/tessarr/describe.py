@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -117,7 +118,7 @@ class ArrayInfo:
             else meta.data_type.fill_to_json(fill, meta.zarr_format),
             "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
             "codecs": [codec.to_json(meta.zarr_format) for codec in _stated(meta)],
-            "attributes": meta.attributes,
+            "attributes": deepcopy(meta.attributes),
             "store": self.store,
             "read_only": self.read_only,
             "size_bytes": self.size_bytes,
@@ -183,7 +184,7 @@ class GroupInfo:
             "kind": "group",
             "path": self.name,
             "zarr_format": self.meta.zarr_format,
-            "attributes": self.meta.attributes,
+            "attributes": deepcopy(self.meta.attributes),
             "store": self.store,
             "read_only": self.read_only,
             "arrays": list(self.arrays),
