@@ -102,7 +102,9 @@ def refusal(assign: Callable[[], None]) -> type[Exception] | None:
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", ">i4", "u8", "f2", "<f8", ">c8"])
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize(
+    "value", VALUES, ids=[f"{n}-{type(v).__name__}" for n, v in enumerate(VALUES)]
+)
 def test_casts(value: Any, dtype: str) -> None:
     """Values are converted, or refused with the same builtin error, as NumPy does."""
     theirs = np.zeros((3, 2), dtype)

@@ -46,6 +46,8 @@ def outcome(array: np.ndarray, key: object) -> tuple[Any, type[Exception] | None
     """Return what NumPy makes of a key: a result or a class of error."""
     try:
         return array[key], None
+    except DeprecationWarning:  # NumPy 1, out of bounds in an empty array
+        return None, IndexError
     except (IndexError, ValueError, TypeError) as error:
         for kind in (IndexError, ValueError, TypeError):
             if isinstance(error, kind):
@@ -87,7 +89,9 @@ def test_all_short_keys(length: int) -> None:
     assert valid >= (1, 19, 250, 2000)[length]
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=repr)
+@pytest.mark.parametrize(
+    "item", ITEMS, ids=[f"{n}-{type(i).__name__}" for n, i in enumerate(ITEMS)]
+)
 def test_bare_items(item: object) -> None:
     """A key need not be a tuple."""
     for shape in SHAPES:
