@@ -15,7 +15,12 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 # The same examples each time: a failure of CI is a failure everywhere.
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=_SLOW,
 )
 # Other examples each time, and ten times as many: `just fuzz`.
 settings.register_profile(

@@ -6,10 +6,10 @@ import re
 import warnings
 
 import pytest
-from tests.conformance.corpus import ROOT, needs_corpus, rows
 
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.metadata import v2, v3
+from tests.conformance.corpus import ROOT, needs_corpus, rows
 
 pytestmark = needs_corpus
 

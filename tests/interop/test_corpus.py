@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interop.corpus import ROOT, arrays, digest, needs_corpus, table
 
 import tessarr
+from interop.corpus import ROOT, arrays, digest, needs_corpus, table
 
 pytestmark = needs_corpus
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interop.pairs import pairwise
 
 import tessarr
+from interop.pairs import pairwise
 from tessarr import codecs
 
 tensorstore = pytest.importorskip("tensorstore", reason="TensorStore is not installed")

@@ -86,7 +86,7 @@ def test_unknown_schemes_are_named(url: str) -> None:
     """A scheme that is not supported is no folder of that name."""
     with pytest.raises(UnsupportedError) as caught:
         open_store(url)
-    assert caught.value.extension == url.split("://")[0].lower()
+    assert caught.value.extension == url.split("://", maxsplit=1)[0].lower()
     assert url in str(caught.value)
 
 

@@ -108,8 +108,9 @@ class Codec(ABC):
 
     def get_config(self) -> JSONObject:
         """Return the configuration of format 2, with its ``id``."""
-        if dataclasses.is_dataclass(self):
-            config = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        codec: object = self
+        if dataclasses.is_dataclass(codec):
+            config = {field.name: getattr(codec, field.name) for field in dataclasses.fields(codec)}
         else:
             config = {name: value for name, value in vars(self).items() if name[0] != "_"}
         return {"id": self.codec_id or self.name, **config}

@@ -65,9 +65,10 @@ class Blosc(NativeCodec):
     typesize: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.shuffle, str):
-            check_choice("shuffle", self.shuffle, _SHUFFLES)
-            object.__setattr__(self, "shuffle", _SHUFFLES[self.shuffle])
+        given: object = self.shuffle  # users give the names of format 3 too
+        if isinstance(given, str):
+            check_choice("shuffle", given, _SHUFFLES)
+            object.__setattr__(self, "shuffle", _SHUFFLES[given])
         check_choice("cname", self.cname, _CNAMES)
         check_integer("clevel", self.clevel, 0, 9)
         check_integer("shuffle", self.shuffle, AUTOSHUFFLE, BITSHUFFLE)

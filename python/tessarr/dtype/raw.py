@@ -93,7 +93,11 @@ class Raw(DataType):
         return fill
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        return binascii.b2a_base64(fill, newline=False).decode("ascii") if zarr_format == 2 else list(fill)
+        return (
+            binascii.b2a_base64(fill, newline=False).decode("ascii")
+            if zarr_format == 2
+            else list(fill)
+        )
 
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray | np.void):

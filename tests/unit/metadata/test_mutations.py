@@ -9,10 +9,10 @@ import warnings
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.metadata import test_v2, test_v3
 
 from tessarr.errors import MetadataError, UnsupportedError
 from tessarr.metadata import ArrayMeta, v2, v3
+from tests.unit.metadata import test_v2, test_v3
 
 SHARDED = {
     **test_v3.MINIMAL,
