@@ -12,7 +12,7 @@ from tessarr.api import (
     empty,
     full,
     ones,
-    open,  # noqa: A004 (as users know it)
+    open,
     open_array,
     open_group,
     zeros,

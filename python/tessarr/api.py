@@ -56,7 +56,7 @@ Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
 
 
-def open(  # noqa: A001 (as users know it: tessarr.open)
+def open(
     store: StoreLike = None,
     mode: Mode = "a",
     *,

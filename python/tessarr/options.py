@@ -117,7 +117,7 @@ def configure(**changes: Any) -> None:
     --------
     >>> configure(zarr_format=3)
     """
-    global _process  # noqa: PLW0603 (it is the process's)
+    global _process
     _process = _changed(changes)
     if "threads" in changes:
         _set_threads(_process.threads)
@@ -133,7 +133,7 @@ def _set_threads(threads: int | None) -> None:
     _engine.set_threads(threads or 1)
 
 
-class options:  # noqa: N801 (reads like a function)
+class options:
     """Change options within a `with` block.
 
     Parameters

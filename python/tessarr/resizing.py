@@ -181,7 +181,7 @@ def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> Arra
 
 
 def _write(handle: ArrayBase, selection: Selection, values: npt.NDArray[Any]) -> None:
-    handle._write(selection.axes, selection.out_axes, values)  # noqa: SLF001 (made for arrays)
+    handle._write(selection.axes, selection.out_axes, values)
 
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
