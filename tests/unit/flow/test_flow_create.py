@@ -56,7 +56,7 @@ def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> Non
 def test_two_creators_and_one_wins(store: Any) -> None:
     flow = create("a", array_meta(shape=(1,)))
     requests = []
-    with pytest.raises(ExistsError):  # noqa: PT012 (the flow ends somewhere inside)
+    with pytest.raises(ExistsError):
         request: Any = next(flow)
         while True:
             requests.append(request)

@@ -48,7 +48,7 @@ def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> Non
     other = edit.attributes("a", zarr_format, "array", lambda old: {**old, "theirs": 2})
     flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "ours": 3})
     request: Any = next(flow)
-    with pytest.raises(StopIteration) as end:  # noqa: PT012 (the flow ends somewhere inside)
+    with pytest.raises(StopIteration) as end:
         while True:
             if type(request).__name__ == "Replace" and "theirs" not in str(store.items):
                 run(other, store)

@@ -56,7 +56,7 @@ def test_members_below_a_group(store: Any, zarr_format: Any) -> None:
 def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_format: Any) -> None:
     trips = 0
     flow = walk.members("", zarr_format, max_depth=None)
-    with pytest.raises(StopIteration):  # noqa: PT012 (the flow ends somewhere inside)
+    with pytest.raises(StopIteration):
         request = next(flow)
         while True:
             trips += 1
