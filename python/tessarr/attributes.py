@@ -35,7 +35,8 @@ class Attributes(MutableMapping[str, Any]):
 
     Values are what JSON holds: None, booleans, numbers, strings, lists and
     objects. NumPy scalars and arrays, and tuples, are converted. NaN and
-    infinities are refused, because JSON has none.
+    infinities are refused in format 3, because JSON has none; readers of format 2
+    know tokens for them.
 
     Notes
     -----

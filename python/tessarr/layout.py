@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
@@ -126,10 +127,8 @@ def _has_axes(value: object) -> bool:
 
 
 def _entries(chunks: Any) -> tuple[Any, ...]:
-    if isinstance(chunks, str | bytes):
-        chunks = None
-    try:
-        return tuple(chunks)
-    except TypeError as error:
-        message = f"chunks {chunks!r} is not an integer, None, True or a sequence of integers"
-        raise ArgumentError(message, kind="invalid_argument") from error
+    if not isinstance(chunks, str | bytes):
+        with suppress(TypeError):
+            return tuple(chunks)
+    message = f"chunks {chunks!r} is not an integer, None, True or a sequence of integers"
+    raise ArgumentError(message, kind="invalid_argument")

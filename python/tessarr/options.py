@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from tessarr import _engine
+from tessarr.errors import ArgumentError
 
 __all__ = ["Options", "configure", "current", "options"]
 
@@ -57,14 +58,14 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
-            raise ValueError(
+            raise ArgumentError(
                 f"option threads must be a positive integer or None, not {self.threads!r}"
             )
         if self.zarr_format not in (2, 3):
-            raise ValueError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
+            raise ArgumentError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
         for name in ("write_empty_chunks", "durable"):
             if type(getattr(self, name)) is not bool:
-                raise ValueError(
+                raise ArgumentError(
                     f"option {name} must be True or False, not {getattr(self, name)!r}"
                 )
 
@@ -110,7 +111,7 @@ def configure(**changes: Any) -> None:
     ------
     TypeError
         If there is no option of that name.
-    ValueError
+    ArgumentError
         If a value is not allowed.
 
     Examples
@@ -145,7 +146,7 @@ class options:
     ------
     TypeError
         If there is no option of that name.
-    ValueError
+    ArgumentError
         If a value is not allowed.
 
     Notes

@@ -197,3 +197,21 @@ def test_progress_elsewhere_is_one_line() -> None:
 
 def test_table_aligns() -> None:
     assert table([("a", "1"), ("long", "2"), ("long", "3")]) == "a     1\nlong  2\n      3"
+
+
+def test_a_terminal_without_unicode(folder: Path) -> None:
+    """What cannot be shown is replaced in drawings, and escaped in JSON."""
+    tessarr.open_group(folder).create_group("é")
+    for form in ([], ["--json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tessarr", "tree", str(folder), *form],
+            capture_output=True,
+            timeout=60,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        if form:
+            assert "é" in json.loads(done.stdout)
+        else:
+            assert b"?" in done.stdout

@@ -11,6 +11,7 @@ import pytest
 import tessarr
 from tessarr import _engine
 from tessarr.codecs import Zstd
+from tessarr.errors import ArgumentError
 from tessarr.options import Options, configure, current, options
 
 
@@ -58,7 +59,7 @@ def test_block_holds_in_its_thread_only() -> None:
 )
 def test_values_that_are_not_allowed(changes: Any) -> None:
     for change in (options, configure):
-        with pytest.raises(ValueError, match=next(iter(changes))):
+        with pytest.raises(ArgumentError, match=next(iter(changes))):
             change(**changes)
 
 

@@ -7,6 +7,7 @@ line), 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     parsed = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that lacks a character shows another one; that is no failure.
+        sys.stdout.reconfigure(errors="replace")
     try:
         code: int = parsed.run(parsed)
         sys.stdout.flush()

@@ -36,7 +36,8 @@ def table(rows: Sequence[tuple[str, str]]) -> str:
 
 def as_json(value: object) -> str:
     """Return a value as JSON for programs to read."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    return json.dumps(value, indent=2, ensure_ascii=not encoding.lower().startswith("utf"))
 
 
 def progress(

@@ -61,8 +61,17 @@ class NumpyStage:
     def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the encoding of a chunk in C order."""
         array = np.frombuffer(data, dtype=self.spec.data_type.numpy).reshape(self.spec.shape)
+        spec = self.spec
         for codec in self.array_array:
-            array = codec.encode(array)
+            array, spec = codec.encode(array), codec.encoded(spec)
+            if array.shape != spec.shape or array.dtype != spec.data_type.numpy:
+                # Stored, it could not be read back.
+                raise ArgumentError(
+                    f"codec {codec.name!r} encodes to {array.dtype} of shape {array.shape}, "
+                    f"where it promises {spec.data_type.name} of shape {spec.shape}",
+                    kind="shape_mismatch",
+                    codec=codec.name,
+                )
         return _flat(self.array_bytes.encode(array))
 
     def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -119,7 +119,8 @@ def of(value: CodecLike) -> Codec:
     try:
         return codec.from_config(dict(configuration))
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"codec {name!r}: {error}", codec=name) from error
+        why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
+        raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
 
 
 def _to_json(value: Any) -> Mapping[str, Any]:

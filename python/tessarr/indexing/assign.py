@@ -68,7 +68,7 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     else:
         array = _converted(value, dtype)
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
-        array = array[0]
+        array = array[0, ...]  # without the ellipsis the last one would become a scalar
     if array.shape == selection.shape:
         return array if array.shape == selection.buffer_shape else _reshaped(array, selection)
     try:

@@ -196,8 +196,11 @@ class _Request:
         try:
             return read()
         except UnsupportedError as error:
-            what = error.extension or name
-            self.problems.unsupported(name, "extension", what, kind=error.kind)
+            if error.extension is None:
+                self.problems.add(name, str(error), error.kind)
+            else:
+                what = error.kind.removeprefix("unsupported_").replace("_", " ")
+                self.problems.unsupported(name, what, error.extension, kind=error.kind)
         except (ValueError, TypeError) as error:
             self.problems.add(name, str(error))
         return None
@@ -493,6 +496,11 @@ def _check_storable(
     """Note what can be stated but not be written."""
     encoded = chain.encoded_spec(spec)
     if isinstance(chain.array_bytes, ShardingIndexed):
+        foreign = [codec for codec in chain.array_array if not isinstance(codec, Transpose)]
+        if foreign:
+            hint = " before shards: give it to the codecs of the shard"
+            kind, name = "unsupported_codec", foreign[0].name
+            problems.unsupported("codecs", "codec", name, kind=kind, hint=hint)
         inner = chain.array_bytes.subchunk_spec(encoded)
         _check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
     for codec in chain.bytes_bytes:

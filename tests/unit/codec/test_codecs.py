@@ -247,6 +247,30 @@ def test_a_codec_that_decodes_to_the_wrong_size_is_an_error():
         stage.decode(b"123", 24)
 
 
+class Halving(AddOne):
+    """Breaks its promise of a shape."""
+
+    def encode(self, array):
+        return array[:1]
+
+
+class Widening(AddOne):
+    """Breaks its promise of a data type."""
+
+    def encode(self, array):
+        return array.astype("i8")
+
+
+@pytest.mark.parametrize("broken", [Halving(), Widening()])
+def test_what_a_codec_encodes_to_is_checked_before_it_is_stored(broken):
+    spec = ArraySpec((2, 3), dtype.of("i4"))
+    stage = Chain.of([broken, "bytes"]).resolve(spec).compile(spec)["array_bytes"]["codec"]
+    with pytest.raises(ArgumentError, match="promises int32 of shape") as caught:
+        stage.encode(bytes(24))
+    assert caught.value.kind == "shape_mismatch"
+    assert caught.value.codec == "test.add_one"
+
+
 def test_configuration_of_a_dataclass_is_its_fields():
     assert Xor(3).get_config() == {"id": "test.xor", "mask": 3}
     assert Xor(3).to_json(3) == {"name": "test.xor", "configuration": {"mask": 3}}

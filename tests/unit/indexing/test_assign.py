@@ -146,3 +146,11 @@ def test_message_has_both_shapes() -> None:
     text = r"shape \(2, 3\) to a selection of shape \(4, 2\)"
     with pytest.raises(ArgumentError, match=text):
         broadcast_value(np.ones((2, 3)), default(..., (4, 2)), np.dtype("f8"))
+
+
+@pytest.mark.parametrize("value", [[7], [[7]], np.array([7]), np.ones((1, 1, 1), "i4") * 7])
+def test_a_value_of_one_element_fits_a_full_index(value: Any) -> None:
+    ready = broadcast_value(value, default((1, 2), (3, 4)), np.dtype("i4"))
+    assert isinstance(ready, np.ndarray)
+    assert ready.shape == ()
+    assert ready == 7

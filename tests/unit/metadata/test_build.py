@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from tessarr.codec import Blosc, Bytes, Crc32c, GZip, ShardingIndexed, Transpose, Zlib, Zstd
+from tessarr.codec import (
+    ArrayArrayCodec,
+    Blosc,
+    Bytes,
+    Crc32c,
+    GZip,
+    ShardingIndexed,
+    Transpose,
+    Zlib,
+    Zstd,
+)
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.keys import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
@@ -244,3 +256,40 @@ def test_names_of_axes():
     meta = array_meta(shape=(3, 4), dimension_names=["x", None])
     assert meta.dimension_names == ("x", None)
     assert survives(meta)
+
+
+@dataclass(frozen=True)
+class _Plus(ArrayArrayCodec):
+    name = "test.plus"
+
+    def encode(self, array):
+        return array + 1
+
+    def decode(self, array, spec):
+        return array - 1
+
+
+def test_a_python_codec_before_shards_is_refused_at_creation():
+    with pytest.raises(UnsupportedError, match=r"'test\.plus' is not supported before shards"):
+        array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
+    assert array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shard_shape == (8,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"compressors": "nope"}, "compressors: codec 'nope' is not supported"),
+        ({"compressors": ""}, "compressors: codec '' is not supported"),
+        ({"dtype": "S3"}, "dtype: data type '|S3' is not supported"),
+        ({"chunk_key_encoding": "x"}, "chunk key encoding 'x' is not supported"),
+        ({"chunks": "x"}, "chunks 'x' is not an integer"),
+        (
+            {"compressors": {"name": "zstd", "configuration": {"foo": 1}}},
+            "codec 'zstd': got an unexpected keyword argument 'foo'",
+        ),
+    ],
+)
+def test_messages_name_what_the_user_gave(arguments, message):
+    with pytest.raises((ArgumentError, UnsupportedError)) as caught:
+        array_meta(shape=8, **arguments)
+    assert message in str(caught.value)
