@@ -10,6 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+__all__ = [
+    "ArrayBase",
+    "CountingStore",
+    "Description",
+    "ForeignStore",
+    "LocalStore",
+    "MemoryStore",
+    "Store",
+    "decode",
+    "encode",
+    "set_threads",
+    "threads",
+    "unpickle_memory_store",
+]
+
 _Indices: TypeAlias = NDArray[np.int64]
 _Axis: TypeAlias = tuple[int, int, int] | _Indices | tuple[_Indices]
 
@@ -96,6 +111,7 @@ class LocalStore(Store):
     def path(self) -> str: ...
     @property
     def durable(self) -> bool: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]: ...
 
 @final
 class MemoryStore(Store):
@@ -114,6 +130,7 @@ class ForeignStore(Store):
     def __new__(cls, object: Any, *, read_only: bool = False) -> Self: ...
     @property
     def object(self) -> Any: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, bool]]: ...
 
 @final
 class CountingStore(Store):
@@ -126,3 +143,4 @@ def encode(codec: dict[str, Any], data: Any) -> bytes: ...
 def decode(codec: dict[str, Any], data: Any, decoded_bytes: int | None = None) -> bytes: ...
 def set_threads(n: int) -> None: ...
 def threads() -> int: ...
+def unpickle_memory_store(name: str, process: int) -> MemoryStore: ...
