@@ -58,7 +58,6 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "array_not_found": "there is no array at the path",
         "group_not_found": "there is no group at the path",
         "attribute_not_found": "there is no attribute of that name",
-        "store_not_found": "the store itself does not exist",
         # ExistsError
         "exists": "a key that must not exist is present",
         "node_exists": "there is an array or a group at the path already",
@@ -73,7 +72,6 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "too_large": "a size does not fit the arithmetic of 64 bits",
         # UnsupportedError (also problems)
         "unsupported": "valid, but not supported",
-        "unsupported_format": "a format of Zarr that is not supported",
         "unsupported_data_type": "a data type that is not supported",
         "unsupported_codec": "a codec that is not supported",
         "unsupported_chunk_grid": "a chunk grid that is not supported",
@@ -95,8 +93,6 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "wrong_size": "stored bytes are too many or too few",
         # StoreError
         "store_failed": "the store failed",
-        "timeout": "the time limit has passed",
-        "closed": "the store is closed",
         # ReadOnlyError
         "read_only": "the store or node is open for reading only",
         # InternalError

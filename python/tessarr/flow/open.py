@@ -46,6 +46,9 @@ _KEPT_BYTES: Final = 1 << 16
 _parsed: dict[Any, Node] = {}
 
 
+_NOT_FOUND: Final = {None: "node_not_found", "array": "array_not_found", "group": "group_not_found"}
+
+
 def prefix_of(path: str) -> str:
     """Return what the keys of the node at `path` begin with.
 
@@ -129,7 +132,7 @@ def missing(
         message = f"there is no {what} {at}, but {there}: use {opener}, or open for either"
     else:
         message = f"there is no {what}{form} {at}"
-    return NotFoundError(message, kind=f"{kind or 'node'}_not_found", path=path)
+    return NotFoundError(message, kind=_NOT_FOUND[kind], path=path)
 
 
 def parse(documents: Mapping[str, bytes], path: str) -> Node:

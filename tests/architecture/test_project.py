@@ -1,0 +1,107 @@
+"""What holds for the project as a whole: names, words, documents, errors."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tessarr
+from tessarr.errors import KINDS
+
+ROOT = Path(__file__).parents[2]
+MODULES = ["tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.storage", "tessarr.stores"]
+
+
+def tracked() -> list[Path]:
+    """Give the files under version control; the checkout's, where there is one."""
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / line for line in done.stdout.splitlines()]
+
+
+def sources() -> str:
+    """Give all Python and Rust code of the library in one text."""
+    files = [*ROOT.glob("python/**/*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.name != "errors.py")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_exports_are_bound_once(name: str) -> None:
+    """``__all__`` names what is there, each once (ruff sorts it)."""
+    module = import_module(name)
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert all(hasattr(module, item) for item in module.__all__)
+
+
+def test_public_names_say_where_they_come_from() -> None:
+    """Everything public has a docstring."""
+    for name in tessarr.__all__:
+        assert getattr(tessarr, name).__doc__, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_error_is_used(kind: str) -> None:
+    """No kind is promised that nothing raises."""
+    defaults = {
+        value.default_kind
+        for value in vars(tessarr.errors).values()
+        if isinstance(value, type) and issubclass(value, tessarr.errors.TessarrError)
+    }
+    assert kind in defaults or f'"{kind}"' in sources()
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    """No path of a machine, no registry host and no private address is tracked."""
+    secret = re.compile(r"(?<![\w.])/(?:root|home/\w+|work|Users)/|pypi\.org|crates\.io/|/tmp/\w+/")
+    for file in tracked():
+        if file.suffix in {".lock", ".dat", ".npy"} or file == Path(__file__) or not file.is_file():
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found = [line for line in text.splitlines() if secret.search(line)]
+        assert not found, (file, found[:3])
+
+
+def test_readme_shows_the_two_commands() -> None:
+    """The first screen has the commands, and CI runs the second."""
+    screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30])
+    assert "pip install . && tessarr demo" in screen
+    assert 'pip install ".[test]" && pytest' in screen
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert 'install --quiet ".[test]"' in ci
+    assert "&& pytest" in ci
+
+
+@pytest.mark.parametrize("name", ["README.md"])
+def test_examples_in_documents_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a document shows is what happens."""
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=flags)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    """Relative links name files that exist."""
+    for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), (document, target)
+
+
+def test_every_extension_of_a_decoder_has_a_fuzz_target() -> None:
+    """Each decoder that reads foreign bytes can be fuzzed."""
+    targets = {file.stem for file in ROOT.glob("rust/fuzz/fuzz_targets/*.rs")}
+    assert {"blosc", "zstd", "gzip", "zlib", "lz4", "crc32c"} <= targets
