@@ -79,6 +79,7 @@ fn boxes() {
     let output = strides(&[256; 3], 2);
     let (chunk_bytes, output_bytes) = (2 << 21, 2 << 24);
     case("memcpy 4 MiB", &axes(&[1 << 21], &[2], &[2]), plain(2), (chunk_bytes, chunk_bytes));
+    case("memcpy 128 MiB", &axes(&[1 << 27], &[1], &[1]), plain(1), (1 << 27, 1 << 27));
     case(
         "rows of 256 B, 128^3 u16 into 256^3",
         &axes(&[128; 3], &chunk, &output),

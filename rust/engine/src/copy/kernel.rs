@@ -242,10 +242,12 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
 /// The loops of shape `S` around mover `M`, as this processor runs them best.
 /// Movers of one register gain nothing unless the shape does.
 fn best<S: Shape, M: Move>() -> Kernel {
-    let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
     #[cfg(target_arch = "x86_64")]
-    if gains && std::arch::is_x86_feature_detected!("avx2") {
-        return wide::<S, M>;
+    {
+        let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
+        if gains && std::arch::is_x86_feature_detected!("avx2") {
+            return wide::<S, M>;
+        }
     }
     S::run::<M>
 }
