@@ -10,7 +10,6 @@ import numpy as np
 from tessarr import drive
 from tessarr._engine import ArrayBase, Description
 from tessarr.codec import ShardingIndexed
-from tessarr.errors import ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.indexing import (
     Indexer,
@@ -25,6 +24,7 @@ from tessarr.indexing import (
     read_target,
 )
 from tessarr.metadata.node import ArrayMeta
+from tessarr.node import Node
 from tessarr.options import current
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.attributes import Attributes
     from tessarr.codec import (
         ArrayArrayCodec,
         ArrayBytesCodec,
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
     from tessarr.describe import ArrayInfo
     from tessarr.future import Future
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape, ZarrFormat
+    from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape
 
 __all__ = ["Array", "bind"]
 
 
-class Array(ArrayBase):
+class Array(ArrayBase, Node[ArrayMeta]):
     """An array in a store, indexed like a NumPy array.
 
     Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
@@ -74,6 +73,8 @@ class Array(ArrayBase):
     array([1, 0, 2, 0, 3, 0], dtype=int32)
     """
 
+    _kind = "array"
+
     def __init__(  # noqa: PLR0917 (as the engine takes them)
         self,
         description: Description,
@@ -95,53 +96,11 @@ class Array(ArrayBase):
     # How it was opened
 
     @property
-    def store(self) -> Store:
-        """The store that holds the array."""
-        return self._store
-
-    @property
-    def path(self) -> str:
-        """The path of the array in its store, without slashes at its ends."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """The path with a slash first, as h5py has it."""
-        return f"/{self._path}"
-
-    @property
-    def basename(self) -> str:
-        """The last part of the path."""
-        return self._path.rpartition("/")[2]
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the array refuses to be changed."""
-        return self._read_only
-
-    @property
     def write_empty_chunks(self) -> bool:
         """Whether chunks that hold nothing but the fill value are stored."""
         return self._write_empty_chunks
 
     # What the metadata says
-
-    @property
-    def metadata(self) -> ArrayMeta:
-        """The metadata, whatever the format; not to be modified."""
-        return self._meta
-
-    @property
-    def zarr_format(self) -> ZarrFormat:
-        """The format: 2 or 3."""
-        return self._meta.zarr_format
-
-    @property
-    def attrs(self) -> Attributes:
-        """The attributes: a mapping, stored as it is changed."""
-        from tessarr.attributes import Attributes
-
-        return Attributes(self, "array", self._set_attributes)
 
     @property
     def shape(self) -> Shape:
@@ -385,13 +344,6 @@ class Array(ArrayBase):
         if ready.size:
             self._write(selection.axes, selection.out_axes, ready)
 
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise ReadOnlyError(
-                f"array {self.name!r} is open for reading only; open it with mode='r+'",
-                path=self._path,
-            )
-
     # Other forms of indexing
 
     @property
@@ -554,11 +506,6 @@ class Array(ArrayBase):
         self._replace(_describe(meta, self._write_empty_chunks))
         self._meta = meta
 
-    def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        from dataclasses import replace
-
-        self._meta = replace(self._meta, attributes=attributes)
-
     # Protocols
 
     def __array__(
@@ -580,14 +527,6 @@ class Array(ArrayBase):
         step = self.chunks[0]
         for start in range(0, length, step):
             yield from self[start : start + step]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Array):
-            return NotImplemented
-        return self._path == other._path and bool(self._store == other._store)
-
-    def __hash__(self) -> int:
-        return hash((self._store, self._path))
 
     def __repr__(self) -> str:
         from tessarr.describe import array_line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -10,26 +9,26 @@ import numpy as np
 from tessarr import drive
 from tessarr.array import Array
 from tessarr.array import bind as bind_array
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr.attributes import Attributes
     from tessarr.describe import GroupInfo, Tree
-    from tessarr.flow.open import Node
+    from tessarr.flow.open import Node as NodeMeta
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, DTypeLike, ShapeLike, ZarrFormat
+    from tessarr.types import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["Group", "bind"]
 
 T = TypeVar("T")
 
 
-class Group:
+class Group(Node[GroupMeta]):
     """A group in a store: a mapping of names to arrays and groups.
 
     Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups.
@@ -52,53 +51,13 @@ class Group:
 
     __slots__ = ("__weakref__", "_meta", "_path", "_read_only", "_store")
 
+    _kind = "group"
+
     def __init__(self, meta: GroupMeta, store: Store, path: str, *, read_only: bool) -> None:
         self._meta = meta
         self._store = store
         self._path = path
         self._read_only = read_only or store.read_only
-
-    @property
-    def store(self) -> Store:
-        """The store that holds the group."""
-        return self._store
-
-    @property
-    def path(self) -> str:
-        """The path of the group in its store, without slashes at its ends."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """The path with a slash first, as h5py has it."""
-        return f"/{self._path}"
-
-    @property
-    def basename(self) -> str:
-        """The last part of the path."""
-        return self._path.rpartition("/")[2]
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the group, and what is opened through it, refuses to be changed."""
-        return self._read_only
-
-    @property
-    def metadata(self) -> GroupMeta:
-        """The metadata, whatever the format; not to be modified."""
-        return self._meta
-
-    @property
-    def zarr_format(self) -> ZarrFormat:
-        """The format: 2 or 3."""
-        return self._meta.zarr_format
-
-    @property
-    def attrs(self) -> Attributes:
-        """The attributes: a mapping, stored as it is changed."""
-        from tessarr.attributes import Attributes
-
-        return Attributes(self, "group", self._set_attributes)
 
     @property
     def info(self) -> GroupInfo:
@@ -376,14 +335,6 @@ class Group:
 
     # Protocols
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Group):
-            return NotImplemented
-        return self._path == other._path and bool(self._store == other._store)
-
-    def __hash__(self) -> int:
-        return hash((self._store, self._path))
-
     def __repr__(self) -> str:
         return f"Group({self.name}, zarr_format={self.zarr_format})"
 
@@ -402,7 +353,7 @@ class Group:
             return below
         return join(self._path, below) if below else self._path
 
-    def _members(self, max_depth: int | None) -> dict[str, Node]:
+    def _members(self, max_depth: int | None) -> dict[str, NodeMeta]:
         from tessarr.flow import walk
 
         flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
@@ -410,7 +361,7 @@ class Group:
         found = drive.run(flow, self._store)
         return {path[len(prefix) :]: meta for path, meta in found.items()}
 
-    def _bind(self, path: str, meta: Node) -> Array | Group:
+    def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
         return bind(meta, self._store, path, read_only=self._read_only)
 
     def _open_group(self, name: str) -> Group:
@@ -418,18 +369,8 @@ class Group:
         meta = drive.run(open_flow.group(path), self._store)
         return Group(meta, self._store, path, read_only=self._read_only)
 
-    def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        self._meta = replace(self._meta, attributes=attributes)
 
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise ReadOnlyError(
-                f"group {self.name!r} is open for reading only; open it with mode='r+'",
-                path=self._path,
-            )
-
-
-def bind(meta: Node, store: Store, path: str, *, read_only: bool) -> Array | Group:
+def bind(meta: NodeMeta, store: Store, path: str, *, read_only: bool) -> Array | Group:
     """Return the array or group that metadata describes, in a store; nothing is read."""
     if isinstance(meta, ArrayMeta):
         return bind_array(meta, store, path, read_only=read_only)

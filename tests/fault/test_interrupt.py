@@ -52,7 +52,7 @@ for number in range(4):
     pid = os.fork()
     if pid == 0:
         later = array.read(...).result(timeout=30)
-        same = (array[:] == expected).all() and (later == expected).all()
+        same = (array[:, 1:] == expected[:, 1:]).all() and (later == expected).all()
         array[number, 0] = 1000 + number
         os._exit(0 if same else 1)
     children.append(pid)

@@ -1,0 +1,97 @@
+"""What arrays and groups have in common: a place in a store, and metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from tessarr.errors import ReadOnlyError
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+if TYPE_CHECKING:
+    from tessarr.attributes import Attributes
+    from tessarr.store import Store
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Node"]
+
+Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
+
+
+class Node(Generic[Meta]):
+    """An array or a group: where it is, and what its metadata says.
+
+    Two nodes are equal where they are of one kind at the same path of the same store.
+    """
+
+    __slots__ = ()
+
+    _kind: ClassVar[Literal["array", "group"]]
+
+    if TYPE_CHECKING:
+        _meta: Meta
+        _store: Store
+        _path: str
+        _read_only: bool
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the node."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The path in the store, without slashes at its ends."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first, as h5py has it."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the node, and what is opened through it, refuses to be changed."""
+        return self._read_only
+
+    @property
+    def metadata(self) -> Meta:
+        """The metadata, whatever the format; not to be modified."""
+        return self._meta
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format: 2 or 3."""
+        return self._meta.zarr_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping, stored as it is changed."""
+        from tessarr.attributes import Attributes
+
+        return Attributes(self, self._kind, self._set_attributes)
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        from dataclasses import replace
+
+        self._meta = replace(self._meta, attributes=attributes)  # type: ignore[misc] # a slot below
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnlyError(
+                f"{self._kind} {self.name!r} is open for reading only; open it with mode='r+'",
+                path=self._path,
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        same = self._kind == other._kind and self._path == other._path
+        return same and bool(self._store == other._store)
+
+    def __hash__(self) -> int:
+        return hash((self._store, self._path))
