@@ -100,14 +100,14 @@ class Group(Node[GroupMeta]):
             path = self._child(name)
         except ArgumentError:
             return False
-        return drive.run(open_flow.find(path), self._store) is not None
+        return drive.run(open_flow.exists(path), self._store)
 
     def __delitem__(self, name: str) -> None:
         self._check_writable()
         path = self._child(name)
         if not path:
             raise ArgumentError("the root group cannot be deleted through a group", path="")
-        if drive.run(open_flow.find(path), self._store) is None:
+        if not drive.run(open_flow.exists(path), self._store):
             raise open_flow.missing(path, None)
         from tessarr.flow import edit
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError
+from tessarr.errors import (
+    ArgumentError,
+    ExistsError,
+    MetadataError,
+    NotFoundError,
+    ReadOnlyError,
+)
 from tessarr.stores import MemoryStore
 
 
@@ -164,3 +170,17 @@ def test_any_mapping_is_a_store() -> None:
     g.create_array("a", shape=4, dtype="u1", chunks=2)[:] = [1, 2, 3, 4]
     assert sorted(items) == ["a/c/0", "a/c/1", "a/zarr.json", "zarr.json"]
     assert tessarr.open(items, "r")["a"][2] == 3
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_broken_member_is_seen_and_can_be_deleted(zarr_format: Any) -> None:
+    store = MemoryStore()
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    store.put("bad/zarr.json" if zarr_format == 3 else "bad/.zarray", b"{")
+    assert list(group) == ["bad"]
+    assert "bad" in group
+    with pytest.raises(MetadataError):
+        group["bad"]
+    del group["bad"]
+    assert "bad" not in group
+    assert list(group) == []

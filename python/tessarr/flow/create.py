@@ -8,19 +8,14 @@ be wrong with the new node is found before a request changes anything: with
 
 from __future__ import annotations
 
-from typing import Final
-
 from tessarr.drive import Delete, DeletePrefix, Flow, Get, Put, Replace
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow.open import Node, parse_v3, prefix_of
+from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
 from tessarr.keys import ancestors
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
-__all__ = ["MARKERS", "create", "documents"]
-
-MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
-"""The documents that make a node, by format."""
+__all__ = ["create", "documents"]
 
 
 def create(
@@ -49,7 +44,7 @@ def create(
         If an ancestor is a group of another format.
     """
     own = documents(meta)
-    occupied = yield from _occupied(path)
+    occupied = yield from exists(path)
     if occupied and not overwrite:
         raise _exists(path)
     yield from _ancestors(path, meta, within)
@@ -64,12 +59,6 @@ def documents(meta: Node) -> dict[str, bytes]:
     if meta.zarr_format == 3:
         return {"zarr.json": v3.dump(meta)}
     return v2.dump(meta)
-
-
-def _occupied(path: str) -> Flow[bool]:
-    prefix = prefix_of(path)
-    found = yield tuple(Get(prefix + name) for names in MARKERS.values() for name in names)
-    return any(document is not None for document in found)
 
 
 def _ancestors(path: str, meta: Node, within: str | None) -> Flow[None]:

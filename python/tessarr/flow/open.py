@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
 __all__ = [
+    "MARKERS",
     "Kind",
     "Node",
     "array",
+    "exists",
     "find",
     "group",
     "missing",
@@ -39,6 +41,9 @@ __all__ = [
 
 Node: TypeAlias = ArrayMeta | GroupMeta
 Kind: TypeAlias = Literal["array", "group"]
+
+MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
+"""The documents that make a node, by format."""
 
 _KEPT: Final = 512
 _KEPT_BYTES: Final = 1 << 16
@@ -89,6 +94,13 @@ def find(
             attributes = yield Get(prefix + ".zattrs")
             return parse_v2(name, document, attributes, path)
     return None
+
+
+def exists(path: str) -> Flow[bool]:
+    """Return whether there is a node at `path`, be its documents good or bad."""
+    prefix = prefix_of(path)
+    found = yield tuple(Get(prefix + name) for names in MARKERS.values() for name in names)
+    return any(document is not None for document in found)
 
 
 def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:

@@ -244,14 +244,14 @@ class _Request:
             self.rest = read or []
         for codec in self.rest:
             if not isinstance(codec, BytesBytesCodec):
-                what = f"codec {codec.name!r} is not one from bytes to bytes"
+                what = f"codec {_name(codec)!r} is not one from bytes to bytes"
                 self.problems.add("compressors", what, "mismatch")
         for codec in self.arrays:
             fits = isinstance(codec, ArrayArrayCodec) or (
                 self.zarr_format == 2 and isinstance(codec, BytesBytesCodec)
             )
             if not fits:
-                what = f"codec {codec.name!r} is not one from arrays to arrays"
+                what = f"codec {_name(codec)!r} is not one from arrays to arrays"
                 self.problems.add("filters", what, "mismatch")
 
     def read_chunks(self, chunks: Any, shards: Any) -> None:
@@ -437,10 +437,15 @@ def _listed(value: Any) -> list[Any]:
     return list(value)
 
 
+def _name(codec: Codec) -> str:
+    name: str = codec.name or codec.get_config()["id"]  # codecs of numcodecs have but an id
+    return name
+
+
 def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
     codec = of(value)
     if not isinstance(codec, ArrayBytesCodec):
-        raise ArgumentError(f"codec {codec.name!r} is not one from arrays to bytes")
+        raise ArgumentError(f"codec {_name(codec)!r} is not one from arrays to bytes")
     return codec
 
 

@@ -282,6 +282,7 @@ def test_a_python_codec_before_shards_is_refused_at_creation():
         ({"compressors": ""}, "compressors: codec '' is not supported"),
         ({"dtype": "S3"}, "dtype: data type '|S3' is not supported"),
         ({"chunk_key_encoding": "x"}, "chunk key encoding 'x' is not supported"),
+        ({"filters": {"id": "shuffle"}}, "codec 'shuffle' is not one from arrays to arrays"),
         ({"chunks": "x"}, "chunks 'x' is not an integer"),
         (
             {"compressors": {"name": "zstd", "configuration": {"foo": 1}}},
