@@ -82,8 +82,6 @@ pub struct Plan {
 
 /// A compiled array.
 pub struct Array {
-    /// Differs between any two compiled descriptions of this process.
-    pub id: u64,
     /// The array's shape.
     pub shape: PerAxis<u64>,
     /// Bytes of one item.
@@ -116,6 +114,8 @@ pub struct Level {
     pub pipeline: Pipeline,
     /// One fill item in stored byte order.
     pub stored_fill: Vec<u8>,
+    /// The most bytes that our encoding of the chunk has; a guess for foreign codecs.
+    pub bound: usize,
     /// More encoded bytes than this are refused before any memory is taken.
     pub most_encoded: usize,
 }
@@ -135,6 +135,8 @@ pub enum Body {
 
 /// The sharding codec, bound.
 pub struct Shard {
+    /// Differs between any two of this process, those of one array included.
+    pub id: u64,
     /// Subchunks.
     pub level: Level,
     /// Subchunks per axis, array axes.
@@ -174,13 +176,15 @@ impl Array {
                 plan.item_bytes
             )));
         }
+        if plan.is_bool && plan.item_bytes != 1 {
+            return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
+        }
         if plan.shape.iter().any(|&size| size > i64::MAX as u64) {
             return Err(bad("the array's shape exceeds 2^63 - 1"));
         }
         let axes: Vec<usize> = (0..rank).collect();
         let level = Level::bind(plan.chain, &axes, &plan.chunk_shape, plan.item_bytes, &plan.fill)?;
         Ok(Array {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             shape: plan.shape.into(),
             item_bytes: plan.item_bytes,
             is_bool: plan.is_bool,
@@ -224,6 +228,9 @@ impl Level {
     /// axis j is the array's axis `axes[j]`.
     fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
         let rank = shape.len();
+        if rank != axes.len() {
+            return Err(bad(format!("a chunk shape has {rank} axes, what it divides {}", axes.len())));
+        }
         let encoded_axes: Vec<usize> = match &chain.order {
             None => axes.to_vec(),
             Some(order) => {
@@ -271,13 +278,17 @@ impl Level {
             }
         };
         let decoded_bytes = bytes as usize;
-        let most_inner = match &body {
-            Body::Bytes { .. } => decoded_bytes,
-            Body::Shard(shard) => shard.most_bytes(),
-            Body::Foreign(_) => most_foreign(decoded_bytes),
+        let (bound, most_inner) = match &body {
+            Body::Bytes { .. } => (decoded_bytes, decoded_bytes),
+            Body::Shard(shard) => (shard.bound(), shard.most_bytes()),
+            Body::Foreign(_) => {
+                (decoded_bytes.saturating_mul(4).saturating_add(1 << 10), most_foreign(decoded_bytes))
+            }
         };
+        let bound = chain.pipeline.bound(bound);
         let most_encoded = chain.pipeline.most_encoded(most_inner);
         Ok(Level {
+            bound,
             most_encoded,
             shape: by_axis,
             strides,
@@ -357,9 +368,6 @@ impl Shard {
         index_at_start: bool,
     ) -> Result<Shard> {
         let rank = outer.len();
-        if inner.len() != rank {
-            return Err(bad(format!("a subchunk has {} axes, its shard {rank}", inner.len())));
-        }
         let mut grid: PerAxis<u64> = SmallVec::from_elem(0, rank);
         let mut entry_strides: PerAxis<u64> = SmallVec::from_elem(0, rank);
         let mut entries = 1u64;
@@ -388,6 +396,7 @@ impl Shard {
         let index_bytes =
             index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             level,
             grid,
             entry_strides,

@@ -14,7 +14,7 @@ use crate::store::{fork, Version};
 /// Most bytes of one generation.
 const GENERATION_BYTES: usize = 16 << 20;
 
-/// Where an index is: object state, range of the shard in it, compiled array.
+/// Where an index is: object state, range of the shard in it, compiled sharding codec.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IndexKey {
     /// The state of the object.
@@ -23,12 +23,12 @@ pub struct IndexKey {
     pub offset: u64,
     /// Bytes of the shard.
     pub size: u64,
-    /// `Array::id`.
-    pub array: u64,
+    /// `Shard::id`: the same bytes read as another level's shard have another index.
+    pub shard: u64,
 }
 
 /// A decoded index: offset and size per subchunk, in C order.
-pub type Index = Arc<[[u64; 2]]>;
+pub type Index = Arc<Vec<[u64; 2]>>;
 
 #[derive(Default)]
 struct Generations {
@@ -71,7 +71,7 @@ pub fn clear() {
 
 impl Generations {
     fn insert(&mut self, key: IndexKey, index: Index) {
-        let bytes = std::mem::size_of_val(&*index) + 128;
+        let bytes = std::mem::size_of_val(&**index) + 128;
         if bytes > GENERATION_BYTES {
             return;
         }

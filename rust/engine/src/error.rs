@@ -35,6 +35,8 @@ pub enum Kind {
     Interrupted,
     /// A callback raised; `Error::foreign` holds its exception.
     Foreign,
+    /// The system gives no more memory (`MemoryError`).
+    Memory,
     /// A broken promise inside the engine (`InternalError`).
     Internal,
 }
@@ -44,6 +46,8 @@ pub enum Kind {
 pub struct Error {
     /// The class.
     pub kind: Kind,
+    /// A kind of `tessarr.errors.KINDS` that is narrower than the class; None: the class's own.
+    pub code: Option<&'static str>,
     /// Why, in one sentence without a full stop.
     pub message: String,
     /// The store key concerned.
@@ -59,12 +63,36 @@ pub struct Error {
 impl Error {
     /// A new error of `kind`.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), key: None, chunk: None, codec: None, foreign: None }
+        Error {
+            kind,
+            code: None,
+            message: message.into(),
+            key: None,
+            chunk: None,
+            codec: None,
+            foreign: None,
+        }
     }
 
     /// Stored bytes are bad.
     pub fn data(message: impl Into<String>) -> Self {
         Self::new(Kind::Data, message)
+    }
+
+    /// Stored bytes are too many or too few.
+    pub fn size(message: impl Into<String>) -> Self {
+        Error { code: Some("wrong_size"), ..Self::data(message) }
+    }
+
+    /// A stored checksum differs from the data.
+    pub fn checksum(stored: u32, computed: u32) -> Self {
+        let message = format!("checksum mismatch: stored 0x{stored:08x}, computed 0x{computed:08x}");
+        Error { code: Some("checksum_mismatch"), ..Self::data(message) }
+    }
+
+    /// The system does not give `bytes` bytes of memory for `what`.
+    pub fn memory(bytes: usize, what: &str) -> Self {
+        Self::new(Kind::Memory, format!("no memory for {what} of {bytes} bytes"))
     }
 
     /// A broken promise inside the engine.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::codec::BytesCodec;
 use crate::error::{Error, Result};
-use crate::scratch::{sized, Scratch};
+use crate::scratch::{reserve, sized, Scratch};
 
 /// The codecs after the array-to-bytes codec, in encoding order.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,12 @@ impl Pipeline {
     /// are encoded. Other writers may be less tight than we are.
     fn limit(&self, position: usize, decoded: usize) -> usize {
         let ours = self.codecs[..position].iter().fold(decoded, |size, codec| codec.bound(size));
-        ours.saturating_mul(2).saturating_add(1 << 16)
+        with_slack(ours)
+    }
+
+    /// The most bytes that we make of `decoded` bytes.
+    pub fn bound(&self, decoded: usize) -> usize {
+        self.codecs.iter().fold(decoded, |size, codec| codec.bound(size))
     }
 
     /// The most bytes that an encoding of `decoded` bytes may have.
@@ -103,10 +108,11 @@ impl Pipeline {
         self.peel(encoded, limit, scratch, |codec, bytes, scratch| match codec {
             Some(codec) => codec.decode(bytes, out, limit, &mut scratch.context),
             None if bytes.len() > limit => {
-                Err(Error::data(format!("holds {} bytes, at most {limit} are possible", bytes.len())))
+                Err(Error::size(format!("holds {} bytes, at most {limit} are possible", bytes.len())))
             }
             None => {
                 out.clear();
+                reserve(out, bytes.len())?;
                 out.extend_from_slice(bytes);
                 Ok(())
             }
@@ -194,6 +200,11 @@ impl Pipeline {
     }
 }
 
+/// What other writers may make where we make `ours` bytes.
+pub fn with_slack(ours: usize) -> usize {
+    ours.saturating_mul(2).saturating_add(1 << 16)
+}
+
 fn last_codec(codec: &Arc<dyn BytesCodec>) -> &dyn BytesCodec {
     codec.as_ref()
 }
@@ -203,7 +214,7 @@ pub fn expect_size(found: usize, expected: usize) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(Error::data(format!("decoded to {found} bytes, the metadata says {expected}")))
+    Err(Error::size(format!("decoded to {found} bytes, the metadata says {expected}")))
 }
 
 /// Decode `encoded` completely, borrowing where no codec moves the bytes.
@@ -219,7 +230,7 @@ pub fn decoded<'a>(
         expect_size(view.len(), size)?;
         return Ok(view);
     }
-    let out = sized(buffer, size);
+    let out = sized(buffer, size)?;
     pipeline.decode_into(encoded, out, scratch)?;
     Ok(out)
 }

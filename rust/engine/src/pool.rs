@@ -141,8 +141,7 @@ impl<'a> Job<'a> {
             if index >= self.tasks {
                 return;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(|| (self.task)(index)));
-            if let Err(error) = outcome.unwrap_or_else(|panic| Err(panicked(panic))) {
+            if let Err(error) = guarded(|| (self.task)(index)) {
                 self.fail(index, error);
             }
             if watch.is_up() {
@@ -163,9 +162,14 @@ impl<'a> Job<'a> {
     fn fail(&self, index: usize, error: Error) {
         self.stop();
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(lowest, _)| index < *lowest) {
-            *first = Some((index, error));
-        }
+        let other = if first.as_ref().is_none_or(|(lowest, _)| index < *lowest) {
+            first.replace((index, error)).map(|(_, other)| other)
+        } else {
+            Some(error)
+        };
+        // A callback's exception waits for its interpreter when it is dropped.
+        drop(first);
+        drop(other);
     }
 
     /// To be asked when no task runs any more.
@@ -175,6 +179,11 @@ impl<'a> Job<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// `work`, whose panic becomes a `Kind::Internal` error.
+pub fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 /// What a panic's payload says, as an error.

@@ -10,7 +10,7 @@ use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
 use crate::operation::{origin_of, Address, Operation, Run};
 use crate::pipeline::expect_size;
-use crate::scratch::{sized, Scratch};
+use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
 use crate::shard::{self, Entry};
 use crate::source::Source;
@@ -49,7 +49,7 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
         return Ok(());
     }
     let base: PerAxis<u64> = array.shape.iter().map(|_| 0).collect();
-    let division = divide(&piece, &base, &array.level.shape);
+    let division = divide(&piece, &base, &array.level.shape)?;
     let run = Run::decide(division.tasks(), array.level.decoded_bytes);
     let spread = division.tasks() < 2 * crate::pool::threads();
     let reader = Reader { operation, array, out: Address(out), spread };
@@ -138,11 +138,12 @@ impl Reader<'_> {
         origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let index = shard::index(shard, source, place, self.array.id, scratch)?;
+        let index = shard::index(shard, source, place, scratch)?;
         let sub = &shard.level;
-        let division = divide(piece, origin, &sub.shape);
+        let division = divide(piece, origin, &sub.shape)?;
         let mut cell = PerAxis::new();
-        let mut found: Vec<Entry> = Vec::with_capacity(division.tasks());
+        let mut found: Vec<Entry> = Vec::new();
+        reserve(&mut found, division.tasks())?;
         for task in 0..division.tasks() {
             let inner = division.task(task, &mut cell);
             match shard::entry(shard, &index, &cell)? {
@@ -177,7 +178,7 @@ impl Reader<'_> {
         let done = (|| {
             let together = match source {
                 Source::Object { .. } if entries.len() > 1 => {
-                    let out = sized(&mut buffer, (end - first) as usize);
+                    let out = sized(&mut buffer, (end - first) as usize)?;
                     source.read_at(first, out)?;
                     Some(&*out)
                 }
@@ -217,7 +218,7 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if level.is_raw() {
-            expect_size(source.size() as usize, level.decoded_bytes)?;
+            expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
             return self.raw(level, source, piece, origin, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
@@ -257,9 +258,11 @@ impl Reader<'_> {
             return Ok(());
         }
         let mut buffer = scratch.take();
-        let out = sized(&mut buffer, high - low);
-        let done =
-            source.read_at(low as u64, out).and_then(|()| self.deliver(level, out, low, piece, origin));
+        let done = (|| {
+            let out = sized(&mut buffer, high - low)?;
+            source.read_at(low as u64, out)?;
+            self.deliver(level, out, low, piece, origin)
+        })();
         scratch.give(buffer);
         done
     }
@@ -277,7 +280,7 @@ impl Reader<'_> {
     ) -> Result<()> {
         let total = level.decoded_bytes;
         if let Body::Foreign(_) = level.body {
-            let out = sized(decoded, total);
+            let out = sized(decoded, total)?;
             level.decode_into(bytes, out, scratch)?;
             return self.deliver(level, out, 0, piece, origin);
         }
@@ -293,7 +296,7 @@ impl Reader<'_> {
             }
         }
         let (low, high) = piece.span(origin, &level.strides, level.item_bytes);
-        let out = sized(decoded, total);
+        let out = sized(decoded, total)?;
         if high - low < total / 4 * 3
             && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
         {
@@ -425,14 +428,14 @@ fn group(entries: &mut [Entry], source: Source<'_>) -> Result<Vec<std::ops::Rang
         entries.sort_unstable_by_key(|entry| entry.offset);
     }
     let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
-    let (mut start, mut end) = (0, 0);
+    let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
         let after = entry.offset.checked_add(entry.size).filter(|&after| after <= source.size());
         let after = after.ok_or_else(|| {
             let (offset, size, have) = (entry.offset, entry.size, source.size());
-            Error::data(format!("the shard index points to {size} bytes from {offset}, the shard has {have}"))
+            Error::size(format!("the shard index points to {size} bytes from {offset}, the shard has {have}"))
         })?;
-        let joins = entry.offset <= end + GAP_BYTES && after.max(end) - start <= GROUP_BYTES;
+        let joins = entry.offset <= end.saturating_add(GAP_BYTES) && after.max(end) - start <= GROUP_BYTES;
         match groups.last_mut() {
             Some(group) if joins => {
                 group.end = number + 1;

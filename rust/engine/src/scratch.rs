@@ -1,8 +1,10 @@
 //! What a worker thread keeps between chunks, so that a chunk allocates nothing.
 
+use std::alloc::{alloc_zeroed, Layout};
 use std::cell::RefCell;
 
 use crate::codec::Context;
+use crate::error::{Error, Result};
 
 /// Buffers above this many bytes in sum are given back after an operation.
 const KEPT_BYTES: usize = 48 << 20;
@@ -58,13 +60,46 @@ impl Scratch {
 
 /// The first `size` bytes of `buffer`, grown where needed. Old content stays:
 /// memory is cleared only when it is new, and then by the system.
-pub fn sized(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
+///
+/// # Errors
+/// `Kind::Memory`: sizes come from metadata, and may be any.
+pub fn sized(buffer: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
     if buffer.len() < size {
         if buffer.capacity() < size {
-            *buffer = vec![0; size];
+            *buffer = Vec::new();
+            *buffer = zeroed(size)?;
         } else {
             buffer.resize(size, 0);
         }
     }
-    &mut buffer[..size]
+    Ok(&mut buffer[..size])
+}
+
+/// `vec![0; size]`, without its abort where there is no memory.
+fn zeroed(size: usize) -> Result<Vec<u8>> {
+    let no_memory = || Error::memory(size, "a buffer");
+    let layout = Layout::array::<u8>(size).map_err(|_| no_memory())?;
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the layout has a size.
+    let memory = unsafe { alloc_zeroed(layout) };
+    if memory.is_null() {
+        return Err(no_memory());
+    }
+    // SAFETY: just allocated by the global allocator, `size` initialised bytes.
+    Ok(unsafe { Vec::from_raw_parts(memory, size, size) })
+}
+
+/// Room for `more` items in `list`, an error instead of an abort where there is no memory.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
+    list.try_reserve_exact(more).map_err(|_| Error::memory(more.saturating_mul(size_of::<T>()), "a buffer"))
+}
+
+/// `item`, `count` times.
+pub fn repeated<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    reserve(&mut list, count)?;
+    list.resize(count, item);
+    Ok(list)
 }

@@ -17,6 +17,9 @@ use crate::array::PerAxis;
 use crate::copy::Axis as CopyAxis;
 use crate::error::{Error, Kind, Result};
 
+/// More tasks than this are refused: the pool counts past the last one.
+const MOST_TASKS: usize = 1 << 62;
+
 /// One array index and the byte offset in the caller's buffer that it meets.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit {
@@ -89,31 +92,37 @@ impl Selection {
                 format!("{} axes are selected, the array has {}", requests.len(), shape.len()),
             ));
         }
+        // Indices are copied first and checked then: another thread may change the caller's.
         let mut axes = PerAxis::new();
         let mut points = Points::default();
         for (axis, (request, &size)) in requests.iter().zip(shape).enumerate() {
             axes.push(match *request {
                 Request::Range { start, step, count, stride } => {
                     check_range(start, step, count, size, axis)?;
-                    AxisForm::Range { start, step, count, stride }
+                    // A step that is never taken may be any number; its products would overflow.
+                    AxisForm::Range { start, step: if count > 1 { step } else { 1 }, count, stride }
                 }
                 Request::List { indices, stride } => {
-                    check_indices(indices, size, axis)?;
                     let hits = indices.iter().enumerate();
                     let mut hits: Vec<Hit> =
                         hits.map(|(place, &index)| Hit { index, offset: place as isize * stride }).collect();
+                    check_indices(hits.iter().map(|hit| hit.index), size, axis)?;
                     if !hits.is_sorted_by_key(|hit| hit.index) {
                         hits.sort_by_key(|hit| hit.index);
                     }
                     AxisForm::List(hits)
                 }
                 Request::Joint { indices, stride } => {
-                    check_indices(indices, size, axis)?;
+                    let column = indices.to_vec();
+                    check_indices(column.iter().copied(), size, axis)?;
                     if !points.columns.is_empty() && points.count != indices.len() {
                         return Err(Error::new(
                             Kind::Selection,
                             format!("joint axes have {} and {} indices", points.count, indices.len()),
                         ));
+                    }
+                    if !points.columns.is_empty() && points.stride != stride {
+                        return Err(Error::new(Kind::Selection, "joint axes have different strides"));
                     }
                     if indices.len() > u32::MAX as usize {
                         return Err(Error::new(Kind::Selection, "more than 2^32 points in one selection"));
@@ -121,7 +130,7 @@ impl Selection {
                     points.count = indices.len();
                     points.stride = stride;
                     points.axes.push(axis);
-                    points.columns.push(indices.to_vec());
+                    points.columns.push(column);
                     AxisForm::Joint(points.columns.len() - 1)
                 }
             });
@@ -157,8 +166,8 @@ fn check_range(start: i64, step: i64, count: usize, size: u64, axis: usize) -> R
     Err(Error::new(Kind::Selection, format!("{range} is out of bounds for axis {axis} with size {size}")))
 }
 
-fn check_indices(indices: &[i64], size: u64, axis: usize) -> Result<()> {
-    match indices.iter().find(|&&index| index < 0 || index as u64 >= size) {
+fn check_indices(mut indices: impl Iterator<Item = i64>, size: u64, axis: usize) -> Result<()> {
+    match indices.find(|&index| index < 0 || index as u64 >= size) {
         None => Ok(()),
         Some(index) => Err(Error::new(
             Kind::Selection,
@@ -237,16 +246,6 @@ impl<'a> Piece<'a> {
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
     }
 
-    /// Number of items selected.
-    pub fn items(&self) -> usize {
-        let along = self.axes.iter().map(|part| match part {
-            Part::Range { count, .. } => *count,
-            Part::List(hits) => hits.len(),
-            Part::Joint(_) => 1,
-        });
-        along.product::<usize>() * self.ids.as_ref().map_or(1, Ids::len)
-    }
-
     /// Every index of the cell at `origin` with `shape` that lies inside the
     /// array is selected, each axis by itself.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: &[u64]) -> bool {
@@ -254,7 +253,7 @@ impl<'a> Piece<'a> {
             let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
             match part {
                 Part::Range { step, count, .. } => {
-                    *count as u64 == inside && (step.abs() == 1 || inside <= 1)
+                    *count as u64 == inside && (step.unsigned_abs() == 1 || inside <= 1)
                 }
                 Part::List(hits) => {
                     1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64 == inside
@@ -352,7 +351,9 @@ impl<'a> Piece<'a> {
             lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
         for (axis, part) in self.axes.iter().enumerate() {
             if let Part::Range { step, count, stride, .. } = *part {
-                let (src, dst) = direction.pair(step as isize * strides[axis], stride);
+                // Of one place no step is taken, and its product could overflow.
+                let along = if count > 1 { step as isize * strides[axis] } else { 0 };
+                let (src, dst) = direction.pair(along, stride);
                 axes.push(CopyAxis::Strided { count, src, dst });
             }
         }
@@ -371,10 +372,75 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A piece of one axis inside one cell.
-enum Segment<'a> {
-    Range { cell: u64, start: i64, step: i64, count: usize, stride: isize, offset: isize },
-    List { cell: u64, hits: &'a [Hit] },
+/// One axis of a piece, divided among cells.
+enum Along<'a> {
+    Range(Ranges),
+    /// Per touched cell: the cell and its hits.
+    List(SmallVec<[(u64, &'a [Hit]); 2]>),
+    Joint(usize),
+}
+
+impl Along<'_> {
+    /// How many cells are touched; joint axes are counted together, elsewhere.
+    fn cells(&self) -> u64 {
+        match self {
+            Along::Range(ranges) => ranges.cells,
+            Along::List(cells) => cells.len() as u64,
+            Along::Joint(_) => 1,
+        }
+    }
+}
+
+/// A range over the cells of one axis. They are computed when asked for: a range
+/// may meet more of them than memory could list.
+struct Ranges {
+    start: i64,
+    step: i64,
+    count: usize,
+    stride: isize,
+    origin: u64,
+    size: u64,
+    cells: u64,
+}
+
+impl Ranges {
+    fn new(start: i64, step: i64, count: usize, stride: isize, origin: u64, size: u64) -> Self {
+        let cells = if count == 0 {
+            0
+        } else if step.unsigned_abs() > size {
+            // No two indices are in one cell.
+            count as u64
+        } else {
+            // No cell is stepped over.
+            let cell = |index: i64| (index as u64 - origin) / size;
+            cell(start).abs_diff(cell(start + step * (count as i64 - 1))) + 1
+        };
+        Ranges { start, step, count, stride, origin, size, cells }
+    }
+
+    /// Touched cell `number`: its index, the part inside it, and that part's offset in the buffer.
+    fn cell(&self, number: u64) -> (u64, Part<'static>, isize) {
+        let Ranges { start, step, count, stride, origin, size, .. } = *self;
+        let apart = step.unsigned_abs();
+        let first_cell = (start as u64 - origin) / size;
+        let (cell, from, to) = if apart > size {
+            let index = (start + step * number as i64) as u64;
+            ((index - origin) / size, number, number + 1)
+        } else if step > 0 {
+            let cell = first_cell + number;
+            let (low, high) = (origin + cell * size, origin + (cell + 1) * size);
+            let before = |end: u64| end.saturating_sub(start as u64).div_ceil(apart);
+            (cell, before(low), before(high))
+        } else {
+            let cell = first_cell - number;
+            let (low, high) = (origin + cell * size, origin + (cell + 1) * size);
+            let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(apart);
+            (cell, before(high), before(low))
+        };
+        let (from, to) = (from as usize, count.min(to as usize));
+        let part = Part::Range { start: start + step * from as i64, step, count: to - from, stride };
+        (cell, part, from as isize * stride)
+    }
 }
 
 /// Points inside one cell of the joint axes.
@@ -386,85 +452,56 @@ struct Group {
 
 /// A piece divided among the cells of a grid: a list of tasks, made on demand.
 ///
-/// Per axis it holds the segments, not their product, so that a selection over
-/// a million chunks costs a few thousand entries.
+/// It holds one entry per axis and per listed index, none per cell.
 pub struct Division<'a> {
-    segments: PerAxis<SmallVec<[Segment<'a>; 2]>>,
+    axes: PerAxis<Along<'a>>,
     groups: Vec<Group>,
     ids: Vec<u32>,
-    joint: PerAxis<Option<usize>>,
     points: &'a Points,
     offset: isize,
     tasks: usize,
 }
 
 /// Divide `piece` among cells of `shape`, counted from `origin`.
-pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Division<'a> {
-    let mut segments: PerAxis<SmallVec<[Segment<'a>; 2]>> = PerAxis::new();
-    let mut joint = PerAxis::new();
-    for (axis, part) in piece.axes.iter().enumerate() {
-        let (origin, size) = (origin[axis], shape[axis]);
-        let (along, column) = match *part {
+///
+/// # Errors
+/// `Kind::Selection` if there are more tasks than can be counted.
+pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Result<Division<'a>> {
+    let axes: PerAxis<Along<'a>> = piece
+        .axes
+        .iter()
+        .zip(origin.iter().zip(shape))
+        .map(|(part, (&origin, &size))| match *part {
             Part::Range { start, step, count, stride } => {
-                (range_segments(start, step, count, stride, origin, size), None)
+                Along::Range(Ranges::new(start, step, count, stride, origin, size))
             }
-            Part::List(hits) => (list_segments(hits, origin, size), None),
-            Part::Joint(column) => (SmallVec::new(), Some(column)),
-        };
-        segments.push(along);
-        joint.push(column);
-    }
+            Part::List(hits) => Along::List(list_cells(hits, origin, size)),
+            Part::Joint(column) => Along::Joint(column),
+        })
+        .collect();
     let (groups, ids) = match &piece.ids {
         None => (Vec::new(), Vec::new()),
         Some(ids) => group_points(piece.points, ids, origin, shape),
     };
-    let product = segments.iter().zip(&joint).filter(|(_, joint)| joint.is_none());
-    let tasks = product.map(|(along, _)| along.len()).product::<usize>();
-    let tasks = if piece.ids.is_some() { tasks * groups.len() } else { tasks };
-    Division { segments, groups, ids, joint, points: piece.points, offset: piece.offset, tasks }
+    let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
+    let tasks = axes.iter().map(Along::cells).try_fold(joint, u64::checked_mul);
+    let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MOST_TASKS);
+    let tasks =
+        tasks.ok_or_else(|| Error::new(Kind::Selection, "the selection touches more than 2^62 chunks"))?;
+    Ok(Division { axes, groups, ids, points: piece.points, offset: piece.offset, tasks })
 }
 
-fn range_segments<'a>(
-    start: i64,
-    step: i64,
-    count: usize,
-    stride: isize,
-    origin: u64,
-    size: u64,
-) -> SmallVec<[Segment<'a>; 2]> {
-    let mut segments = SmallVec::new();
-    let mut done = 0usize;
-    while done < count {
-        let index = (start + step * done as i64) as u64 - origin;
-        let cell = index / size;
-        let room = if step > 0 { size - 1 - index % size } else { index % size };
-        let fit = if step == 0 { 1 } else { 1 + room / step.unsigned_abs() };
-        let here = (count - done).min(usize::try_from(fit).unwrap_or(usize::MAX));
-        let first = start + step * done as i64;
-        segments.push(Segment::Range {
-            cell,
-            start: first,
-            step,
-            count: here,
-            stride,
-            offset: done as isize * stride,
-        });
-        done += here;
-    }
-    segments
-}
-
-fn list_segments(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[Segment<'_>; 2]> {
-    let mut segments = SmallVec::new();
+fn list_cells(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[(u64, &[Hit]); 2]> {
+    let mut cells = SmallVec::new();
     let mut rest = hits;
     while let Some(hit) = rest.first() {
         let cell = (hit.index as u64 - origin) / size;
         let end = origin as i128 + (cell as i128 + 1) * size as i128;
         let (here, after) = rest.split_at(rest.partition_point(|hit| (hit.index as i128) < end));
-        segments.push(Segment::List { cell, hits: here });
+        cells.push((cell, here));
         rest = after;
     }
-    segments
+    cells
 }
 
 /// Group points by cell: (groups, point ids in the order of the groups).
@@ -540,33 +577,32 @@ impl<'a> Division<'a> {
             rest /= self.groups.len();
             Some(group)
         };
-        let rank = self.segments.len();
+        let rank = self.axes.len();
         cell.clear();
         cell.resize(rank, 0);
         let mut axes: PerAxis<Part<'_>> = SmallVec::with_capacity(rank);
         axes.resize(rank, Part::List(&[]));
         let mut offset = self.offset;
-        for axis in (0..rank).rev() {
-            if let Some(column) = self.joint[axis] {
-                axes[axis] = Part::Joint(column);
-                if let Some(group) = group {
-                    cell[axis] = group.cell[column];
-                }
-                continue;
-            }
-            let along = &self.segments[axis];
-            match &along[rest % along.len()] {
-                Segment::Range { cell: index, start, step, count, stride, offset: at } => {
-                    cell[axis] = *index;
+        for (axis, along) in self.axes.iter().enumerate().rev() {
+            let cells = along.cells() as usize;
+            match along {
+                Along::Range(ranges) => {
+                    let at;
+                    (cell[axis], axes[axis], at) = ranges.cell((rest % cells) as u64);
                     offset += at;
-                    axes[axis] = Part::Range { start: *start, step: *step, count: *count, stride: *stride };
                 }
-                Segment::List { cell: index, hits } => {
-                    cell[axis] = *index;
-                    axes[axis] = Part::List(hits);
+                Along::List(cells) => {
+                    let (index, hits) = cells[rest % cells.len()];
+                    (cell[axis], axes[axis]) = (index, Part::List(hits));
+                }
+                Along::Joint(column) => {
+                    axes[axis] = Part::Joint(*column);
+                    if let Some(group) = group {
+                        cell[axis] = group.cell[*column];
+                    }
                 }
             }
-            rest /= along.len();
+            rest /= cells;
         }
         let ids = group.map(|group| Ids::Some(&self.ids[group.first..group.last]));
         Piece { axes, points: self.points, ids, offset }

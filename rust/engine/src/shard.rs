@@ -11,8 +11,8 @@ use crate::array::{Level, PerAxis, Shard};
 use crate::cache::{self, Index, IndexKey};
 use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
-use crate::pipeline::decoded;
-use crate::scratch::{sized, Scratch};
+use crate::pipeline::{decoded, with_slack};
+use crate::scratch::{repeated, sized, Scratch};
 use crate::source::Source;
 use crate::store::{Version, Want};
 
@@ -50,33 +50,31 @@ impl Shard {
     /// The most bytes that an encoded shard may have before it is refused
     /// unread: twice what we would write, and room for gaps.
     pub fn most_bytes(&self) -> usize {
-        let subchunks = self.level.most_encoded.saturating_mul(self.entries);
-        subchunks.saturating_mul(2).saturating_add(self.index_bytes).saturating_add(1 << 16)
+        with_slack(self.bound())
+    }
+
+    /// The most bytes that we write.
+    pub fn bound(&self) -> usize {
+        self.level.bound.saturating_mul(self.entries).saturating_add(self.index_bytes)
     }
 }
 
 /// The decoded index of the shard at `source`.
-pub fn index(
-    shard: &Shard,
-    source: Source<'_>,
-    place: Place,
-    array: u64,
-    scratch: &mut Scratch,
-) -> Result<Index> {
+pub fn index(shard: &Shard, source: Source<'_>, place: Place, scratch: &mut Scratch) -> Result<Index> {
     let size = source.size();
-    let key = place.map(|(version, offset)| IndexKey { version, offset, size, array });
+    let key = place.map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id });
     if let Some(index) = key.as_ref().and_then(cache::get) {
         return Ok(index);
     }
     let bytes = shard.index_bytes as u64;
     if size < bytes {
-        return Err(Error::data(format!("a shard of {size} bytes is shorter than its index of {bytes}")));
+        return Err(Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}")));
     }
     let part = source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
     let index = part.load(shard.index_bytes, &mut encoded).and_then(|encoded| {
         let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
-        Ok(unpack(&shard.index, raw, shard.entries))
+        unpack(&shard.index, raw, shard.entries)
     });
     scratch.give(encoded);
     scratch.give(buffer);
@@ -118,14 +116,14 @@ fn index_item(level: &Level) -> Item {
     Item { bytes: 8, swap: level.swap() }
 }
 
-fn unpack(level: &Level, raw: &[u8], entries: usize) -> Index {
-    let mut index = vec![[0u64; 2]; entries];
+fn unpack(level: &Level, raw: &[u8], entries: usize) -> Result<Index> {
+    let mut index = repeated([0u64; 2], entries)?;
     // SAFETY: the level's strides stay inside its decoded bytes, which `raw`
     // has; the other side is a fresh array of entries × 2 u64 in C order.
     unsafe {
         copy::copy(raw.as_ptr(), index.as_mut_ptr().cast(), &index_axes(level, false), index_item(level));
     }
-    Arc::from(index)
+    Ok(Arc::new(index))
 }
 
 /// Encode `index` and append it to `out`.
@@ -137,7 +135,7 @@ pub fn encode_index(
 ) -> Result<()> {
     let level = &shard.index;
     let mut buffer = scratch.take();
-    let raw = sized(&mut buffer, level.decoded_bytes);
+    let raw = sized(&mut buffer, level.decoded_bytes)?;
     // SAFETY: as in `unpack`, the other way round.
     unsafe {
         copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));

@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
     pub fn part(&self, offset: u64, size: u64) -> Result<Source<'a>> {
         if offset.checked_add(size).is_none_or(|end| end > self.size()) {
             let have = self.size();
-            return Err(Error::data(format!(
+            return Err(Error::size(format!(
                 "{size} bytes from {offset} reach past the end, there are {have}"
             )));
         }
@@ -87,12 +87,12 @@ impl<'a> Source<'a> {
     {
         let size = self.size();
         if size > limit as u64 {
-            return Err(Error::data(format!("has {size} bytes, an encoded chunk here has at most {limit}")));
+            return Err(Error::size(format!("has {size} bytes, an encoded chunk here has at most {limit}")));
         }
         match *self {
             Source::Bytes(bytes) => Ok(bytes),
             Source::Object { object, offset, size } => {
-                let out = sized(buffer, size as usize);
+                let out = sized(buffer, size as usize)?;
                 object.read_at(offset, out)?;
                 Ok(out)
             }

@@ -12,7 +12,7 @@ use crate::codec::BytesCodec;
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Operation, Run};
-use crate::scratch::{sized, Scratch};
+use crate::scratch::{repeated, reserve, sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
 use crate::shard::{self, Place, ABSENT};
 use crate::source::Source;
@@ -51,7 +51,7 @@ pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *con
         return Ok(());
     }
     let base: PerAxis<u64> = array.shape.iter().map(|_| 0).collect();
-    let division = divide(&piece, &base, &array.level.shape);
+    let division = divide(&piece, &base, &array.level.shape)?;
     let run = Run::decide(division.tasks(), array.level.decoded_bytes);
     let spread = division.tasks() < 2 * crate::pool::threads();
     let writer = Writer { operation, array, value: Address(value.cast_mut()), spread };
@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
         }
         let mut buffer = scratch.take();
         let done = (|| {
-            let chunk = sized(&mut buffer, level.decoded_bytes);
+            let chunk = sized(&mut buffer, level.decoded_bytes)?;
             match current {
                 Some(source) if !full => level.load(source, chunk, scratch)?,
                 _ if full && self.inside(level, origin) => {}
@@ -247,12 +247,13 @@ impl<'a> Writer<'a> {
     ) -> Result<Option<Vec<Part<'a>>>> {
         let old = match current {
             Some((source, place)) => {
-                Some(Old { source, index: shard::index(shard, source, place, self.array.id, scratch)? })
+                Some(Old { source, index: shard::index(shard, source, place, scratch)? })
             }
             None => None,
         };
-        let division = divide(piece, origin, &shard.level.shape);
-        let mut touched: Vec<Touched> = Vec::with_capacity(division.tasks());
+        let division = divide(piece, origin, &shard.level.shape)?;
+        let mut touched: Vec<Touched> = Vec::new();
+        reserve(&mut touched, division.tasks())?;
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {
             division.task(task, &mut cell);
@@ -300,7 +301,7 @@ impl<'a> Writer<'a> {
             let full = piece.covers(&origin, &shard.level.shape, &self.array.shape);
             let before = encoded.bytes.len();
             let current = match old {
-                Some(old) if !full => old.subchunk(shard, &cell)?,
+                Some(old) if !full => old.subchunk(shard, &cell).map_err(|error| error.in_subchunk(&cell))?,
                 _ => None,
             };
             let stored = self
@@ -367,14 +368,14 @@ fn assemble<'a>(
     encoded: Vec<Encoded>,
     scratch: &mut Scratch,
 ) -> Result<Option<Vec<Part<'a>>>> {
-    let mut index = vec![[ABSENT, ABSENT]; shard.entries];
+    let mut index = repeated([ABSENT, ABSENT], shard.entries)?;
     let mut parts: Vec<Part<'a>> = Vec::new();
     let start = if shard.index_at_start { shard.index_bytes as u64 } else { 0 };
     let mut end = start;
     let mut next = 0;
     for (range, encoded) in groups.iter().zip(encoded) {
         let first = touched[range.start].number;
-        keep(old, next..first, &mut index, &mut end, &mut parts)?;
+        keep(shard, old, next..first, &mut index, &mut end, &mut parts)?;
         for (touched, size) in touched[range.clone()].iter().zip(&encoded.sizes) {
             if let Some(size) = *size {
                 index[touched.number] = [end, size];
@@ -388,7 +389,7 @@ fn assemble<'a>(
             parts.push(Part::Owned(encoded.bytes));
         }
     }
-    keep(old, next..shard.entries, &mut index, &mut end, &mut parts)?;
+    keep(shard, old, next..shard.entries, &mut index, &mut end, &mut parts)?;
     if index.iter().all(|&entry| entry == [ABSENT, ABSENT]) {
         recycle(parts, scratch);
         return Ok(None);
@@ -410,6 +411,7 @@ fn assemble<'a>(
 
 /// Take over the untouched subchunks `numbers` as they are.
 fn keep(
+    shard: &Shard,
     old: Option<&Old<'_>>,
     numbers: std::ops::Range<usize>,
     index: &mut [[u64; 2]],
@@ -422,13 +424,18 @@ fn keep(
         if [offset, size] == [ABSENT, ABSENT] {
             continue;
         }
-        // An entry past the end would lose data now or fail later: say so now.
-        old.source.part(offset, size).map_err(|error| Error {
+        let wrong = |error: Error| Error {
             message: format!("shard index entry {number}: {}", error.message),
             ..error
-        })?;
+        };
+        // An entry past the end would lose data now or fail later: say so now.
+        old.source.part(offset, size).map_err(wrong)?;
         index[number] = [*end, size];
-        *end += size;
+        // Entries may overlap; copied one by one, a small object could fill a disk.
+        let most = old.source.size().saturating_add(shard.most_bytes() as u64);
+        *end = end.checked_add(size).filter(|&end| end <= most).ok_or_else(|| {
+            wrong(Error::size("with those before it, it claims more bytes than a shard here can have"))
+        })?;
         match parts.last_mut() {
             Some(Part::Current { offset: from, size: have }) if *from + *have == offset => *have += size,
             _ => parts.push(Part::Current { offset, size }),
@@ -446,6 +453,7 @@ fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> R
             Part::Current { offset, size } => {
                 let source = current.ok_or_else(|| Error::internal("a kept part without a current value"))?;
                 let before = out.len();
+                reserve(out, *size as usize)?;
                 out.resize(before + *size as usize, 0);
                 source.read_at(*offset, &mut out[before..])?;
             }

@@ -12,7 +12,7 @@ use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
-use tessarr_engine::{pool, read, write};
+use tessarr_engine::{pool, read, write, Error, Kind};
 
 use crate::description::Description;
 use crate::error::to_py;
@@ -54,6 +54,14 @@ impl ArrayBase {
         Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
     }
 
+    fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
+        if self.read_only {
+            let error = Error::new(Kind::ReadOnly, "the array is open for reading only");
+            return Err(to_py(py, error));
+        }
+        Ok(())
+    }
+
     /// Run the operation with the GIL released; Ctrl-C raises what is pending.
     fn run(
         &self,
@@ -66,12 +74,11 @@ impl ArrayBase {
         let pending = Mutex::new(None::<PyErr>);
         let done = py.detach(|| {
             let interrupt = || {
-                Python::attach(|py| match py.check_signals() {
-                    Ok(()) => false,
-                    Err(error) => {
-                        *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                        true
-                    }
+                // None: Python shuts down; the operation may end as it began.
+                let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+                raised.is_some_and(|error| {
+                    *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    true
                 })
             };
             transfer(self.operation(state, Some(&interrupt)), selection, memory, writes)
@@ -85,6 +92,7 @@ impl ArrayBase {
     /// Start the operation on the pool; `future` is told how it ended.
     fn start(
         slf: &Bound<'_, Self>,
+        state: Arc<State>,
         selection: Selection,
         buffer: Bound<'_, PyUntypedArray>,
         future: Py<PyAny>,
@@ -92,26 +100,27 @@ impl ArrayBase {
         writes: bool,
     ) {
         let base = slf.clone().unbind();
-        let state = slf.get().state();
         let memory = Memory { address: data(&buffer) };
         let buffer = buffer.unbind();
-        pool::spawn(move || {
+        let operation = move || {
             let memory = memory;
             let this = base.get();
-            let done = transfer(this.operation(&state, None), &selection, &memory, writes);
+            // Whatever happens, the future is told.
+            let done = pool::guarded(|| transfer(this.operation(&state, None), &selection, &memory, writes));
             // At interpreter exit nobody waits any more.
-            Python::try_attach(|py| {
+            Python::try_attach(move |py| {
                 let told = match done {
                     Ok(()) => future.call_method1(py, "set_result", (result,)),
                     Err(error) => future.call_method1(py, "set_exception", (to_py(py, error),)),
                 };
                 // A cancelled future refuses its result: nothing to do.
                 drop(told);
-                drop(buffer);
-                drop(base);
-                drop(state);
+                // All of Python's that is held here goes while Python is attached.
+                drop((future, buffer, base, state));
             });
-        });
+        };
+        // Where no thread can be made, the operation runs here: others may need the GIL for it.
+        slf.py().detach(|| pool::spawn(operation));
     }
 }
 
@@ -214,6 +223,7 @@ impl ArrayBase {
         value: Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
+        this.check_writable(py)?;
         let state = this.state();
         let selection = checked(py, &state, &axes, &out_axes, &value, false)?;
         this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
@@ -228,8 +238,9 @@ impl ArrayBase {
         future: Py<PyAny>,
         result: Py<PyAny>,
     ) -> PyResult<()> {
-        let selection = checked(slf.py(), &slf.get().state(), &axes, &out_axes, &out, true)?;
-        Self::start(slf, selection, out, future, result, false);
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, true)?;
+        Self::start(slf, state, selection, out, future, result, false);
         Ok(())
     }
 
@@ -241,9 +252,11 @@ impl ArrayBase {
         value: Bound<'_, PyUntypedArray>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let selection = checked(slf.py(), &slf.get().state(), &axes, &out_axes, &value, false)?;
+        slf.get().check_writable(slf.py())?;
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &value, false)?;
         let none = slf.py().None();
-        Self::start(slf, selection, value, future, none, true);
+        Self::start(slf, state, selection, value, future, none, true);
         Ok(())
     }
 }
@@ -258,11 +271,14 @@ fn checked(
     writable: bool,
 ) -> PyResult<Selection> {
     let dtype = state.description.bind(py).get().dtype.bind(py);
-    if !buffer.dtype().is_equiv_to(dtype) {
+    if !buffer.dtype().is_equiv_to(dtype) || buffer.dtype().itemsize() != state.array.item_bytes {
         return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
     }
     if writable && flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
         return Err(PyValueError::new_err("the buffer to read into is read-only"));
+    }
+    if writable && overlaps_itself(buffer.shape(), buffer.strides(), state.array.item_bytes) {
+        return Err(PyValueError::new_err("places of the buffer to read into share memory"));
     }
     let requests = requests(axes, out_axes, buffer)?;
     Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))
@@ -282,7 +298,24 @@ fn plain_value<'py>(
         return None;
     }
     let dtype = state.description.bind(py).get().dtype.bind(py);
-    value.dtype().is_equiv_to(dtype).then(|| (axes, value.clone()))
+    let same = value.dtype().is_equiv_to(dtype) && value.dtype().itemsize() == state.array.item_bytes;
+    same.then(|| (axes, value.clone()))
+}
+
+/// Whether two items may share bytes. True also for a few layouts of axes
+/// that interleave without meeting, which only `as_strided` makes.
+fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> bool {
+    let axes = shape.iter().zip(strides).filter(|(&size, _)| size > 1);
+    let mut axes: PerAxis<(usize, usize)> =
+        axes.map(|(&size, stride)| (stride.unsigned_abs(), size)).collect();
+    axes.sort_unstable();
+    let mut extent = Some(item_bytes);
+    let overlap = axes.into_iter().any(|(stride, size)| {
+        let apart = extent.is_some_and(|extent| stride >= extent);
+        extent = stride.checked_mul(size - 1).and_then(|reach| extent?.checked_add(reach));
+        !apart
+    });
+    overlap && !shape.contains(&0)
 }
 
 fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {

@@ -43,7 +43,7 @@ impl PythonCodec {
         take: Take<'_>,
         call: impl Fn(Python<'_>, &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> + 'a,
     ) -> Result<()> {
-        Python::attach(|py| {
+        let called = Python::try_attach(|py| {
             let done = (|| {
                 // A codec may keep what it was given: it gets bytes of its own.
                 let view = PyMemoryView::from(PyBytes::new(py, input).as_any())?;
@@ -55,6 +55,9 @@ impl PythonCodec {
             // codec's result that another thread still changes is its own fault,
             // and only its bytes suffer.
             take(unsafe { bytes_of(&buffer) })
+        });
+        called.unwrap_or_else(|| {
+            Err(Error::internal("a codec written in Python was called while Python shuts down"))
         })
     }
 }

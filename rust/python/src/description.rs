@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::PyArrayDescr;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
@@ -41,6 +41,9 @@ impl Description {
             store_fill: get(description, "store_fill")?.extract()?,
             chain: chain(get(description, "chain")?.cast::<PyDict>()?)?,
         };
+        if dtype.itemsize() != plan.item_bytes || dtype.has_object() {
+            return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
+        }
         let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
         let shape = array.shape.iter().map(|&size| size as usize).collect();
         Ok(Description { array: Arc::new(array), dtype: dtype.unbind(), shape })

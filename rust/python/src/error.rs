@@ -3,11 +3,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use tessarr_engine::{Error, Kind};
+
+use crate::kept::Kept;
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -22,7 +24,7 @@ fn class_name(kind: Kind) -> &'static str {
         Kind::Exists => "ExistsError",
         Kind::NotFound => "NotFoundError",
         Kind::Unsupported => "UnsupportedError",
-        Kind::Interrupted | Kind::Foreign | Kind::Internal => "InternalError",
+        Kind::Interrupted | Kind::Foreign | Kind::Memory | Kind::Internal => "InternalError",
     }
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     match error.kind {
         Kind::Interrupted => return PyKeyboardInterrupt::new_err(()),
         Kind::Foreign => return raised(py, &error),
+        Kind::Memory => return PyMemoryError::new_err(message(&error)),
         _ => {}
     }
     build(py, &error).unwrap_or_else(|failure| failure)
@@ -67,6 +70,9 @@ fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = class(py, error.kind)?;
     let fields = PyDict::new(py);
+    if let Some(code) = error.code {
+        fields.set_item("kind", code)?;
+    }
     fields.set_item("key", error.key.as_deref())?;
     fields.set_item("codec", error.codec.as_deref())?;
     let chunk = error.chunk.as_ref().map(|chunk| PyTuple::new(py, chunk)).transpose()?;
@@ -81,7 +87,8 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 /// The exception that a callback raised. Damage that a codec found is told
 /// with its place; any other exception is the codec's own, and gets a note.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let inner = error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<PyErr>());
+    let inner =
+        error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<Kept<PyErr>>()).and_then(Kept::get);
     let Some(inner) = inner else {
         return PyRuntimeError::new_err(message(error));
     };
@@ -93,6 +100,10 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
         (located.kind, located.message) = (Kind::Data, value.to_string());
         return match build(py, &located) {
             Ok(outer) => {
+                // An exception without a kind leaves the class's own.
+                if let Ok(kind) = value.getattr("kind") {
+                    let _ = outer.value(py).setattr("kind", kind);
+                }
                 outer.set_cause(py, Some(inner));
                 outer
             }
@@ -109,7 +120,7 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
 /// The engine's error for an exception that a callback raised.
 pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     let mut wrapped = Error::new(Kind::Foreign, format!("raised {}", error.value(py)));
-    wrapped.foreign = Some(Arc::new(error));
+    wrapped.foreign = Some(Arc::new(Kept::new(error)));
     wrapped
 }
 

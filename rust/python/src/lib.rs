@@ -6,6 +6,7 @@ mod array;
 mod codec;
 mod description;
 mod error;
+mod kept;
 mod pool;
 mod selection;
 mod store;

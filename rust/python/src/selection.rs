@@ -103,7 +103,8 @@ pub(crate) fn requests<'a>(
     if axes.len() != out_axes.len() {
         return Err(PyTypeError::new_err("axes and out_axes differ in length"));
     }
-    let mut used = vec![false; shape.len()];
+    // Per axis of the buffer: nothing runs along it, one axis does, or joint ones do.
+    let mut used = vec![None; shape.len()];
     let mut requests = Vec::with_capacity(axes.len());
     for (axis, out_axis) in axes.iter().zip(out_axes) {
         let count = match axis {
@@ -113,7 +114,11 @@ pub(crate) fn requests<'a>(
         let stride = match *out_axis {
             None if count == 1 => 0,
             Some(out_axis) if shape.get(out_axis) == Some(&count) => {
-                used[out_axis] = true;
+                let joint = matches!(axis, AxisArgument::Joint(_));
+                // Two axes along one would leave the buffer.
+                if used[out_axis].replace(joint).is_some_and(|before| !(before && joint)) {
+                    return Err(PyTypeError::new_err("two axes of the selection name one of the buffer"));
+                }
                 strides[out_axis]
             }
             _ => return Err(PyTypeError::new_err("the buffer's shape does not fit the selection")),
@@ -126,7 +131,7 @@ pub(crate) fn requests<'a>(
             AxisArgument::Joint(indices) => Request::Joint { indices: indices.as_slice()?, stride },
         });
     }
-    if used.iter().zip(shape).any(|(used, &size)| !used && size != 1) {
+    if used.iter().zip(shape).any(|(used, &size)| used.is_none() && size != 1) {
         return Err(PyTypeError::new_err("the buffer has an axis that the selection does not name"));
     }
     Ok(requests)

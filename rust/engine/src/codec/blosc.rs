@@ -22,6 +22,7 @@ use self::shuffle::{Kernel, Planes, MOST_APART};
 use self::stream::Compressor;
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
+use crate::scratch::reserve;
 
 /// The largest size of an item that a header can hold.
 const LARGEST_TYPESIZE: i64 = 255;
@@ -83,6 +84,7 @@ impl BytesCodec for Blosc {
         out.clear();
         let header = Header::parse(input)?;
         super::check_limit(header.decoded_bytes, limit)?;
+        reserve(out, header.decoded_bytes)?;
         out.resize(header.decoded_bytes, 0);
         decode_all(&header, input, out, context)
     }

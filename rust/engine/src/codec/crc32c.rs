@@ -5,6 +5,7 @@
 
 use super::{BytesCodec, Context};
 use crate::error::{Error, Result};
+use crate::scratch::reserve;
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -14,13 +15,11 @@ pub struct Crc32c;
 
 fn checked(input: &[u8]) -> Result<&[u8]> {
     let Some((body, stored)) = input.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(Error::data(format!("{} bytes cannot hold a 4-byte checksum", input.len())));
+        return Err(Error::size(format!("{} bytes cannot hold a 4-byte checksum", input.len())));
     };
     let (stored, computed) = (u32::from_le_bytes(*stored), crc32c::crc32c(body));
     if stored != computed {
-        return Err(Error::data(format!(
-            "checksum mismatch: stored 0x{stored:08x}, computed 0x{computed:08x}"
-        )));
+        return Err(Error::checksum(stored, computed));
     }
     Ok(body)
 }
@@ -48,7 +47,9 @@ impl BytesCodec for Crc32c {
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
         out.clear();
         super::check_limit(input.len().saturating_sub(CHECKSUM_BYTES), limit)?;
-        out.extend_from_slice(checked(input)?);
+        let body = checked(input)?;
+        reserve(out, body.len())?;
+        out.extend_from_slice(body);
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use libdeflate_sys as sys;
 
 use super::{as_uninit, BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
+use crate::scratch::reserve;
 
 /// Deflate makes at most this many bytes of one (RFC 1951: 258 of 2 bits).
 const LARGEST_RATIO: usize = 1032;
@@ -140,7 +141,7 @@ impl Target<'_> {
                 let most = (*limit - start).min(input.len().saturating_mul(LARGEST_RATIO));
                 let mut room = hint.min(most);
                 loop {
-                    out.reserve_exact(room);
+                    reserve(out, room)?;
                     match inflater.inflate(input, &mut out.spare_capacity_mut()[..room]) {
                         Inflated::Done { read, written } => {
                             // SAFETY: the stream initialised these bytes.
@@ -178,7 +179,7 @@ fn check_sum(stored: u32, computed: u32) -> Result<()> {
     if stored == computed {
         return Ok(());
     }
-    Err(Error::data(format!("checksum mismatch: stored 0x{stored:08x}, computed 0x{computed:08x}")))
+    Err(Error::checksum(stored, computed))
 }
 
 /// What is around the Deflate stream.
@@ -247,7 +248,7 @@ fn decode_gzip(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
         check_sum(u32::from_le_bytes([c0, c1, c2, c3]), computed)?;
         let stored = u32::from_le_bytes([s0, s1, s2, s3]);
         if stored != size {
-            return Err(Error::data(format!("size mismatch: stored {stored}, decoded {size}")));
+            return Err(Error::size(format!("size mismatch: stored {stored}, decoded {size}")));
         }
         if after.is_empty() {
             return Ok(());

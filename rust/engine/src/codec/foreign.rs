@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
+use crate::scratch::reserve;
 
 /// Takes the bytes that a foreign codec made; called exactly once.
 pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
@@ -86,6 +87,7 @@ impl BytesCodec for Foreign {
         self.once(
             |bytes| {
                 super::check_limit(bytes.len(), limit)?;
+                reserve(out, bytes.len())?;
                 out.extend_from_slice(bytes);
                 Ok(())
             },

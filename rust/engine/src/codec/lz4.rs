@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 
 use super::{as_uninit, BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
+use crate::scratch::reserve;
 
 const SIZE_BYTES: usize = 4;
 
@@ -44,7 +45,7 @@ pub(super) fn decode_block(input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<
     if written == out_bytes {
         Ok(())
     } else if written >= 0 {
-        Err(Error::data(format!("decodes to {written} bytes, expected {out_bytes}")))
+        Err(Error::size(format!("decodes to {written} bytes, expected {out_bytes}")))
     } else {
         Err(Error::data(format!(
             "damaged LZ4 block, or one of more than {out_bytes} bytes (found at byte {} of {input_bytes})",
@@ -149,7 +150,7 @@ impl BytesCodec for Lz4 {
         out.clear();
         let (size, block) = split(input)?;
         super::check_limit(size, limit)?;
-        out.reserve_exact(size);
+        reserve(out, size)?;
         decode_block(block, &mut out.spare_capacity_mut()[..size])?;
         // SAFETY: the block filled all `size` bytes.
         unsafe { out.set_len(size) };

@@ -140,22 +140,22 @@ fn check_size(decoded: usize, expected: usize) -> Result<()> {
     if decoded == expected {
         return Ok(());
     }
-    Err(Error::data(format!("decodes to {decoded} bytes, expected {expected}")))
+    Err(Error::size(format!("decodes to {decoded} bytes, expected {expected}")))
 }
 
 fn check_limit(decoded: usize, limit: usize) -> Result<()> {
     if decoded <= limit {
         return Ok(());
     }
-    Err(Error::data(format!("decodes to {decoded} bytes, over the limit of {limit}")))
+    Err(Error::size(format!("decodes to {decoded} bytes, over the limit of {limit}")))
 }
 
 fn over_limit(limit: usize) -> Error {
-    Error::data(format!("decodes to more than the limit of {limit} bytes"))
+    Error::size(format!("decodes to more than the limit of {limit} bytes"))
 }
 
 fn too_long(expected: usize) -> Error {
-    Error::data(format!("decodes to more than the expected {expected} bytes"))
+    Error::size(format!("decodes to more than the expected {expected} bytes"))
 }
 
 /// `out` as a buffer that a decoder fills.

@@ -14,6 +14,7 @@ use zstd_safe::{CCtx, CParameter, ResetDirective, WriteBuf};
 
 use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
+use crate::scratch::reserve;
 
 /// The levels that Zstandard knows; 0 is its default, 3.
 const LEVELS: std::ops::RangeInclusive<i64> = -131_072..=22;
@@ -81,7 +82,7 @@ fn is_too_small(code: usize) -> bool {
 pub(super) fn failure(code: usize) -> Error {
     // SAFETY: a pure function of the number.
     let known = unsafe { zstd_sys::ZSTD_getErrorCode(code) };
-    Error::data(match known {
+    let message = match known {
         ZSTD_ErrorCode::ZSTD_error_prefix_unknown => "unknown frame descriptor".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_srcSize_wrong => "truncated frame, or bytes after the last one".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_checksum_wrong => "checksum mismatch, or cut off".to_owned(),
@@ -90,7 +91,9 @@ pub(super) fn failure(code: usize) -> Error {
             "the frame needs a dictionary, which Zarr has not".to_owned()
         }
         _ => zstd_safe::get_error_name(code).to_lowercase(),
-    })
+    };
+    let code = (known == ZSTD_ErrorCode::ZSTD_error_checksum_wrong).then_some("checksum_mismatch");
+    Error { code, ..Error::data(message) }
 }
 
 fn check_present(input: &[u8]) -> Result<()> {
@@ -132,7 +135,7 @@ impl BytesCodec for Zstd {
             Ok(None) | Err(_) => FIRST_GUESS.max(input.len().saturating_mul(4)).min(limit),
         };
         loop {
-            out.reserve_exact(room);
+            reserve(out, room)?;
             match decoder.decompress(out, input) {
                 Ok(written) => {
                     let checked = super::check_limit(written, limit);

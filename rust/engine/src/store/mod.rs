@@ -11,7 +11,7 @@ mod wait;
 
 use std::fmt::Debug;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 pub use counting::{CountingStore, Counts};
 pub use foreign::{Foreign, ForeignStore};
@@ -237,7 +237,7 @@ pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
 }
 
 fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
-    Error::data(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
+    Error::size(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
 }
 
 /// The bytes that `parts` make, one after another.
@@ -265,14 +265,8 @@ fn no_current() -> Error {
 /// An empty vector with room for `size` bytes; too much is an error, no abort.
 fn room_for(size: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let reserved = usize::try_from(size).is_ok_and(|size| out.try_reserve_exact(size).is_ok());
-    let errno = Some(libc::ENOMEM);
-    if reserved {
-        Ok(out)
-    } else {
-        let kind = Kind::Store { retryable: false, errno };
-        Err(Error::new(kind, format!("no memory for a value of {size} bytes")))
-    }
+    crate::scratch::reserve(&mut out, usize::try_from(size).unwrap_or(usize::MAX))?;
+    Ok(out)
 }
 
 #[cfg(test)]

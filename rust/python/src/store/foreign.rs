@@ -10,6 +10,7 @@ use tessarr_engine::{Error, Result};
 
 use super::bytes_of;
 use crate::error::foreign;
+use crate::kept::Kept;
 
 /// A mapping of keys to bytes, or an object with the methods of the protocol.
 #[derive(Debug)]
@@ -179,28 +180,6 @@ impl Foreign for PyForeign {
     }
 }
 
-/// Something of Python's that is let go with the GIL held. PyO3 would queue what is
-/// dropped without it behind a mutex, which a fork at that moment copies locked.
-struct Kept<T>(Option<T>);
-
-impl<T> Kept<T> {
-    fn new(value: T) -> Self {
-        Kept(Some(value))
-    }
-
-    fn get(&self) -> Result<&T> {
-        self.0.as_ref().ok_or_else(|| Error::internal("a value was let go while in use"))
-    }
-}
-
-impl<T> Drop for Kept<T> {
-    fn drop(&mut self) {
-        let value = self.0.take();
-        // None: Python shuts down, and takes the value with it.
-        let _ = Python::try_attach(|_| drop(value));
-    }
-}
-
 /// A value that the store gave whole.
 struct Whole {
     bytes: Kept<PyBackedBytes>,
@@ -208,7 +187,7 @@ struct Whole {
 
 impl Whole {
     fn slice(&self) -> &[u8] {
-        self.bytes.0.as_deref().unwrap_or_default()
+        self.bytes.get().map_or(&[], |bytes| bytes)
     }
 }
 
@@ -246,7 +225,7 @@ impl Object for Ranged {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let value = self.value.get()?;
+        let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
         let piece = attached(|py| {
             let piece = value.bind(py).call_method1(intern!(py, "read"), (offset, out.len()))?;
             Ok(Whole { bytes: Kept::new(bytes_of(&piece)?) })
@@ -254,7 +233,7 @@ impl Object for Ranged {
         let piece = piece.slice();
         if piece.len() != out.len() {
             let (gave, asked) = (piece.len(), out.len());
-            return Err(Error::data(format!("the store gave {gave} bytes at offset {offset}, not {asked}")));
+            return Err(Error::size(format!("the store gave {gave} bytes at offset {offset}, not {asked}")));
         }
         out.copy_from_slice(piece);
         Ok(())
