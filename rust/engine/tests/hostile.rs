@@ -308,14 +308,13 @@ fn put_shard(store: &dyn Store, index: &[[u64; 2]], body: &[u8]) {
 
 #[test]
 fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
-    // Four subchunks, themselves shards of two, of which one claims the whole object:
-    // the same bytes have another index at each level, also where it is kept.
-    let array =
-        compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 16], sharded(&[16, 8], raw(), false), false));
-    let array = array.unwrap();
+    // Two subchunks, themselves shards of 32, that claim the whole object: the
+    // same bytes have another index at each level, also where it is kept.
+    let inner = sharded(&[4, 4], raw(), false);
+    let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], inner, false)).unwrap();
     let store = MemoryStore::new();
     let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
-    put_shard(&store, &[[0, 64], [0, 64], [0, 64], [0, 64]], &[]);
+    put_shard(&store, &[[0, 1024], [0, 1024]], &[0; 992]);
     let error = read_all(operation).unwrap_err();
     assert_eq!(error.kind, Kind::Data, "{error:?}");
     assert!(write_all(operation, 1).is_err());

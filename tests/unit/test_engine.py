@@ -1,0 +1,186 @@
+"""What the binding checks itself, whatever the layers above it do."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+import tessarr
+from tessarr import codecs
+from tessarr._engine import ArrayBase, Description, MemoryStore
+
+BYTES = {"kind": "bytes", "unit_bytes": 4, "swap": False}
+CHAIN: dict[str, Any] = {"order": None, "array_bytes": BYTES, "bytes_bytes": []}
+
+
+def describe(**changes: object) -> Description:
+    """An int32 array of 4 times 4 in chunks of 2 times 2, with changes."""
+    description: dict[str, object] = {
+        "shape": (4, 4),
+        "chunk_shape": (2, 2),
+        "dtype": np.dtype("int32"),
+        "item_bytes": 4,
+        "is_bool": False,
+        "fill": b"\0\0\0\0",
+        "keys": {"kind": "default", "separator": "/"},
+        "store_fill": False,
+        "chain": CHAIN,
+    }
+    return Description({**description, **changes})
+
+
+def handle(*, read_only: bool = False, **changes: object) -> ArrayBase:
+    return ArrayBase(describe(**changes), MemoryStore(), "", read_only)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": np.dtype("int64")},
+        {"dtype": np.dtype("int16")},
+        {"dtype": np.dtype(object), "item_bytes": 8, "fill": bytes(8)},
+        {"is_bool": True},
+        {"chunk_shape": (2,)},
+        {"chunk_shape": (1 << 62, 4)},
+    ],
+)
+def test_descriptions_that_do_not_fit_memory_are_refused(changes: dict[str, object]) -> None:
+    """Items are as large as the description says, and hold no references."""
+    with pytest.raises(tessarr.errors.ArgumentError):
+        describe(**changes)
+
+
+ROWS, ROW = (0, 1, 4), (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("axes", "out_axes", "shape"),
+    [
+        ((ROWS, ROWS), (0, 0), (4,)),
+        ((ROWS, (np.arange(4),)), (0, 0), (4,)),
+        ((ROWS, np.arange(4)), (0, 0), (4,)),
+        ((ROWS, ROW), (0, None), (4, 2)),
+        ((ROWS, ROWS), (0, 1), (4, 3)),
+        ((ROWS, ROWS), (0, None), (4,)),
+        ((ROWS, ROWS), (0, 2), (4, 4)),
+        ((ROWS, ROWS), (0,), (4, 4)),
+    ],
+)
+def test_axes_that_leave_the_buffer_are_refused(
+    axes: Any, out_axes: Any, shape: tuple[int, ...]
+) -> None:
+    """Each axis of the buffer is one of the selection's, or that of all joint ones."""
+    with pytest.raises(TypeError):
+        handle()._read(axes, out_axes, np.zeros(shape, "int32"))
+    with pytest.raises(TypeError):
+        handle()._write(axes, out_axes, np.zeros(shape, "int32"))
+
+
+def test_a_buffer_that_overlaps_itself_is_not_read_into() -> None:
+    """Workers fill the places of the buffer at the same time; only values may share them."""
+    array = handle()
+    for strides in [(0, 4), (4, 4), (8, 4), (-4, 4)]:
+        shared = as_strided(np.zeros(40, "int32")[20:], (4, 4), strides)
+        with pytest.raises(ValueError, match="share memory"):
+            array._read((ROWS, ROWS), (0, 1), shared)
+        array._write((ROWS, ROWS), (0, 1), shared)
+    for apart in [np.zeros((8, 8), "int32")[::-2, ::2], np.zeros((4, 4), "int32", order="F")]:
+        array._read((ROWS, ROWS), (0, 1), apart)
+
+
+def test_a_handle_for_reading_refuses_every_write() -> None:
+    """Also where nothing above the binding has looked."""
+    array, value = handle(read_only=True), np.zeros((4, 4), "int32")
+    with pytest.raises(tessarr.errors.ReadOnlyError):
+        array._write((ROWS, ROWS), (0, 1), value)
+    with pytest.raises(tessarr.errors.ReadOnlyError):
+        array._write_future((ROWS, ROWS), (0, 1), value, Future())
+
+
+def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
+    """An operation keeps the description that its selection was checked against."""
+    array = handle()
+    small = describe(shape=(1,), chunk_shape=(1,))
+    large = describe()
+    stop = threading.Event()
+
+    def flip() -> None:
+        while not stop.is_set():
+            array._replace(small)
+            array._replace(large)
+
+    thread = threading.Thread(target=flip)
+    thread.start()
+    try:
+        for _ in range(300):
+            future: Future[Any] = Future()
+            try:
+                array._read_future((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"), future, None)
+            except tessarr.errors.SelectionError:
+                continue
+            assert future.result(10) is None
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("key", [slice(0, None, 1 << 62), slice(None, None, -(1 << 62))])
+def test_steps_that_are_never_taken_may_be_any(key: slice) -> None:
+    """Where one index is left, its step does not count."""
+    array = tessarr.create_array(None, shape=(5,), chunks=(2,), dtype="i4", fill_value=3)
+    array[key] = 7
+    assert array[key].tolist() == [7]
+
+
+def test_a_chunk_that_memory_cannot_hold_is_a_memory_error() -> None:
+    """The size of a chunk comes from the metadata; the process goes on."""
+    chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c"}]}
+    array = handle(chunk_shape=(1 << 29, 1 << 29), chain=chain)
+    with pytest.raises(MemoryError, match=r"chunk \(0, 0\)"):
+        array._write((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
+
+
+class Refusing:
+    """A codec that finds every chunk to be damaged."""
+
+    codec_id = "refusing"
+
+    def encode(self, buf: Any) -> bytes:
+        return bytes(buf)
+
+    def decode(self, buf: Any) -> bytes:
+        raise tessarr.errors.DataError("no", kind="checksum_mismatch")
+
+
+def test_damage_has_a_kind(tmp_path: Path) -> None:
+    """Checksums and sizes are told apart from other damage, codecs of Python's included."""
+    checked: Any = codecs.Crc32c()
+    array = tessarr.create_array(
+        tmp_path / "a", shape=(4,), chunks=(4,), dtype="i4", compressors=checked
+    )
+    array[:] = 1
+    file = tmp_path / "a" / "c" / "0"
+    whole = file.read_bytes()
+    for stored, kind in [
+        (b"\2" + whole[1:], "checksum_mismatch"),
+        (whole[:3], "wrong_size"),
+    ]:
+        file.write_bytes(stored)
+        with pytest.raises(tessarr.errors.DataError) as caught:
+            array[:]
+        assert (caught.value.kind, caught.value.key) == (kind, "c/0")
+    codec = {"name": "refusing", "codec": Refusing()}
+    foreign = handle(chain={**CHAIN, "bytes_bytes": [codec]})
+    foreign._write((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
+    with pytest.raises(tessarr.errors.DataError) as caught:
+        foreign._read((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
+    assert (caught.value.kind, caught.value.codec) == (
+        "checksum_mismatch",
+        "refusing, codec 1 of 1",
+    )
