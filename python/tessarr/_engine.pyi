@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "ArrayBase",
@@ -41,6 +41,7 @@ class Description:
     def shape(self) -> Sequence[int]:
         """Shape of the array."""
 
+@disjoint_base
 class ArrayBase:
     """Base of `tessarr.Array`: a compiled description, a store and a key prefix.
 
@@ -84,6 +85,7 @@ class ArrayBase:
         future: Future[Any],
     ) -> None: ...
 
+@disjoint_base
 class Store:
     """Base of the stores: keys to byte strings, replaced atomically."""
 

@@ -1,0 +1,110 @@
+"""Every kind of error is raised by something that a user can do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import codecs, errors, stores
+
+DOCUMENT: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [6],
+    "data_type": "int16",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+}
+
+
+def opened(change: dict[str, Any], *without: str, chunk: bytes | None = None) -> tessarr.Array:
+    """Open an array of the document above with other members."""
+    document = {name: value for name, value in (DOCUMENT | change).items() if name not in without}
+    items = {"zarr.json": json.dumps(document).encode()}
+    if chunk is not None:
+        items["c/0"] = chunk
+    return tessarr.open_array(stores.MemoryStore(items), mode="r")
+
+
+def array() -> tessarr.Array:
+    return tessarr.create_array(stores.MemoryStore(), shape=(6,), dtype="i2", chunks=(3,))
+
+
+class Failing(dict[str, bytes]):
+    """A store whose chunks cannot be had."""
+
+    def __getitem__(self, key: str) -> bytes:
+        if key.startswith("c/"):
+            raise OSError(5, "no answer")
+        return super().__getitem__(key)
+
+
+def failing() -> tessarr.Array:
+    document = json.dumps(DOCUMENT).encode()
+    return tessarr.open_array(Failing({"zarr.json": document, "c/0": b""}), mode="r")
+
+
+def group(**members: str) -> tessarr.Group:
+    made = tessarr.create_group(stores.MemoryStore())
+    for name, kind in members.items():
+        if kind == "array":
+            made.create_array(name, shape=(2,), dtype="i1")
+        else:
+            made.create_group(name)
+    return made
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "node_not_found": lambda: tessarr.open(stores.MemoryStore(), mode="r"),
+    "array_not_found": lambda: tessarr.open_array(group(a="group").store, path="a", mode="r"),
+    "group_not_found": lambda: tessarr.open_group(group(a="array").store, path="a", mode="r"),
+    "attribute_not_found": lambda: group().attrs["units"],
+    "node_exists": lambda: tessarr.create_group(group().store),
+    "invalid_json": lambda: tessarr.open(stores.MemoryStore({"zarr.json": b"{"}), mode="r"),
+    "missing_member": lambda: opened({}, "shape"),
+    "unknown_member": lambda: opened({"novelty": 1}),
+    "wrong_type": lambda: opened({"shape": "six"}),
+    "invalid_value": lambda: opened({"shape": [-6]}),
+    "mismatch": lambda: opened({"shape": [6, 6]}),
+    "too_large": lambda: opened({"shape": [2**64]}),
+    "unsupported_format": lambda: opened({"zarr_format": 4}),
+    "unsupported_data_type": lambda: opened({"data_type": "quaternion"}),
+    "unsupported_codec": lambda: opened({"codecs": [{"name": "bytes"}, {"name": "wonder"}]}),
+    "unsupported_chunk_grid": lambda: opened({"chunk_grid": {"name": "hexagonal"}}),
+    "unsupported_chunk_key_encoding": lambda: opened({"chunk_key_encoding": {"name": "hashed"}}),
+    "unsupported_storage_transformer": lambda: opened({"storage_transformers": [{"name": "x"}]}),
+    "invalid_selection": lambda: array()["one"],
+    "out_of_bounds": lambda: array()[6],
+    "too_many_indices": lambda: array()[0, 0],
+    "invalid_argument": lambda: tessarr.options(threads=-1),
+    "invalid_path": lambda: group()["../outside"],
+    "shape_mismatch": lambda: array().__setitem__(slice(4), np.zeros(3)),
+    "cannot_cast": lambda: array().__setitem__(0, "many"),
+    "bad_data": lambda: opened({"codecs": ["bytes", "zstd"]}, chunk=b"not zstd")[0],
+    "checksum_mismatch": lambda: codecs.Crc32c().decode(b"12345678"),
+    "wrong_size": lambda: opened({}, chunk=b"abc")[0],
+    "store_failed": lambda: failing()[0],
+    "timeout": lambda: failing().read(...).result(timeout=0),
+    "read_only": lambda: opened({}).__setitem__(0, 1),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_kind_is_raised(kind: str) -> None:
+    with pytest.raises(errors.TessarrError) as caught:
+        CASES[kind]()
+    error = caught.value
+    kinds = {error.kind, *(problem.kind for problem in getattr(error, "problems", ()))}
+    assert kind in kinds, repr(error)
+
+
+def test_every_kind_is_tested(tmp_path: Path) -> None:
+    assert set(errors.KINDS) - set(CASES) == set()
