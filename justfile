@@ -17,15 +17,15 @@ test *arguments:
 # Format the code.
 format:
     cargo fmt --all
-    {{python}} -m ruff format python tests bench
-    {{python}} -m ruff check --fix-only --quiet python tests bench
+    {{python}} -m ruff format .
+    {{python}} -m ruff check --fix-only --quiet .
 
 # Lint Rust and Python.
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --quiet -- --deny warnings
-    {{python}} -m ruff check python tests bench
-    {{python}} -m ruff format --check python tests bench
+    {{python}} -m ruff check .
+    {{python}} -m ruff format --check .
 
 # Check types with mypy and pyright.
 types:
@@ -38,7 +38,7 @@ layers:
 
 # Check that the stub describes the compiled extension.
 stubs:
-    {{python}} -m mypy.stubtest tessarr._engine --ignore-disjoint-bases
+    {{python}} -m mypy.stubtest --mypy-config-file pyproject.toml tessarr._engine
 
 # Test the engine by itself.
 engine:

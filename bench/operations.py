@@ -130,8 +130,8 @@ def first_open(engine: Engine, path: Path, row: Row) -> Result:
 def append(engine: Engine, path: Path, row: Row) -> Result:
     """Append rows, a batch at a time."""
     array = engine.open(path, "r+")
-    batch = np.arange(row.size * row.layout.shape[1], dtype=row.layout.dtype)
-    batch = batch.reshape(row.size, row.layout.shape[1]) + 1
+    shape = (row.size, row.layout.shape[1])
+    batch = 1 + np.arange(shape[0] * shape[1], dtype=row.layout.dtype).reshape(shape)
 
     def work() -> None:
         state = array

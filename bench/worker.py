@@ -21,7 +21,7 @@ def digest(values: Any) -> str:
     """Give a digest of what was read."""
     state = hashlib.blake2b(digest_size=8)
     for array in values if isinstance(values, list) else [values]:
-        state.update(np.ascontiguousarray(array))
+        state.update(np.ascontiguousarray(array).data)
     return state.hexdigest()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tessarr
 
@@ -11,7 +11,7 @@ import tessarr
 class Tessarr:
     """The everyday interface."""
 
-    def open(self, path: Path, mode: str) -> Any:
+    def open(self, path: Path, mode: Literal["r", "r+"]) -> Any:
         return tessarr.open_array(path, mode=mode)
 
     def read(self, array: Any, key: tuple[Any, ...]) -> Any:
