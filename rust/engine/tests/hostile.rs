@@ -263,7 +263,7 @@ fn resealed(bytes: &mut [u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_bytes_are_data_errors(
@@ -272,13 +272,15 @@ proptest! {
         damages in prop::collection::vec(damage(), 1..5),
         reseal in any::<bool>(),
         next in 0..3usize,
+        local in prop::bool::weighted(0.2),
     ) {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain(&levels, codec, &[SIZE, SIZE])).unwrap();
-        let store = MemoryStore::new();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let folder = Folder::new(if local { "damaged" } else { "unused" });
+        let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, false, false).unwrap());
+        let store: &dyn Store = if local { &files } else { &memory };
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
         write_all(operation, 0).unwrap();
-        let store: &dyn Store = &store;
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
         if reseal {
@@ -296,6 +298,22 @@ proptest! {
         if let Err(error) = write_all(operation, next) {
             prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
         }
+    }
+}
+
+/// A folder for one test, removed at its end.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        Folder(std::env::temp_dir().join(format!("tessarr-hostile-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -553,11 +571,11 @@ fn objects_of_any_size_are_read_within_bounds() {
 #[test]
 fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = std::env::temp_dir().join(format!("tessarr-hostile-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("a/c/0")).unwrap();
-    let file = std::fs::File::create(folder.join(KEY)).unwrap();
+    let folder = Folder::new("sparse");
+    std::fs::create_dir_all(folder.0.join("a/c/0")).unwrap();
+    let file = std::fs::File::create(folder.0.join(KEY)).unwrap();
     file.set_len(1 << 40).unwrap();
-    let store = LocalStore::new(&folder, false, false).unwrap();
+    let store = LocalStore::new(&folder.0, false, false).unwrap();
     let shard = Level { codec: 3, checked: true, at_start: true };
     for levels in [&[][..], &[shard]] {
         let chain = chain(levels, 1, &[SIZE, SIZE]);
@@ -567,7 +585,6 @@ fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
         assert_eq!(done.unwrap_err().code, Some("wrong_size"));
         assert!(peak < 1 << 20, "{peak}");
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
-use tessarr_engine::codec::CodecSpec;
+use tessarr_engine::codec::{CodecSpec, Foreign, ForeignCodec, Take};
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{MemoryStore, Store};
-use tessarr_engine::{read, write};
+use tessarr_engine::{read, write, Result};
 
 /// One axis of a random selection.
 #[derive(Clone, Debug)]
@@ -28,6 +28,24 @@ impl Along {
     }
 }
 
+/// Stores the bytes of a chunk from the last to the first, and one more.
+struct Backwards;
+
+impl ForeignCodec for Backwards {
+    fn name(&self) -> &str {
+        "backwards"
+    }
+
+    fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()> {
+        take(&input.iter().rev().chain([&0xee]).copied().collect::<Vec<_>>())
+    }
+
+    fn decode(&self, input: &[u8], expected: Option<usize>, take: Take<'_>) -> Result<()> {
+        assert_eq!(expected, Some(input.len() - 1));
+        take(&input.iter().rev().skip(1).copied().collect::<Vec<_>>())
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Case {
     shape: Vec<u64>,
@@ -39,6 +57,9 @@ struct Case {
     codec: u8,
     outer_codec: bool,
     at_start: bool,
+    store_fill: bool,
+    /// The elements' codec is one from elsewhere.
+    foreign: bool,
     selections: Vec<Vec<Along>>,
     points: Vec<Vec<u64>>,
 }
@@ -74,11 +95,21 @@ fn case() -> impl Strategy<Value = Case> {
                 0..6u8,
                 any::<bool>(),
                 any::<bool>(),
+                (any::<bool>(), prop::bool::weighted(0.2)),
                 prop::collection::vec(selection, 1..5),
                 prop::collection::vec(points, 0..12),
             )
                 .prop_map(
-                    move |(orders, swap, codec, outer_codec, at_start, selections, points)| Case {
+                    move |(
+                        orders,
+                        swap,
+                        codec,
+                        outer_codec,
+                        at_start,
+                        (store_fill, foreign),
+                        selections,
+                        points,
+                    )| Case {
                         shape: shape.clone(),
                         chunk: chunk.clone(),
                         shards: shards.clone(),
@@ -87,6 +118,8 @@ fn case() -> impl Strategy<Value = Case> {
                         codec,
                         outer_codec,
                         at_start,
+                        store_fill,
+                        foreign,
                         selections,
                         points,
                     },
@@ -120,7 +153,10 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
         pipeline: pipeline(codec),
     };
     if depth == case.shards.len() {
-        let array_bytes = ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } };
+        let array_bytes = match case.foreign {
+            true => ArrayBytes::Foreign(Foreign::new(Arc::new(Backwards))),
+            false => ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } },
+        };
         return Chain { order, array_bytes, pipeline: pipeline(case.codec) };
     }
     // Any divisor of the encoded size will do.
@@ -173,7 +209,7 @@ fn run(case: &Case) {
         is_bool: false,
         fill: 7u16.to_ne_bytes().to_vec(),
         keys: KeyEncoding { with_c: case.at_start, separator: '/' },
-        store_fill: false,
+        store_fill: case.store_fill,
         chain: chain(case, 0, &case.chunk),
     })
     .unwrap();
@@ -228,10 +264,18 @@ fn run(case: &Case) {
     let mut out = vec![0u16; total];
     unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
     assert_eq!(out, model);
+    let stored = store.list("a/").unwrap();
+    let fill = vec![7u16; total];
+    unsafe { write::write(operation, &selection, fill.as_ptr().cast()) }.unwrap();
+    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
+    assert_eq!(out, fill);
+    let chunks: u64 = case.shape.iter().zip(&case.chunk).map(|(size, chunk)| size.div_ceil(*chunk)).product();
+    let left = store.list("a/").unwrap().len() as u64;
+    assert_eq!(left, if case.store_fill { chunks } else { 0 }, "before: {stored:?}");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_is_read_back(case in case()) {

@@ -1,0 +1,87 @@
+//! Large uncompressed chunks in files, of which reads take slabs and single places.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
+
+use proptest::prelude::*;
+use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::operation::Operation;
+use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::read;
+use tessarr_engine::selection::{Request, Selection};
+use tessarr_engine::store::{LocalStore, Store};
+
+const SIDE: usize = 1000;
+
+/// Indices along one axis: even steps, or a few close and a few far apart.
+fn indices() -> impl Strategy<Value = Vec<i64>> {
+    let side = SIDE as i64;
+    let steps = (0..side, prop_oneof![1..40i64, -40..0i64], 1..SIDE).prop_map(move |(start, step, most)| {
+        let steps = (0..most as i64).map(|number| start + number * step);
+        steps.take_while(|index| (0..side).contains(index)).collect()
+    });
+    let near = (0..side - 40, prop::collection::vec(0..40i64, 1..60))
+        .prop_map(|(start, near)| near.into_iter().map(|index| start + index).collect::<Vec<_>>());
+    let spread = prop::collection::vec(0..side, 1..40);
+    let mixed = (near, spread).prop_map(|(near, spread)| [near, spread].concat());
+    prop_oneof![steps, mixed]
+}
+
+#[test]
+fn slabs_hold_what_was_asked_for() {
+    let folder = std::env::temp_dir().join(format!("tessarr-slabs-{}", std::process::id()));
+    let store = LocalStore::new(&folder, false, false).unwrap();
+    let model: Vec<u32> = (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect();
+    let bytes: Vec<u8> = model.iter().flat_map(|item| item.to_be_bytes()).collect();
+    (&store as &dyn Store).put("c/0/0", &bytes).unwrap();
+    let array = Array::compile(Plan {
+        shape: vec![SIDE as u64; 2],
+        chunk_shape: vec![SIDE as u64; 2],
+        item_bytes: 4,
+        is_bool: false,
+        fill: vec![0; 4],
+        keys: KeyEncoding { with_c: true, separator: '/' },
+        store_fill: false,
+        chain: Chain {
+            order: Some(vec![1, 0]),
+            array_bytes: ArrayBytes::Bytes { swap: if cfg!(target_endian = "little") { 4 } else { 0 } },
+            pipeline: Pipeline::default(),
+        },
+    });
+    let array = array.unwrap();
+    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };
+    let read = |requests: &[Request<'_>], items: usize| {
+        let mut out = vec![0u32; items];
+        let selection = Selection::new(requests, &array.shape).unwrap();
+        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
+        out
+    };
+    let item = |row: i64, column: i64| model[column as usize * SIDE + row as usize];
+    let config = ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(rows in indices(), columns in indices())| {
+        let width = 4 * columns.len() as isize;
+        let outer = [
+            Request::List { indices: &rows, stride: width },
+            Request::List { indices: &columns, stride: 4 },
+        ];
+        let expected: Vec<u32> =
+            rows.iter().flat_map(|&row| columns.iter().map(move |&column| item(row, column))).collect();
+        prop_assert!(read(&outer, expected.len()) == expected, "lists");
+        // The same as ranges, where they are.
+        let step = |list: &[i64]| if list.len() > 1 { list[1] - list[0] } else { 1 };
+        let even = |list: &[i64]| step(list) != 0 && list.windows(2).all(|pair| pair[1] - pair[0] == step(list));
+        if even(&rows) && even(&columns) {
+            let range = |list: &[i64], stride| Request::Range {
+                start: list[0],
+                step: step(list),
+                count: list.len(),
+                stride,
+            };
+            let ranges = [range(&rows, width), range(&columns, 4)];
+            prop_assert!(read(&ranges, expected.len()) == expected, "ranges");
+        }
+        let points = rows.len().min(columns.len());
+        let joint = [&rows, &columns].map(|list| Request::Joint { indices: &list[..points], stride: 4 });
+        let expected: Vec<u32> = rows.iter().zip(&columns).map(|(&row, &column)| item(row, column)).collect();
+        prop_assert!(read(&joint, points) == expected, "points");
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
