@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -39,6 +40,12 @@ def undefined(row: dict[str, str]) -> np.ndarray[Any, Any] | None:
     return ~np.load(mask) if mask.exists() else None
 
 
+def filtered_xz(path: Path) -> bool:
+    document = path / ".zarray"
+    compressor = json.loads(document.read_bytes())["compressor"] if document.exists() else None
+    return bool(compressor and compressor["id"] == "lzma" and compressor.get("filters"))
+
+
 @pytest.mark.parametrize(("path", "row"), [pytest.param(*rest, id=name) for name, *rest in ARRAYS])
 def test_array_reads_as_recorded(path: Path, row: dict[str, str]) -> None:
     """The contents equal the digest, or the array says which extension it needs."""
@@ -54,7 +61,7 @@ def test_array_reads_as_recorded(path: Path, row: dict[str, str]) -> None:
         with pytest.raises(tessarr.errors.DataError):
             array[...]
         return
-    if "lzma" in row["codecs"] and "filters" in (path / ".zarray").read_text(encoding="utf-8"):
+    if filtered_xz(path):
         pytest.skip("numcodecs cannot decode the xz streams that it wrote with filters")
     values = np.array(array[...])
     if row.get("expect") == "reject":
