@@ -445,3 +445,18 @@ def test_empty_chunks_are_stored_on_request_only(store: Any) -> None:
     b = tessarr.open_array(store, write_empty_chunks=True)
     b[:] = 0
     assert b.nchunks_initialized == 2
+
+
+@pytest.mark.parametrize("key", [..., slice(1, 3), slice(None, None, -1), [0, 2]])
+@pytest.mark.parametrize("shards", [None, 4])
+def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: Any) -> None:
+    """NumPy takes any byte but 0 for true; stored, it would be damage."""
+    mask = np.array([0, 2, 255, 1], "u1").view(bool)
+    for compressors in ([], "zstd"):
+        a = tessarr.create_array(
+            None, shape=4, dtype=bool, chunks=2, shards=shards, compressors=compressors
+        )
+        a[key] = mask[key]
+        expected = np.zeros(4, bool)
+        expected[key] = mask[key]
+        np.testing.assert_array_equal(a[...], expected)

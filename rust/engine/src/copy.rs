@@ -24,7 +24,7 @@ mod transpose;
 
 use kernel::{Inner, Kernel};
 
-pub use scan::{bool_ok, is_filled, swap_in_place};
+pub use scan::{bool_ok, canonical_bools, is_filled, swap_in_place};
 
 /// One axis of a copy, in bytes.
 #[derive(Clone, Copy, Debug)]

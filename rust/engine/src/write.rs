@@ -185,6 +185,9 @@ impl<'a> Writer<'a> {
                     copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item)
                 }
             });
+            if self.array.is_bool {
+                copy::canonical_bools(chunk);
+            }
             self.encode(level, chunk, out, scratch)
         })();
         scratch.give(buffer);
@@ -232,7 +235,8 @@ impl<'a> Writer<'a> {
             }
             // SAFETY: the caller of `write` vouches for every offset of the
             // selection and changes nothing until the write has ended.
-            Some(unsafe { std::slice::from_raw_parts(self.value.0.offset(caller), bytes) })
+            let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(caller), bytes) };
+            (!self.array.is_bool || copy::bool_ok(bytes)).then_some(bytes)
         })
     }
 

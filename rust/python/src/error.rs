@@ -74,7 +74,10 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         fields.set_item("kind", code)?;
     }
     fields.set_item("key", error.key.as_deref())?;
-    fields.set_item("codec", error.codec.as_deref())?;
+    // The engine says "zstd, codec 2 of 3"; the field is the name alone.
+    let codec =
+        error.codec.as_deref().map(|codec| codec.split_once(", codec ").map_or(codec, |(name, _)| name));
+    fields.set_item("codec", codec)?;
     let chunk = error.chunk.as_ref().map(|chunk| PyTuple::new(py, chunk)).transpose()?;
     fields.set_item("chunk", chunk)?;
     if let Kind::Store { retryable, errno } = error.kind {

@@ -22,6 +22,14 @@ pub fn bool_ok(data: &[u8]) -> bool {
     data.chunks(4096).all(|block| block.iter().fold(0, |seen, &byte| seen | byte) & 0xfe == 0)
 }
 
+/// Make every byte other than 0 a 1. NumPy takes any of them for true (a mask may
+/// be a view of bytes), but stored they would be damage.
+pub fn canonical_bools(data: &mut [u8]) {
+    for byte in data {
+        *byte = u8::from(*byte != 0);
+    }
+}
+
 /// Reverse the bytes of each group of `unit`; a shorter rest stays as it is.
 pub fn swap_in_place(data: &mut [u8], unit: usize) {
     match unit {

@@ -265,6 +265,9 @@ proptest! {
         prop_assert!(bool_ok(&data));
         data[harm.index(len)] = bad;
         prop_assert!(!bool_ok(&data));
+        let truth: Vec<bool> = data.iter().map(|&byte| byte != 0).collect();
+        canonical_bools(&mut data);
+        prop_assert_eq!(data, truth.into_iter().map(u8::from).collect::<Vec<_>>());
     }
 
     /// Swapping reverses each unit and leaves a rest alone.
