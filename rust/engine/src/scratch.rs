@@ -52,8 +52,9 @@ impl Scratch {
     fn trim(&mut self) {
         let mut kept = 0;
         self.spare.retain(|buffer| {
-            kept += buffer.capacity();
-            kept <= KEPT_BYTES
+            let fits = kept + buffer.capacity() <= KEPT_BYTES;
+            kept += if fits { buffer.capacity() } else { 0 };
+            fits
         });
     }
 }

@@ -81,7 +81,7 @@ impl ArrayBase {
                     true
                 })
             };
-            transfer(self.operation(state, Some(&interrupt)), selection, memory, writes)
+            pool::guarded(|| transfer(self.operation(state, Some(&interrupt)), selection, memory, writes))
         });
         match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
