@@ -17,7 +17,7 @@ from tessarr.codec.chain import Chain
 from tessarr.codec.crc32c import Crc32c
 from tessarr.codec.parameters import check_choice
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import ABSENT, INT64_MAX
+from tessarr.problems import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["IndexLocation", "ShardingIndexed"]
 
 IndexLocation = Literal["start", "end"]
+MAX_SUBCHUNKS: Final = 1 << 30
+"""Of a shard: more would be an index of 16 GiB, a mistake or an attack."""
+
 _LOCATIONS: Final = ("start", "end")
 _INDEX_CODECS: Final = Chain((Bytes("little"), Crc32c()))
 
@@ -121,8 +124,9 @@ class ShardingIndexed(ArrayBytesCodec):
                 problems.add(f"{at}/{axis}", what, "mismatch")
                 return
         index = self._index_spec(shard)
-        if index.size_bytes > INT64_MAX:
-            problems.add(at, "the index has more than 2**63 - 1 bytes", "too_large")
+        count = index.size_bytes // (2 * index.data_type.item_bytes)
+        if count > MAX_SUBCHUNKS:
+            problems.add(at, f"a shard has {count} subchunks, more than 2**30", "too_large")
             return
         self.codecs.check(self.subchunk_spec(spec), f"{loc}/codecs", problems)
         self._check_index(index, f"{loc}/index_codecs", problems)

@@ -164,11 +164,11 @@ class GroupMeta:
 def check_sizes(
     shape: Shape, spec: ArraySpec, shape_loc: str, chunks_loc: str, problems: Problems
 ) -> None:
-    """Note an array or chunks whose size does not fit 63 bits."""
+    """Note an array whose size does not fit 63 bits, or chunks that do not fit 62."""
     if math.prod(shape) > INT64_MAX:
         problems.add(shape_loc, "more than 2**63 - 1 elements", "too_large")
-    if spec.size_bytes > INT64_MAX:
-        problems.add(chunks_loc, "a chunk has more than 2**63 - 1 bytes", "too_large")
+    if spec.size_bytes > INT64_MAX // 2:  # as much as the engine can address
+        problems.add(chunks_loc, "a chunk has more than 2**62 - 1 bytes", "too_large")
 
 
 def _regular(grid: ChunkGrid) -> RegularGrid:

@@ -348,3 +348,19 @@ def test_values_are_compared_by_content():
     assert hash(parse()) == hash(parse(chunk_key_encoding="default"))
     assert parse() != parse(attributes={"a": 1})
     assert len({parse(), parse(), parse(shape=[7, 4])}) == 2
+
+
+@pytest.mark.parametrize(
+    ("chunk", "codecs"),
+    [
+        ([2**60, 1], None),
+        ([2**16, 2**15], {"name": "sharding_indexed", "configuration": {
+            "chunk_shape": [1, 1], "codecs": ["bytes"],
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}),
+    ],
+)  # fmt: skip
+def test_what_the_engine_cannot_hold_is_found_in_the_document(chunk, codecs):
+    changes = {"data_type": "int32", "fill_value": 0, "chunk_grid": grid(*chunk)}
+    if codecs is not None:
+        changes["codecs"] = [codecs]
+    assert "too_large" in problems_of(shape=chunk, **changes).values()
