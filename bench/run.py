@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -80,7 +81,10 @@ def measure(number: int, row: Row, place: Path, options: argparse.Namespace) -> 
             result = run(engine, number, stored, place, options)
             known = best.setdefault(engine, result)
             if result.get("seconds", known.get("seconds", 0)) < known.get("seconds", 0):
-                best[engine] = {**result, "memory": max(result["memory"], known["memory"])}
+                best[engine] = result | {
+                    "cpu_seconds": min(result["cpu_seconds"], known["cpu_seconds"]),
+                    "memory": max(result["memory"], known["memory"]),
+                }
     digests = {result["digest"] for result in best.values() if "digest" in result}
     if len(digests) > 1:
         wrong = {engine: result.get("digest") for engine, result in best.items()}
@@ -93,7 +97,30 @@ def cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
     if "seconds" not in result:
         return "failed" if "failed" in result else "—"
     ratio = result["seconds"] / ours["seconds"]
-    return f"{ratio:.2f}× {result['memory'] / 1e6:.0f}MB"
+    work = result["cpu_seconds"] / max(ours["cpu_seconds"], 1e-9)
+    return f"{ratio:.2f}× ({work:.1f}×) {result['memory'] / 1e6:.0f}MB"
+
+
+def summary(figures: dict[str, dict[str, dict[str, Any]]], engines: list[str]) -> list[str]:
+    """Say for each peer where Tessarr is behind, and by how much it is ahead on the whole."""
+    lines = []
+    for engine in engines:
+        ratios = {
+            row: best[engine]["seconds"] / best["tessarr"]["seconds"]
+            for row, best in figures.items()
+            if "seconds" in best[engine]
+        }
+        if engine == "tessarr" or not ratios:
+            continue
+        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+        ahead = sum(ratio > 1 for ratio in ratios.values())
+        lines.append(f"{engine}: ahead in {ahead} of {len(ratios)} rows, on average {mean:.2f}×")
+        lines += [
+            f"  behind: {row}: {ratio:.2f}×"
+            for row, ratio in sorted(ratios.items(), key=lambda item: item[1])
+            if ratio <= 1
+        ]
+    return lines
 
 
 def seconds(value: float) -> str:
@@ -111,7 +138,8 @@ def main() -> None:
     for engine in engines:
         print(f"{engine}: {DURABILITY[engine]}")
     print(
-        "\nTime of each engine divided by Tessarr's (above 1: Tessarr is ahead), and peak memory.\n"
+        "\nTime of each engine divided by Tessarr's (above 1: Tessarr is ahead), in brackets the\n"
+        "same of processor time, and peak memory.\n"
     )
     print("| row | " + " | ".join(engines) + " |\n|" + "---|" * (len(engines) + 1), flush=True)
     figures: dict[str, Any] = {}
@@ -134,6 +162,7 @@ def main() -> None:
                     for engine in engines
                 ]
                 print(f"| {row.name}{suffix} | " + " | ".join(shown) + " |", flush=True)
+    print("", *summary(figures, engines), sep="\n")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
 

@@ -53,14 +53,20 @@ def main() -> None:
     engine = load(engine_name)
     operation = OPERATIONS[row.operation]
     times, values, path = [], None, Path(stored)
+    work: list[float] = []
     input_values(row, Path(stored))
     before = peak()
     for _ in range(1 if row.operation in ONCE_PER_PROCESS else int(repeats)):
         path = prepared(row, Path(stored), Path(scratch))
         values = None
-        seconds, values = operation(engine, path, row)
+        seconds, cpu_seconds, values = operation(engine, path, row)
         times.append(seconds)
-    result: dict[str, Any] = {"seconds": min(times), "memory": peak() - before}
+        work.append(cpu_seconds)
+    result: dict[str, Any] = {
+        "seconds": min(times),
+        "cpu_seconds": min(work),
+        "memory": peak() - before,
+    }
     if row.operation in WRITES:
         # What one engine wrote, Tessarr reads.
         import tessarr
