@@ -188,10 +188,20 @@ impl<'a> Writer<'a> {
             if self.array.is_bool {
                 copy::canonical_bools(chunk);
             }
-            self.encode(level, chunk, out, scratch)
+            Ok(())
         })();
+        let stored = done.and_then(|()| {
+            let bytes = level.decoded_bytes;
+            if level.is_raw() && out.is_empty() && !self.is_fill(level, &buffer[..bytes]) {
+                // Without codecs the chunk is its own encoding: hand over, do not copy.
+                buffer.truncate(bytes);
+                std::mem::swap(out, &mut buffer);
+                return Ok(true);
+            }
+            self.encode(level, &buffer[..bytes], out, scratch)
+        });
         scratch.give(buffer);
-        done
+        stored
     }
 
     /// No element of the chunk lies past the edge of the array.
