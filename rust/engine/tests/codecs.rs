@@ -1,5 +1,5 @@
 //! Every codec: round trips, other implementations' buffers, damage.
-#![allow(clippy::print_stderr, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 
