@@ -418,8 +418,9 @@ fn slabs(
     if (high - low).saturating_sub(apart) as u64 > GAP_BYTES * places as u64 {
         return Some((axis, 1));
     }
+    // Points are in no order: a few of them may span as much as all.
     let fit = (places * SLAB_BYTES / (high - low)).max(1);
-    (fit < places).then_some((axis, fit))
+    (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
 }
 
 /// Sort `entries` by place and cut them into groups to fetch together.

@@ -273,6 +273,11 @@ impl<'a> Piece<'a> {
         }
     }
 
+    /// Whether `axis` is walked together with others.
+    pub fn is_joint(&self, axis: usize) -> bool {
+        matches!(self.axes[axis], Part::Joint(_))
+    }
+
     /// The piece with only `places` along `axis`.
     #[must_use]
     pub fn slab(&self, axis: usize, places: std::ops::Range<usize>) -> Piece<'a> {
