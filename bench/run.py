@@ -45,10 +45,11 @@ def store(row: Row, scratch: Path) -> Path:
     """Give the row's array with its data, written once per run."""
     import tessarr
 
-    path = scratch / f"{abs(hash((row.layout, row.data))):x}"
+    empty = row.operation in STARTS_EMPTY
+    path = scratch / f"{abs(hash((row.layout, row.data, empty))):x}"
     if not path.exists():
         row.layout.create(path)
-        if row.operation not in STARTS_EMPTY:
+        if not empty:
             array = tessarr.open_array(path, mode="r+")
             array[...] = data(row.data, row.layout.shape, row.layout.dtype)
     return path
