@@ -8,8 +8,9 @@ be wrong with the new node is found before a request changes anything: with
 
 from __future__ import annotations
 
-from tessarr.drive import Delete, DeletePrefix, Flow, Get, Put, Replace
+from tessarr.drive import Delete, Flow, Get, Put, Replace
 from tessarr.errors import ArgumentError, ExistsError
+from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
 from tessarr.keys import ancestors
 from tessarr.metadata import v2, v3
@@ -49,7 +50,7 @@ def create(
         raise _exists(path)
     yield from _ancestors(path, meta, within)
     if occupied:
-        yield DeletePrefix(prefix_of(path))
+        yield from delete(path)
     if not (yield from _commit(prefix_of(path), own)):
         raise _exists(path)
 

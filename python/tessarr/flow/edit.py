@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from tessarr import _json
-from tessarr.drive import DeletePrefix, Flow, Get, Replace
+from tessarr.drive import Delete, DeletePrefix, Flow, Get, Replace
 from tessarr.errors import ArgumentError, StoreError
-from tessarr.flow.open import Kind, missing, prefix_of
+from tessarr.flow.open import MARKERS, Kind, missing, prefix_of
 from tessarr.types import JSONObject, Shape
 
 __all__ = ["attributes", "delete", "shape", "stored_shape"]
@@ -107,8 +107,14 @@ def shape(path: str, zarr_format: int, new: Shape, *, expected: Shape) -> Flow[N
 
 
 def delete(path: str) -> Flow[None]:
-    """Delete a node and everything below it."""
-    yield DeletePrefix(prefix_of(path))
+    """Delete a node and everything below it.
+
+    Its documents go first: a deletion that fails half-way leaves chunks without a
+    node, never an array whose missing chunks read as fill.
+    """
+    prefix = prefix_of(path)
+    yield tuple(Delete(prefix + name) for names in MARKERS.values() for name in names)
+    yield DeletePrefix(prefix)
 
 
 def _array_key(path: str, zarr_format: int) -> str:

@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::cell::Cell;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
@@ -17,14 +16,14 @@ use tessarr_engine::store::{
 };
 use tessarr_engine::{read, write, Error, Kind};
 
-/// The system's allocator, with a count of the bytes in use.
+/// The system's allocator, with a count of the bytes that each thread has in use:
+/// what is measured runs on the thread of its test, beside other tests.
 struct Counting;
 
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-/// Tests that measure memory take turns.
-static TURN: Mutex<()> = Mutex::new(());
+thread_local! {
+    static IN_USE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
 
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -36,17 +35,24 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        count(-(layout.size() as isize));
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
 fn grown(bytes: usize, memory: *mut u8) -> *mut u8 {
     if !memory.is_null() {
-        let now = IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        PEAK.fetch_max(now, Ordering::Relaxed);
+        count(bytes as isize);
     }
     memory
+}
+
+fn count(bytes: isize) {
+    // A thread that ends frees memory after its counters are gone.
+    let _ = IN_USE.try_with(|in_use| {
+        in_use.set(in_use.get() + bytes);
+        PEAK.with(|peak| peak.set(peak.get().max(in_use.get())));
+    });
 }
 
 #[global_allocator]
@@ -54,10 +60,10 @@ static ALLOCATOR: Counting = Counting;
 
 /// What `work` gives, and the most bytes that were in use at once beyond those before.
 fn measured<R>(work: impl FnOnce() -> R) -> (R, usize) {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = IN_USE.get();
+    PEAK.set(before);
     let result = work();
-    (result, PEAK.load(Ordering::Relaxed).saturating_sub(before))
+    (result, (PEAK.get() - before) as usize)
 }
 
 const SIZE: u64 = 32;
@@ -274,7 +280,6 @@ proptest! {
         next in 0..3usize,
         local in prop::bool::weighted(0.2),
     ) {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain(&levels, codec, &[SIZE, SIZE])).unwrap();
         let folder = Folder::new(if local { "damaged" } else { "unused" });
         let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, false, false).unwrap());
@@ -377,7 +382,6 @@ fn overlaps_are_read_but_not_multiplied_on_write() {
 
 #[test]
 fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let chunk = [1 << 13, 1 << 13];
     let array = compile(&[SIZE, SIZE], &chunk, sharded(&[1, 1], raw(), true)).unwrap();
     let store = MemoryStore::new();
@@ -392,7 +396,6 @@ fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
 
 #[test]
 fn a_chunk_larger_than_memory_is_an_error() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for codec in 1..CODECS {
         let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(pipeline(codec))).unwrap();
         let store = MemoryStore::new();
@@ -411,7 +414,6 @@ fn a_chunk_larger_than_memory_is_an_error() {
 
 #[test]
 fn shapes_near_the_limit_of_64_bits_are_indexed() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let most = i64::MAX as u64;
     for chunk in [1, 3, 1 << 20] {
         let array = compile(&[most], &[chunk], raw()).unwrap();
@@ -450,7 +452,6 @@ fn shapes_near_the_limit_of_64_bits_are_indexed() {
 
 #[test]
 fn more_chunks_than_can_be_counted_are_refused_without_memory() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let shape = [1 << 40, 1 << 40];
     let array = compile(&shape, &[1, 1], raw()).unwrap();
     let store = MemoryStore::new();
@@ -553,7 +554,6 @@ impl Store for Endless {
 
 #[test]
 fn objects_of_any_size_are_read_within_bounds() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
     let operation = Operation { array: &array, store: &Endless, prefix: "a/", interrupt: None };
     let (done, peak) = measured(|| read_all(operation));
@@ -570,7 +570,6 @@ fn objects_of_any_size_are_read_within_bounds() {
 
 #[test]
 fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("sparse");
     std::fs::create_dir_all(folder.0.join("a/c/0")).unwrap();
     let file = std::fs::File::create(folder.0.join(KEY)).unwrap();
