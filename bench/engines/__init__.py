@@ -40,6 +40,26 @@ class Engine(Protocol):
         """Append rows; gives the array to go on with."""
 
 
+class Indexed:
+    """What engines with NumPy-like arrays have in common; they add `open`."""
+
+    def read(self, array: Any, key: tuple[Any, ...]) -> Any:
+        return array[key]
+
+    def write(self, array: Any, key: tuple[Any, ...], value: Any) -> None:
+        array[key] = value
+
+    def outer(self, array: Any, lists: tuple[Any, ...]) -> Any:
+        return array.oindex[lists]
+
+    def points(self, array: Any, columns: tuple[Any, ...]) -> Any:
+        return array.vindex[columns]
+
+    def append(self, array: Any, rows: Any) -> Any:
+        array.append(rows)
+        return array
+
+
 def load(name: str) -> Engine:
     """Give the engine called `name`."""
     module, _, variant = name.partition("-")

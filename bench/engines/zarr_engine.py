@@ -7,33 +7,19 @@ from typing import Any
 
 import zarr
 
+from bench.engines import Indexed
+
 PIPELINES = {
     "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
     "zarrs": "zarrs.ZarrsCodecPipeline",
 }
 
 
-class ZarrPython:
+class ZarrPython(Indexed):
     """The everyday interface."""
 
     def open(self, path: Path, mode: str) -> Any:
         return zarr.open_array(path, mode=mode)
-
-    def read(self, array: Any, key: tuple[Any, ...]) -> Any:
-        return array[key]
-
-    def write(self, array: Any, key: tuple[Any, ...], value: Any) -> None:
-        array[key] = value
-
-    def outer(self, array: Any, lists: tuple[Any, ...]) -> Any:
-        return array.oindex[lists]
-
-    def points(self, array: Any, columns: tuple[Any, ...]) -> Any:
-        return array.vindex[columns]
-
-    def append(self, array: Any, rows: Any) -> Any:
-        array.append(rows)
-        return array
 
 
 def make(variant: str) -> ZarrPython:

@@ -63,12 +63,6 @@ pub fn put(key: IndexKey, index: Index) {
     lock().get_or_insert_with(Generations::default).insert(key, index);
 }
 
-/// Forget everything.
-pub fn clear() {
-    let _gate = fork::gate();
-    *lock() = None;
-}
-
 impl Generations {
     fn insert(&mut self, key: IndexKey, index: Index) {
         let bytes = std::mem::size_of_val(&**index) + 128;

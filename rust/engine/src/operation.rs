@@ -4,6 +4,7 @@ use crate::array::{Array, PerAxis};
 use crate::error::Result;
 use crate::pool;
 use crate::scratch::Scratch;
+use crate::selection::{divide, Piece, Selection};
 use crate::store::Store;
 
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
@@ -59,6 +60,48 @@ impl Run {
         let interrupt = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
         let threads = if self.parallel { usize::MAX } else { 1 };
         pool::parallel_for(tasks, threads, interrupt, &|task| Scratch::with(|scratch| work(task, scratch)))
+    }
+}
+
+/// One chunk that a selection touches.
+pub struct Chunk<'k, 'p> {
+    /// Its key in the store.
+    pub key: &'k str,
+    /// The part of the selection inside it.
+    pub piece: Piece<'p>,
+    /// The array index at which it begins.
+    pub origin: PerAxis<u64>,
+    /// There are so few chunks that shards spread their subchunks over the pool.
+    pub spread: bool,
+}
+
+impl Operation<'_> {
+    /// Do `work` for every chunk that `selection` touches; errors say which it was.
+    pub fn each_chunk(
+        self,
+        selection: &Selection,
+        work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let level = &self.array.level;
+        let whole = selection.piece();
+        if whole.is_empty() {
+            return Ok(());
+        }
+        let base: PerAxis<u64> = self.array.shape.iter().map(|_| 0).collect();
+        let division = divide(&whole, &base, &level.shape)?;
+        let spread = division.tasks() < 2 * pool::threads();
+        let run = Run::decide(division.tasks(), level.decoded_bytes);
+        run.each(division.tasks(), self.interrupt, &|task, scratch| {
+            let mut cell = PerAxis::new();
+            let piece = division.task(task, &mut cell);
+            let origin = origin_of(&base, &cell, &level.shape);
+            let mut key = std::mem::take(&mut scratch.key);
+            self.array.format_key(self.prefix, &cell, &mut key);
+            let done = work(&Chunk { key: &key, piece, origin, spread }, scratch);
+            let done = done.map_err(|error| error.at_key(&key).at_chunk(&cell));
+            scratch.key = key;
+            done
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
-use crate::operation::{origin_of, Address, Operation, Run};
+use crate::operation::{origin_of, Address, Chunk, Operation, Run};
 use crate::pipeline::expect_size;
 use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
@@ -43,51 +43,25 @@ struct Reader<'a> {
 /// # Errors
 /// The first that any chunk met; the buffer then holds anything.
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<()> {
-    let array = operation.array;
-    let piece = selection.piece();
-    if piece.is_empty() {
-        return Ok(());
-    }
-    let base: PerAxis<u64> = array.shape.iter().map(|_| 0).collect();
-    let division = divide(&piece, &base, &array.level.shape)?;
-    let run = Run::decide(division.tasks(), array.level.decoded_bytes);
-    let spread = division.tasks() < 2 * crate::pool::threads();
-    let reader = Reader { operation, array, out: Address(out), spread };
-    run.each(division.tasks(), operation.interrupt, &|task, scratch| reader.chunk(&division, task, scratch))
+    let out = Address(out);
+    operation.each_chunk(selection, &|chunk, scratch| {
+        let address = out;
+        let reader = Reader { operation, array: operation.array, out: address, spread: chunk.spread };
+        reader.chunk(chunk, scratch)
+    })
 }
 
 impl Reader<'_> {
     /// One cell of the array's grid.
-    fn chunk(&self, division: &Division<'_>, task: usize, scratch: &mut Scratch) -> Result<()> {
+    fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let level = &self.array.level;
-        let mut cell = PerAxis::new();
-        let piece = division.task(task, &mut cell);
-        let base: PerAxis<u64> = cell.iter().map(|_| 0).collect();
-        let origin = origin_of(&base, &cell, &level.shape);
-        let mut key = std::mem::take(&mut scratch.key);
-        self.array.format_key(self.operation.prefix, &cell, &mut key);
-        let done = self.stored(&key, level, &piece, &origin, scratch);
-        let done = done.map_err(|error| error.at_key(&key).at_chunk(&cell));
-        scratch.key = key;
-        done
-    }
-
-    fn stored(
-        &self,
-        key: &str,
-        level: &Level,
-        piece: &Piece<'_>,
-        origin: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        match self.operation.store.open(key, want(level))? {
+        match self.operation.store.open(chunk.key, want(level))? {
             Some(object) => {
-                let version = object.version();
-                let source = Source::of(&*object);
-                self.level(level, source, version.map(|version| (version, 0)), piece, origin, scratch)
+                let place = object.version().map(|version| (version, 0));
+                self.level(level, Source::of(&*object), place, &chunk.piece, &chunk.origin, scratch)
             }
             None => {
-                self.fill(piece, origin);
+                self.fill(&chunk.piece, &chunk.origin);
                 Ok(())
             }
         }

@@ -11,7 +11,7 @@ use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::codec::BytesCodec;
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Operation, Run};
+use crate::operation::{origin_of, Address, Chunk, Operation, Run};
 use crate::scratch::{repeated, reserve, sized, Scratch};
 use crate::selection::{divide, Direction, Division, Piece, Selection};
 use crate::shard::{self, Place, ABSENT};
@@ -42,41 +42,28 @@ type Current<'c> = Option<(Source<'c>, Place)>;
 /// The first that any chunk met; other chunks may be written already, each of
 /// them whole.
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
-    let array = operation.array;
     if operation.store.read_only() {
         return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
     }
-    let piece = selection.piece();
-    if piece.is_empty() {
-        return Ok(());
-    }
-    let base: PerAxis<u64> = array.shape.iter().map(|_| 0).collect();
-    let division = divide(&piece, &base, &array.level.shape)?;
-    let run = Run::decide(division.tasks(), array.level.decoded_bytes);
-    let spread = division.tasks() < 2 * crate::pool::threads();
-    let writer = Writer { operation, array, value: Address(value.cast_mut()), spread };
-    run.each(division.tasks(), operation.interrupt, &|task, scratch| writer.chunk(&division, task, scratch))
+    let value = Address(value.cast_mut());
+    operation.each_chunk(selection, &|chunk, scratch| {
+        let address = value;
+        let writer = Writer { operation, array: operation.array, value: address, spread: chunk.spread };
+        writer.chunk(chunk, scratch)
+    })
 }
 
 impl<'a> Writer<'a> {
     /// One cell of the array's grid.
-    fn chunk(&self, division: &Division<'_>, task: usize, scratch: &mut Scratch) -> Result<()> {
+    fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let level = &self.array.level;
-        let mut cell = PerAxis::new();
-        let piece = division.task(task, &mut cell);
-        let base: PerAxis<u64> = cell.iter().map(|_| 0).collect();
-        let origin = origin_of(&base, &cell, &level.shape);
-        let full = piece.covers(&origin, &level.shape, &self.array.shape);
-        let mut key = std::mem::take(&mut scratch.key);
-        self.array.format_key(self.operation.prefix, &cell, &mut key);
-        let change = self.operation.store.update(&key, !full, &mut |object| {
+        let full = chunk.piece.covers(&chunk.origin, &level.shape, &self.array.shape);
+        let change = self.operation.store.update(chunk.key, !full, &mut |object| {
             let current =
                 object.map(|object| (Source::of(object), object.version().map(|version| (version, 0))));
-            self.change(level, current, full, &piece, &origin, scratch)
-        });
-        let done = change.map_err(|error| error.at_key(&key).at_chunk(&cell));
-        scratch.key = key;
-        if let Change::Write(parts) = done? {
+            self.change(level, current, full, &chunk.piece, &chunk.origin, scratch)
+        })?;
+        if let Change::Write(parts) = change {
             recycle(parts, scratch);
         }
         Ok(())
