@@ -1,10 +1,11 @@
 //! What reading and writing share: the array, the store, and running tasks.
 
-use crate::array::{Array, PerAxis};
+use crate::array::{Array, Level, PerAxis};
+use crate::copy::Axis;
 use crate::error::Result;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::selection::{divide, Piece, Selection};
+use crate::selection::{divide, Direction, Division, Piece, Selection};
 use crate::store::Store;
 
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
@@ -63,6 +64,40 @@ impl Run {
     }
 }
 
+/// What an operation touches of one chunk, shard or subchunk.
+#[derive(Clone, Copy)]
+pub struct Portion<'p, 's> {
+    /// How the chunk is encoded.
+    pub level: &'p Level,
+    /// The part of the selection inside it.
+    pub piece: &'p Piece<'s>,
+    /// The array index at which it begins.
+    pub origin: &'p [u64],
+}
+
+impl<'s> Portion<'_, 's> {
+    /// Which subchunks of shape `shape` are touched.
+    pub fn divide(&self, shape: &[u64]) -> Result<Division<'s>> {
+        divide(self.piece, self.origin, shape)
+    }
+
+    /// Every element that lies inside `array` is touched.
+    pub fn is_full(&self, array: &Array) -> bool {
+        self.piece.covers(self.origin, &self.level.shape, &array.shape)
+    }
+
+    /// The bytes of the decoded chunk between the first and the last touched element.
+    pub fn span(&self) -> (usize, usize) {
+        self.piece.span(self.origin, &self.level.strides, self.level.item_bytes)
+    }
+
+    /// Call `copy` with the first byte offsets and the axes of the strided copy
+    /// between the decoded chunk and the caller's buffer.
+    pub fn with_copy<R>(&self, direction: Direction, copy: impl FnOnce(isize, isize, &[Axis<'_>]) -> R) -> R {
+        self.piece.with_copy(direction, self.origin, &self.level.strides, copy)
+    }
+}
+
 /// One chunk that a selection touches.
 pub struct Chunk<'k, 'p> {
     /// Its key in the store.
@@ -73,6 +108,13 @@ pub struct Chunk<'k, 'p> {
     pub origin: PerAxis<u64>,
     /// There are so few chunks that shards spread their subchunks over the pool.
     pub spread: bool,
+}
+
+impl<'s> Chunk<'_, 's> {
+    /// What is touched of it, encoded as `level` says.
+    pub fn portion<'p>(&'p self, level: &'p Level) -> Portion<'p, 's> {
+        Portion { level, piece: &self.piece, origin: &self.origin }
+    }
 }
 
 impl Operation<'_> {

@@ -8,10 +8,10 @@
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
-use crate::operation::{origin_of, Address, Chunk, Operation, Run};
+use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
 use crate::pipeline::expect_size;
 use crate::scratch::{reserve, sized, Scratch};
-use crate::selection::{divide, Direction, Division, Piece, Selection};
+use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, Entry};
 use crate::source::Source;
 use crate::store::Want;
@@ -54,49 +54,37 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
 impl Reader<'_> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let level = &self.array.level;
-        match self.operation.store.open(chunk.key, want(level))? {
-            Some(object) => {
-                let place = object.version().map(|version| (version, 0));
-                self.level(level, Source::of(&*object), place, &chunk.piece, &chunk.origin, scratch)
-            }
+        let portion = chunk.portion(&self.array.level);
+        match self.operation.store.open(chunk.key, want(portion.level))? {
+            Some(object) => self.level(&portion, Source::of(&*object), scratch),
             None => {
-                self.fill(&chunk.piece, &chunk.origin);
+                self.fill(&portion);
                 Ok(())
             }
         }
     }
 
-    fn fill(&self, piece: &Piece<'_>, origin: &[u64]) {
-        let still: PerAxis<isize> = origin.iter().map(|_| 0).collect();
-        piece.with_copy(Direction::FromCell, origin, &still, |_, to, axes| {
+    fn fill(&self, portion: &Portion<'_, '_>) {
+        portion.with_copy(Direction::FromCell, |_, to, axes| {
             // SAFETY: the caller of `read` vouches for every offset of the selection.
             unsafe { copy::fill(self.out.0.offset(to), axes, &self.array.fill) }
         });
     }
 
-    /// A chunk, shard or subchunk whose encoding is at `source`. `place` is the
-    /// version of the object and the offset in it, where known.
-    fn level(
-        &self,
-        level: &Level,
-        source: Source<'_>,
-        place: shard::Place,
-        piece: &Piece<'_>,
-        origin: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
+    /// A chunk, shard or subchunk whose encoding is `source`.
+    fn level(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        let level = portion.level;
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(level, source, piece, origin, scratch);
+            return self.leaf(portion, source, scratch);
         };
         if level.pipeline.is_empty() {
-            return self.shard(shard, source, place, piece, origin, scratch);
+            return self.shard(shard, portion, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(level.most_encoded, &mut encoded)?;
             level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
-            self.shard(shard, Source::Bytes(&decoded), None, piece, origin, scratch)
+            self.shard(shard, portion, Source::made(&decoded), scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
@@ -106,41 +94,40 @@ impl Reader<'_> {
     fn shard(
         &self,
         shard: &Shard,
+        portion: &Portion<'_, '_>,
         source: Source<'_>,
-        place: shard::Place,
-        piece: &Piece<'_>,
-        origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let index = shard::index(shard, source, place, scratch)?;
-        let sub = &shard.level;
-        let division = divide(piece, origin, &sub.shape)?;
+        let index = shard::index(shard, source, scratch)?;
+        let level = &shard.level;
+        let division = portion.divide(&level.shape)?;
         let mut cell = PerAxis::new();
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, division.tasks())?;
         for task in 0..division.tasks() {
-            let inner = division.task(task, &mut cell);
+            let piece = &division.task(task, &mut cell);
             match shard::entry(shard, &index, &cell)? {
                 Some((offset, size)) => found.push(Entry { offset, size, task }),
-                None => self.fill(&inner, &origin_of(origin, &cell, &sub.shape)),
+                None => {
+                    let origin = &origin_of(portion.origin, &cell, &level.shape);
+                    self.fill(&Portion { level, piece, origin });
+                }
             }
         }
         let groups = group(&mut found, source)?;
-        let run = Run::decide(groups.len(), sub.decoded_bytes * (found.len() / groups.len().max(1)));
+        let run = Run::decide(groups.len(), level.decoded_bytes * (found.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let entries = &found[groups[number].clone()];
-            self.group(shard, source, place, entries, &division, origin, scratch)
+            self.group(level, source, entries, &division, portion.origin, scratch)
         })
     }
 
     /// Subchunks whose bytes are close together: one request, then each by itself.
-    #[allow(clippy::too_many_arguments)]
     fn group(
         &self,
-        shard: &Shard,
+        level: &Level,
         source: Source<'_>,
-        place: shard::Place,
         entries: &[Entry],
         division: &Division<'_>,
         origin: &[u64],
@@ -150,31 +137,20 @@ impl Reader<'_> {
         let first = entries[0].offset;
         let end = entries.iter().map(|entry| entry.offset + entry.size).max().unwrap_or(first);
         let done = (|| {
-            let together = match source {
-                Source::Object { .. } if entries.len() > 1 => {
-                    let out = sized(&mut buffer, (end - first) as usize)?;
-                    source.read_at(first, out)?;
-                    Some(&*out)
-                }
-                _ => None,
+            let (start, together) = if source.in_memory().is_none() && entries.len() > 1 {
+                let out = sized(&mut buffer, (end - first) as usize)?;
+                source.read_at(first, out)?;
+                (first, source.fetched(first, out))
+            } else {
+                (0, source)
             };
             let mut cell = PerAxis::new();
             for entry in entries {
-                let piece = division.task(entry.task, &mut cell);
-                let part = match together {
-                    Some(bytes) => Source::Bytes(bytes).part(entry.offset - first, entry.size)?,
-                    None => source.part(entry.offset, entry.size)?,
-                };
-                let place = place.map(|(version, offset)| (version, offset + entry.offset));
-                self.level(
-                    &shard.level,
-                    part,
-                    place,
-                    &piece,
-                    &origin_of(origin, &cell, &shard.level.shape),
-                    scratch,
-                )
-                .map_err(|error| error.in_subchunk(&cell))?;
+                let piece = &division.task(entry.task, &mut cell);
+                let origin = &origin_of(origin, &cell, &level.shape);
+                let part = together.part(entry.offset - start, entry.size)?;
+                self.level(&Portion { level, piece, origin }, part, scratch)
+                    .map_err(|error| error.in_subchunk(&cell))?;
             }
             Ok(())
         })();
@@ -183,22 +159,16 @@ impl Reader<'_> {
     }
 
     /// A chunk or subchunk of elements.
-    fn leaf(
-        &self,
-        level: &Level,
-        source: Source<'_>,
-        piece: &Piece<'_>,
-        origin: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
+    fn leaf(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        let level = portion.level;
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
-            return self.raw(level, source, piece, origin, scratch);
+            return self.raw(portion, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(level.most_encoded, &mut encoded)?;
-            self.encoded(level, bytes, &mut decoded, piece, origin, scratch)
+            self.encoded(portion, bytes, &mut decoded, scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
@@ -206,27 +176,22 @@ impl Reader<'_> {
     }
 
     /// Elements that stand as they are: read only what is needed.
-    fn raw(
-        &self,
-        level: &Level,
-        source: Source<'_>,
-        piece: &Piece<'_>,
-        origin: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        if let Source::Bytes(bytes) = source {
-            return self.deliver(level, bytes, 0, piece, origin);
+    fn raw(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        if let Some(bytes) = source.in_memory() {
+            return self.deliver(portion, bytes, 0);
         }
-        if let Some((from, out)) = self.run(level, piece, origin) {
+        if let Some((from, out)) = self.run(portion) {
             source.read_at(from as u64, out)?;
-            return self.finish(level, out);
+            return self.finish(portion.level, out);
         }
-        let (low, high) = piece.span(origin, &level.strides, level.item_bytes);
-        if let Some((axis, places)) = slabs(piece, low, high, origin, level) {
+        let (low, high) = portion.span();
+        let piece = portion.piece;
+        if let Some((axis, places)) = slabs(portion, low, high) {
             let mut done = 0;
             while done < piece.places(axis) {
                 let end = piece.places(axis).min(done + places);
-                self.raw(level, source, &piece.slab(axis, done..end), origin, scratch)?;
+                let piece = &piece.slab(axis, done..end);
+                self.raw(&Portion { piece, ..*portion }, source, scratch)?;
                 done = end;
             }
             return Ok(());
@@ -235,7 +200,7 @@ impl Reader<'_> {
         let done = (|| {
             let out = sized(&mut buffer, high - low)?;
             source.read_at(low as u64, out)?;
-            self.deliver(level, out, low, piece, origin)
+            self.deliver(portion, out, low)
         })();
         scratch.give(buffer);
         done
@@ -245,47 +210,46 @@ impl Reader<'_> {
     /// possible, only the needed part where the codec can, else all, and copy.
     fn encoded(
         &self,
-        level: &Level,
+        portion: &Portion<'_, '_>,
         bytes: &[u8],
         decoded: &mut Vec<u8>,
-        piece: &Piece<'_>,
-        origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let level = portion.level;
         let total = level.decoded_bytes;
         if let Body::Foreign(_) = level.body {
             let out = sized(decoded, total)?;
             level.decode_into(bytes, out, scratch)?;
-            return self.deliver(level, out, 0, piece, origin);
+            return self.deliver(portion, out, 0);
         }
         if let Some(view) = level.pipeline.view(bytes) {
             let view = view?;
             expect_size(view.len(), total)?;
-            return self.deliver(level, view, 0, piece, origin);
+            return self.deliver(portion, view, 0);
         }
-        if let Some((_, out)) = self.run(level, piece, origin) {
+        if let Some((_, out)) = self.run(portion) {
             if out.len() == total {
                 level.pipeline.decode_into(bytes, out, scratch)?;
                 return self.finish(level, out);
             }
         }
-        let (low, high) = piece.span(origin, &level.strides, level.item_bytes);
+        let (low, high) = portion.span();
         let out = sized(decoded, total)?;
         if high - low < total / 4 * 3
             && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
         {
-            return self.deliver(level, &out[low..high], low, piece, origin);
+            return self.deliver(portion, &out[low..high], low);
         }
         level.pipeline.decode_into(bytes, out, scratch)?;
-        self.deliver(level, out, 0, piece, origin)
+        self.deliver(portion, out, 0)
     }
 
-    /// The caller's buffer for `piece`, and its byte offset in the decoded
+    /// The caller's buffer for `portion`, and its byte offset in the decoded
     /// chunk, where the two are one run of the same bytes.
     #[allow(clippy::mut_from_ref)]
-    fn run(&self, level: &Level, piece: &Piece<'_>, origin: &[u64]) -> Option<(usize, &mut [u8])> {
-        let item = Item { bytes: level.item_bytes, swap: 0 };
-        piece.with_copy(Direction::FromCell, origin, &level.strides, |from, to, axes| {
+    fn run(&self, portion: &Portion<'_, '_>) -> Option<(usize, &mut [u8])> {
+        let item = Item { bytes: portion.level.item_bytes, swap: 0 };
+        portion.with_copy(Direction::FromCell, |from, to, axes| {
             let bytes = copy::Plan::new(axes, item).contiguous_bytes()?;
             // SAFETY: the caller of `read` vouches for every offset of the
             // selection; no two tasks reach the same items.
@@ -305,21 +269,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Copy `piece` out of `decoded`, which holds the decoded chunk from byte `low` on.
-    fn deliver(
-        &self,
-        level: &Level,
-        decoded: &[u8],
-        low: usize,
-        piece: &Piece<'_>,
-        origin: &[u64],
-    ) -> Result<()> {
+    /// Copy `portion` out of `decoded`, which holds the decoded chunk from byte `low` on.
+    fn deliver(&self, portion: &Portion<'_, '_>, decoded: &[u8], low: usize) -> Result<()> {
         if self.array.is_bool && !copy::bool_ok(decoded) {
-            self.check_selected(level, decoded, low, piece, origin)?;
+            self.check_selected(portion, decoded, low)?;
         }
-        let item = Item { bytes: level.item_bytes, swap: level.swap() };
-        piece.with_copy(Direction::FromCell, origin, &level.strides, |from, to, axes| {
-            // SAFETY: `decoded` covers the span of the piece, the caller of
+        let item = Item { bytes: portion.level.item_bytes, swap: portion.level.swap() };
+        portion.with_copy(Direction::FromCell, |from, to, axes| {
+            // SAFETY: `decoded` covers the span of the portion, the caller of
             // `read` vouches for the other side, and the two do not overlap.
             unsafe {
                 copy::copy(decoded.as_ptr().offset(from - low as isize), self.out.0.offset(to), axes, item)
@@ -330,15 +287,8 @@ impl Reader<'_> {
 
     /// Some byte of the chunk is neither 0 nor 1: is it one that was asked for?
     /// What stands past the edge of the array is nobody's business.
-    fn check_selected(
-        &self,
-        level: &Level,
-        decoded: &[u8],
-        low: usize,
-        piece: &Piece<'_>,
-        origin: &[u64],
-    ) -> Result<()> {
-        let good = piece.with_copy(Direction::FromCell, origin, &level.strides, |from, _, axes| {
+    fn check_selected(&self, portion: &Portion<'_, '_>, decoded: &[u8], low: usize) -> Result<()> {
+        let good = portion.with_copy(Direction::FromCell, |from, _, axes| {
             offsets(axes).all(|offset| decoded[(from + offset) as usize - low] <= 1)
         });
         if good {
@@ -377,17 +327,12 @@ fn want(level: &Level) -> Want {
 /// The axis along which to read slab by slab, and the places of one slab: one,
 /// where that saves more bytes than its requests cost; else as many as stay in
 /// the processor's cache between reading and copying.
-fn slabs(
-    piece: &Piece<'_>,
-    low: usize,
-    high: usize,
-    origin: &[u64],
-    level: &Level,
-) -> Option<(usize, usize)> {
+fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize) -> Option<(usize, usize)> {
+    let Portion { level, piece, origin } = *portion;
     let axes = 0..origin.len();
     let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
     let places = piece.places(axis);
-    let (first, last) = piece.slab(axis, 0..1).span(origin, &level.strides, level.item_bytes);
+    let (first, last) = Portion { piece: &piece.slab(axis, 0..1), ..*portion }.span();
     let apart = (last - first).saturating_mul(places);
     if (high - low).saturating_sub(apart) as u64 > GAP_BYTES * places as u64 {
         return Some((axis, 1));

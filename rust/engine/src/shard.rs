@@ -14,13 +14,10 @@ use crate::error::{Error, Result};
 use crate::pipeline::{decoded, with_slack};
 use crate::scratch::{repeated, sized, Scratch};
 use crate::source::Source;
-use crate::store::{Version, Want};
+use crate::store::Want;
 
 /// Both numbers of an absent subchunk.
 pub const ABSENT: u64 = u64::MAX;
-
-/// The object's version and the offset of the shard in it, where known.
-pub type Place = Option<(Version, u64)>;
 
 /// A stored subchunk and the task that wants it.
 pub struct Entry {
@@ -60,9 +57,9 @@ impl Shard {
 }
 
 /// The decoded index of the shard at `source`.
-pub fn index(shard: &Shard, source: Source<'_>, place: Place, scratch: &mut Scratch) -> Result<Index> {
+pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
     let size = source.size();
-    let key = place.map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id });
+    let key = source.place().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id });
     if let Some(index) = key.as_ref().and_then(cache::get) {
         return Ok(index);
     }

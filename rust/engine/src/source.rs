@@ -4,53 +4,65 @@ use crate::error::{Error, Result};
 use crate::scratch::sized;
 use crate::store::{Object, Version};
 
-/// Where the encoding of a chunk, shard or subchunk is.
+/// The version of the object that holds some bytes, and their offset in it, where known.
+pub type Place = Option<(Version, u64)>;
+
+/// The encoding of a chunk, shard or subchunk.
 #[derive(Clone, Copy)]
-pub enum Source<'a> {
-    /// In memory.
+pub struct Source<'a> {
+    data: Data<'a>,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Data<'a> {
     Bytes(&'a [u8]),
-    /// `size` bytes of `object` from `offset`.
-    Object {
-        /// The opened object.
-        object: &'a dyn Object,
-        /// First byte.
-        offset: u64,
-        /// Number of bytes.
-        size: u64,
-    },
+    Object { object: &'a dyn Object, offset: u64, size: u64 },
 }
 
 impl<'a> Source<'a> {
     /// All of `object`.
     pub fn of(object: &'a dyn Object) -> Source<'a> {
-        match object.bytes() {
-            Some(bytes) => Source::Bytes(bytes),
-            None => Source::Object { object, offset: 0, size: object.size() },
+        let data = match object.bytes() {
+            Some(bytes) => Data::Bytes(bytes),
+            None => Data::Object { object, offset: 0, size: object.size() },
+        };
+        Source { data, place: object.version().map(|version| (version, 0)) }
+    }
+
+    /// Bytes that no object holds as they are: a codec made them.
+    pub fn made(bytes: &'a [u8]) -> Source<'a> {
+        Source { data: Data::Bytes(bytes), place: None }
+    }
+
+    /// `bytes`, which were read here from `offset`.
+    pub fn fetched<'b>(&self, offset: u64, bytes: &'b [u8]) -> Source<'b> {
+        Source { data: Data::Bytes(bytes), place: self.place_of(offset) }
+    }
+
+    /// The bytes, where they are in memory.
+    pub fn in_memory(&self) -> Option<&'a [u8]> {
+        match self.data {
+            Data::Bytes(bytes) => Some(bytes),
+            Data::Object { .. } => None,
         }
     }
 
     /// Number of bytes.
     pub fn size(&self) -> u64 {
-        match self {
-            Source::Bytes(bytes) => bytes.len() as u64,
-            Source::Object { size, .. } => *size,
+        match self.data {
+            Data::Bytes(bytes) => bytes.len() as u64,
+            Data::Object { size, .. } => size,
         }
     }
 
-    /// First byte inside the object.
-    pub fn offset(&self) -> u64 {
-        match self {
-            Source::Bytes(_) => 0,
-            Source::Object { offset, .. } => *offset,
-        }
+    /// Where the first byte is.
+    pub fn place(&self) -> Place {
+        self.place
     }
 
-    /// The state of the object, where it can be told.
-    pub fn version(&self) -> Option<Version> {
-        match self {
-            Source::Bytes(_) => None,
-            Source::Object { object, .. } => object.version(),
-        }
+    fn place_of(&self, offset: u64) -> Place {
+        self.place.map(|(version, start)| (version, start + offset))
     }
 
     /// `size` bytes from `offset`.
@@ -61,22 +73,23 @@ impl<'a> Source<'a> {
                 "{size} bytes from {offset} reach past the end, there are {have}"
             )));
         }
-        Ok(match *self {
-            Source::Bytes(bytes) => Source::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Source::Object { object, offset: start, .. } => {
-                Source::Object { object, offset: start + offset, size }
+        let data = match self.data {
+            Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
+            Data::Object { object, offset: start, .. } => {
+                Data::Object { object, offset: start + offset, size }
             }
-        })
+        };
+        Ok(Source { data, place: self.place_of(offset) })
     }
 
     /// Fill `out` from `offset`.
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        match self.part(offset, out.len() as u64)? {
-            Source::Bytes(bytes) => {
+        match self.part(offset, out.len() as u64)?.data {
+            Data::Bytes(bytes) => {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Source::Object { object, offset, .. } => object.read_at(offset, out),
+            Data::Object { object, offset, .. } => object.read_at(offset, out),
         }
     }
 
@@ -89,9 +102,9 @@ impl<'a> Source<'a> {
         if size > limit as u64 {
             return Err(Error::size(format!("has {size} bytes, an encoded chunk here has at most {limit}")));
         }
-        match *self {
-            Source::Bytes(bytes) => Ok(bytes),
-            Source::Object { object, offset, size } => {
+        match self.data {
+            Data::Bytes(bytes) => Ok(bytes),
+            Data::Object { object, offset, size } => {
                 let out = sized(buffer, size as usize)?;
                 object.read_at(offset, out)?;
                 Ok(out)

@@ -11,10 +11,10 @@ use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::codec::BytesCodec;
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Chunk, Operation, Run};
+use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
 use crate::scratch::{repeated, reserve, sized, Scratch};
-use crate::selection::{divide, Direction, Division, Piece, Selection};
-use crate::shard::{self, Place, ABSENT};
+use crate::selection::{Direction, Division, Selection};
+use crate::shard::{self, ABSENT};
 use crate::source::Source;
 use crate::store::{Change, Part};
 
@@ -30,7 +30,7 @@ struct Writer<'a> {
 }
 
 /// The current encoding of a chunk, shard or subchunk.
-type Current<'c> = Option<(Source<'c>, Place)>;
+type Current<'c> = Option<Source<'c>>;
 
 /// Write `selection` from the buffer at `value`.
 ///
@@ -56,12 +56,10 @@ pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *con
 impl<'a> Writer<'a> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let level = &self.array.level;
-        let full = chunk.piece.covers(&chunk.origin, &level.shape, &self.array.shape);
+        let portion = chunk.portion(&self.array.level);
+        let full = portion.is_full(self.array);
         let change = self.operation.store.update(chunk.key, !full, &mut |object| {
-            let current =
-                object.map(|object| (Source::of(object), object.version().map(|version| (version, 0))));
-            self.change(level, current, full, &chunk.piece, &chunk.origin, scratch)
+            self.change(&portion, object.map(Source::of), full, scratch)
         })?;
         if let Change::Write(parts) = change {
             recycle(parts, scratch);
@@ -71,18 +69,17 @@ impl<'a> Writer<'a> {
 
     fn change(
         &self,
-        level: &Level,
+        portion: &Portion<'_, '_>,
         current: Current<'_>,
         full: bool,
-        piece: &Piece<'_>,
-        origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<Change<'a>> {
+        let level = portion.level;
         if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
-            let parts = self.shard(shard, current, piece, origin, scratch)?;
+            let parts = self.shard(shard, portion, current, scratch)?;
             return Ok(parts.map_or(Change::Delete, Change::Write));
         }
-        if let (true, true, Some(bytes)) = (full, level.is_raw(), self.run(level, piece, origin)) {
+        if let (true, true, Some(bytes)) = (full, level.is_raw(), self.run(portion)) {
             return Ok(if self.is_fill(level, bytes) {
                 Change::Delete
             } else {
@@ -91,7 +88,7 @@ impl<'a> Writer<'a> {
         }
         let mut out = scratch.take();
         out.clear();
-        let stored = self.level(level, current, full, piece, origin, &mut out, scratch);
+        let stored = self.level(portion, current, full, &mut out, scratch);
         match stored {
             Ok(true) => Ok(Change::Write(vec![Part::Owned(out)])),
             other => {
@@ -102,35 +99,33 @@ impl<'a> Writer<'a> {
     }
 
     /// Append the new encoding to `out`; false if it is all fill, and not stored.
-    #[allow(clippy::too_many_arguments)]
     fn level(
         &self,
-        level: &Level,
+        portion: &Portion<'_, '_>,
         current: Current<'_>,
         full: bool,
-        piece: &Piece<'_>,
-        origin: &[u64],
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
+        let level = portion.level;
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(level, current.map(|(source, _)| source), full, piece, origin, out, scratch);
+            return self.leaf(portion, current, full, out, scratch);
         };
         let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
         let done = (|| {
             let current = match current {
-                Some((source, _)) if !level.pipeline.is_empty() => {
+                Some(source) if !level.pipeline.is_empty() => {
                     let bytes = source.load(level.most_encoded, &mut encoded)?;
                     level.pipeline.decode(bytes, &mut plain, shard.most_bytes(), scratch)?;
-                    Some((Source::Bytes(&plain), None))
+                    Some(Source::made(&plain))
                 }
                 other => other,
             };
-            let Some(parts) = self.shard(shard, current, piece, origin, scratch)? else {
+            let Some(parts) = self.shard(shard, portion, current, scratch)? else {
                 return Ok(false);
             };
             whole.clear();
-            join(&parts, current.map(|(source, _)| source), &mut whole)?;
+            join(&parts, current, &mut whole)?;
             recycle(parts, scratch);
             level.pipeline.encode(&whole, out, scratch)?;
             Ok(true)
@@ -142,18 +137,16 @@ impl<'a> Writer<'a> {
     }
 
     /// A chunk or subchunk of elements.
-    #[allow(clippy::too_many_arguments)]
     fn leaf(
         &self,
-        level: &Level,
-        current: Option<Source<'_>>,
+        portion: &Portion<'_, '_>,
+        current: Current<'_>,
         full: bool,
-        piece: &Piece<'_>,
-        origin: &[u64],
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        if let (true, Some(bytes)) = (full, self.run(level, piece, origin)) {
+        let level = portion.level;
+        if let (true, Some(bytes)) = (full, self.run(portion)) {
             return self.encode(level, bytes, out, scratch);
         }
         let mut buffer = scratch.take();
@@ -161,13 +154,13 @@ impl<'a> Writer<'a> {
             let chunk = sized(&mut buffer, level.decoded_bytes)?;
             match current {
                 Some(source) if !full => level.load(source, chunk, scratch)?,
-                _ if full && self.inside(level, origin) => {}
+                _ if full && self.inside(portion) => {}
                 _ => fill_all(chunk, &level.stored_fill),
             }
             let item = Item { bytes: level.item_bytes, swap: level.swap() };
-            piece.with_copy(Direction::ToCell, origin, &level.strides, |cell, caller, axes| {
+            portion.with_copy(Direction::ToCell, |cell, caller, axes| {
                 // SAFETY: the caller of `write` vouches for its side; the
-                // piece lies inside the cell, whose bytes `chunk` has.
+                // portion lies inside the cell, whose bytes `chunk` has.
                 unsafe {
                     copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item)
                 }
@@ -192,8 +185,8 @@ impl<'a> Writer<'a> {
     }
 
     /// No element of the chunk lies past the edge of the array.
-    fn inside(&self, level: &Level, origin: &[u64]) -> bool {
-        let ends = origin.iter().zip(&level.shape).map(|(origin, size)| origin + size);
+    fn inside(&self, portion: &Portion<'_, '_>) -> bool {
+        let ends = portion.origin.iter().zip(&portion.level.shape).map(|(origin, size)| origin + size);
         ends.zip(&self.array.shape).all(|(end, &bound)| end <= bound)
     }
 
@@ -220,12 +213,13 @@ impl<'a> Writer<'a> {
     }
 
     /// The caller's bytes of a whole chunk, where they lie as they are stored.
-    fn run(&self, level: &Level, piece: &Piece<'_>, origin: &[u64]) -> Option<&'a [u8]> {
+    fn run(&self, portion: &Portion<'_, '_>) -> Option<&'a [u8]> {
+        let level = portion.level;
         if level.swap() > 1 {
             return None;
         }
         let item = Item { bytes: level.item_bytes, swap: 0 };
-        piece.with_copy(Direction::ToCell, origin, &level.strides, |cell, caller, axes| {
+        portion.with_copy(Direction::ToCell, |cell, caller, axes| {
             let bytes = copy::Plan::new(axes, item).contiguous_bytes()?;
             if cell != 0 || bytes != level.decoded_bytes {
                 return None;
@@ -241,18 +235,15 @@ impl<'a> Writer<'a> {
     fn shard(
         &self,
         shard: &Shard,
+        portion: &Portion<'_, '_>,
         current: Current<'_>,
-        piece: &Piece<'_>,
-        origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<Option<Vec<Part<'a>>>> {
         let old = match current {
-            Some((source, place)) => {
-                Some(Old { source, index: shard::index(shard, source, place, scratch)? })
-            }
+            Some(source) => Some(Old { source, index: shard::index(shard, source, scratch)? }),
             None => None,
         };
-        let division = divide(piece, origin, &shard.level.shape)?;
+        let division = portion.divide(&shard.level.shape)?;
         let mut touched: Vec<Touched> = Vec::new();
         reserve(&mut touched, division.tasks())?;
         let mut cell = PerAxis::new();
@@ -272,7 +263,7 @@ impl<'a> Writer<'a> {
                 old.as_ref(),
                 &touched[groups[number].clone()],
                 &division,
-                origin,
+                portion.origin,
                 scratch,
             )?;
             *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
@@ -297,16 +288,17 @@ impl<'a> Writer<'a> {
         encoded.bytes.clear();
         let mut cell = PerAxis::new();
         for touched in touched {
-            let piece = division.task(touched.task, &mut cell);
-            let origin = origin_of(origin, &cell, &shard.level.shape);
-            let full = piece.covers(&origin, &shard.level.shape, &self.array.shape);
+            let piece = &division.task(touched.task, &mut cell);
+            let origin = &origin_of(origin, &cell, &shard.level.shape);
+            let portion = Portion { level: &shard.level, piece, origin };
+            let full = portion.is_full(self.array);
             let before = encoded.bytes.len();
             let current = match old {
                 Some(old) if !full => old.subchunk(shard, &cell).map_err(|error| error.in_subchunk(&cell))?,
                 _ => None,
             };
             let stored = self
-                .level(&shard.level, current, full, &piece, &origin, &mut encoded.bytes, scratch)
+                .level(&portion, current, full, &mut encoded.bytes, scratch)
                 .map_err(|error| error.in_subchunk(&cell))?;
             encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
         }
@@ -331,7 +323,7 @@ impl<'c> Old<'c> {
         let Some((offset, size)) = shard::entry(shard, &self.index, cell)? else {
             return Ok(None);
         };
-        Ok(Some((self.source.part(offset, size)?, None)))
+        Ok(Some(self.source.part(offset, size)?))
     }
 }
 
