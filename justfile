@@ -54,6 +54,10 @@ fuzz cases="20000":
 docs:
     {{python}} -m pytest --quiet tests/architecture
 
+# Write docs/conformance.md: what the formats require, and which tests show it.
+conformance:
+    {{python}} tests/conformance/page.py
+
 # Check that the changelog fragments have known kinds.
 changes:
     {{python}} -m towncrier build --draft --version next > /dev/null

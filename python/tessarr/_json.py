@@ -33,7 +33,9 @@ _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTAL
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-def load(document: bytes, *, what: str) -> tuple[Any, list[str]]:
+def load(
+    document: bytes, *, what: str, path: str | None = None, key: str | None = None
+) -> tuple[Any, list[str]]:
     """Parse a document.
 
     Parameters
@@ -42,6 +44,8 @@ def load(document: bytes, *, what: str) -> tuple[Any, list[str]]:
         The document.
     what : str
         What it is, for messages: ``"metadata 'foo/zarr.json'"``.
+    path, key : str, optional
+        Fields of the error.
 
     Returns
     -------
@@ -71,7 +75,7 @@ def load(document: bytes, *, what: str) -> tuple[Any, list[str]]:
     except ValueError as error:
         reason = str(error)
     problem = Problem("", f"not JSON: {reason}", "invalid_json")
-    raise MetadataError(f"invalid {what}: {problem}", problems=[problem])
+    raise MetadataError(f"invalid {what}: {problem}", problems=[problem], path=path, key=key)
 
 
 def _load(document: bytes) -> tuple[Any, list[str]]:

@@ -101,7 +101,7 @@ def open(
     >>> tessarr.open("memory://opened", mode="r")
     Array((3,), int16, chunks=(3,), order=C)
     """
-    opened, at = _locate(store, mode, path)
+    opened, at = _locate(store, mode, path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = drive.run(open_flow.find(at, zarr_format=zarr_format), opened)
         if found is not None:
@@ -163,7 +163,7 @@ def open_array(
     >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
     array([0, 0], dtype=uint8)
     """
-    opened, at = _locate(store, mode, path)
+    opened, at = _locate(store, mode, path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="array"), opened)
         if isinstance(found, ArrayMeta):
@@ -231,7 +231,7 @@ def open_group(
     >>> tessarr.open_group("memory://data", path="a/b")
     Group(/a/b, zarr_format=3)
     """
-    opened, at = _locate(store, mode, path)
+    opened, at = _locate(store, mode, path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="group"), opened)
         if isinstance(found, GroupMeta):
@@ -356,7 +356,8 @@ def create_array(
     """
     if name is not None and path is not None:
         raise TypeError("give name or path, not both: they mean the same")
-    opened, at = _locate(store, "w", name if path is None else path)
+    form = zarr_format or current().zarr_format
+    opened, at = _locate(store, "w", name if path is None else path, form)
     from tessarr import creating
 
     return creating.create_array(
@@ -375,7 +376,7 @@ def create_array(
         order=order,
         dimension_names=dimension_names,
         attributes=attributes,
-        zarr_format=zarr_format or current().zarr_format,
+        zarr_format=form,
         chunk_key_encoding=chunk_key_encoding,
         dimension_separator=dimension_separator,
         overwrite=overwrite,
@@ -427,10 +428,8 @@ def create_group(
     from tessarr.flow import create
     from tessarr.metadata.build import attributes_of
 
-    opened, at = _locate(store, "w", path)
     form = zarr_format or current().zarr_format
-    if form not in (2, 3):
-        raise ArgumentError(f"zarr_format {form!r} is not 2 or 3")
+    opened, at = _locate(store, "w", path, form)
     meta = GroupMeta(form, attributes_of(attributes, form))
     drive.run(create.create(at, meta, overwrite=overwrite), opened)
     return Group(meta, opened, at, read_only=False)
@@ -508,11 +507,15 @@ def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array
     return create_array(store, data=data, **settings)
 
 
-def _locate(store: StoreLike, mode: str, path: str | None) -> tuple[Store, str]:
-    """Return the store that is meant, and the normalised path in it."""
+def _locate(
+    store: StoreLike, mode: str, path: str | None, zarr_format: ZarrFormat | None = None
+) -> tuple[Store, str]:
+    """Return the store that is meant, and the path in it, normalised as the format says."""
     if mode not in _MODES:
         raise ArgumentError(f"mode {mode!r} is not one of 'r', 'r+', 'a', 'w' and 'w-'")
+    if zarr_format not in (None, 2, 3):
+        raise ArgumentError(f"zarr_format {zarr_format!r} is not 2 or 3")
     opened, at = open_store(store, cast("Any", mode))
     if path:
         at = join(at, path.strip("/"))
-    return opened, node_path(at) if at else ""
+    return opened, node_path(at, zarr_format) if at else ""

@@ -81,7 +81,7 @@ def parse_group(zgroup: bytes, zattrs: bytes | None, *, where: str) -> GroupMeta
 
 def _load(document: bytes, where: str, name: str) -> tuple[JSONObject, Problems, str]:
     key = keys.join(where, name)
-    value, defects = _json.load(document, what=f"metadata {key!r}")
+    value, defects = _json.load(document, what=f"metadata {key!r}", path=where, key=key)
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)

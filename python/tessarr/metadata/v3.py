@@ -64,7 +64,7 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
     """
     key = keys.join(where, DOCUMENT)
     what = f"metadata {key!r}"
-    value, defects = _json.load(document, what=what)
+    value, defects = _json.load(document, what=what, path=where, key=key)
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)

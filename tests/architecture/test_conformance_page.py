@@ -1,0 +1,18 @@
+"""The table of requirements: each has a test or a reason, and the page is current."""
+
+from __future__ import annotations
+
+from conformance.page import PAGE, exceptions, page, requirements, shown
+
+
+def test_the_page_is_current() -> None:
+    """``just conformance`` would change nothing."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_what_tests_show_is_required() -> None:
+    """No marker and no exception names a requirement that is none."""
+    known = [item.id for item in requirements()]
+    assert len(known) == len(set(known)) == 260
+    assert set(shown()) <= set(known)
+    assert set(exceptions()) <= set(known)

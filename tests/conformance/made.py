@@ -1,0 +1,227 @@
+"""Small stores made by hand, byte by byte, for the tests of single requirements."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import stores
+
+__all__ = [
+    "BIG",
+    "CRC",
+    "LITTLE",
+    "V2",
+    "V3",
+    "blosc",
+    "crc32c",
+    "document",
+    "gzip",
+    "keys",
+    "open_v2",
+    "open_v3",
+    "problems_v2",
+    "problems_v3",
+    "reading_fails",
+    "refusal",
+    "regular",
+    "rewritten",
+    "same_bits",
+    "sharding",
+    "store_v2",
+    "store_v3",
+    "tolerated",
+    "transpose",
+    "unsupported",
+    "zstd",
+]
+
+JSON = dict[str, Any]
+
+LITTLE: JSON = {"name": "bytes", "configuration": {"endian": "little"}}
+BIG: JSON = {"name": "bytes", "configuration": {"endian": "big"}}
+CRC: JSON = {"name": "crc32c"}
+
+V2: JSON = {
+    "zarr_format": 2,
+    "shape": [5, 4],
+    "chunks": [2, 3],
+    "dtype": "<i4",
+    "compressor": None,
+    "fill_value": 0,
+    "order": "C",
+    "filters": None,
+}
+V3: JSON = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [6, 4],
+    "data_type": "int32",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3, 2]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [LITTLE],
+}
+
+
+def regular(*lengths: int) -> JSON:
+    return {"name": "regular", "configuration": {"chunk_shape": list(lengths)}}
+
+
+def transpose(*order: int) -> JSON:
+    return {"name": "transpose", "configuration": {"order": list(order)}}
+
+
+def gzip(level: int = 1) -> JSON:
+    return {"name": "gzip", "configuration": {"level": level}}
+
+
+def sharding(*chunk_shape: int, codecs: Any = (LITTLE,), index: Any = (LITTLE, CRC), **more: Any):
+    configuration = {
+        "chunk_shape": list(chunk_shape),
+        "codecs": list(codecs),
+        "index_codecs": list(index),
+        **more,
+    }
+    return {"name": "sharding_indexed", "configuration": configuration}
+
+
+_BLOSC: JSON = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+
+
+def blosc(*without: str, **changes: Any) -> JSON:
+    members = {name: item for name, item in (_BLOSC | changes).items() if name not in without}
+    return {"name": "blosc", "configuration": members}
+
+
+def zstd(**members: Any) -> JSON:
+    return {"name": "zstd", "configuration": members}
+
+
+def crc32c(data: bytes) -> bytes:
+    """Compute CRC-32C bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return struct.pack("<I", crc ^ 0xFFFFFFFF)
+
+
+def document(base: JSON, *without: str, **changes: Any) -> bytes:
+    """Give a document with some members changed, and others left out."""
+    members = {name: item for name, item in (base | changes).items() if name not in without}
+    return json.dumps(members).encode()
+
+
+def store_v2(
+    stored: Mapping[str, bytes] | None = None, /, *without: str, zattrs: Any = None, **changes: Any
+) -> tessarr.stores.MemoryStore:
+    items = {".zarray": document(V2, *without, **changes), **(stored or {})}
+    if zattrs is not None:
+        items[".zattrs"] = zattrs if isinstance(zattrs, bytes) else json.dumps(zattrs).encode()
+    return stores.MemoryStore(items)
+
+
+def store_v3(
+    stored: Mapping[str, bytes] | None = None, /, *without: str, **changes: Any
+) -> tessarr.stores.MemoryStore:
+    return stores.MemoryStore({"zarr.json": document(V3, *without, **changes), **(stored or {})})
+
+
+def open_v2(
+    stored: Mapping[str, bytes] | None = None, /, *without: str, zattrs: Any = None, **changes: Any
+) -> tessarr.Array:
+    return tessarr.open_array(store_v2(stored, *without, zattrs=zattrs, **changes), mode="r+")
+
+
+def open_v3(
+    stored: Mapping[str, bytes] | None = None, /, *without: str, **changes: Any
+) -> tessarr.Array:
+    return tessarr.open_array(store_v3(stored, *without, **changes), mode="r+")
+
+
+def _problems(open_: Any, without: tuple[str, ...], changes: JSON) -> dict[str, str]:
+    with pytest.raises(tessarr.errors.MetadataError) as caught:
+        open_(None, *without, **changes)
+    return {problem.loc: problem.kind for problem in caught.value.problems}
+
+
+def problems_v2(*without: str, **changes: Any) -> dict[str, str]:
+    """Give what is wrong with a document of format 2: location to kind."""
+    return _problems(open_v2, without, changes)
+
+
+def problems_v3(*without: str, **changes: Any) -> dict[str, str]:
+    """Give what is wrong with a document of format 3: location to kind."""
+    return _problems(open_v3, without, changes)
+
+
+def refusal(items: Mapping[str, bytes]) -> tessarr.errors.MetadataError:
+    """Give the error with which what is in a store is refused."""
+    with pytest.raises(tessarr.errors.MetadataError) as caught:
+        tessarr.open(stores.MemoryStore(items), mode="r")
+    return caught.value
+
+
+@contextmanager
+def unsupported(extension: str) -> Iterator[None]:
+    """Expect that an extension is refused by its name."""
+    with pytest.raises(tessarr.errors.UnsupportedError) as caught:
+        yield
+    assert caught.value.extension == extension
+    assert extension in str(caught.value)
+
+
+@contextmanager
+def tolerated(what: str) -> Iterator[None]:
+    """Expect exactly one warning, which tells of the defect."""
+    with pytest.warns(tessarr.errors.TessarrWarning, match=what) as caught:
+        yield
+    assert len(caught) == 1
+
+
+@contextmanager
+def reading_fails(kind: str | None = None, key: str | None = None) -> Iterator[None]:
+    """Expect that stored bytes are refused, with the key and the place in the grid."""
+    with pytest.raises(tessarr.errors.DataError) as caught:
+        yield
+    error = caught.value
+    assert kind is None or error.kind == kind, error
+    assert error.key if key is None else error.key == key
+    assert error.chunk is not None
+
+
+def keys(array: tessarr.Array | tessarr.Group) -> set[str]:
+    """Give the keys of everything that is no document."""
+    return {
+        key
+        for key in array.store.list("")
+        if key.rpartition("/")[2] not in {"zarr.json", ".zarray", ".zattrs", ".zgroup"}
+    }
+
+
+def rewritten(array: tessarr.Array) -> JSON:
+    """Give the document after an edit that says nothing of what the tests look at."""
+    if array.zarr_format == 2:
+        array.resize(tuple(length + 1 for length in array.shape))
+        name = ".zarray"
+    else:
+        array.attrs["rewritten"] = True
+        name = "zarr.json"
+    found: JSON = json.loads(array.store.get(name) or b"")
+    return found
+
+
+def same_bits(values: Any, expected: Any) -> None:
+    """Compare every bit, and type and shape."""
+    values, expected = np.asarray(values), np.asarray(expected)
+    assert (values.dtype, values.shape) == (expected.dtype, expected.shape)
+    assert values.tobytes() == expected.tobytes()

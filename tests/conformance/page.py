@@ -1,0 +1,123 @@
+"""Writes ``docs/conformance.md``: each requirement, and the tests that show it.
+
+What is required is in ``requirements.txt``, one line each; why something is left out, in
+``exceptions.txt``. Tests say what they show by a marker: ``@pytest.mark.covers("V2-META-01")``.
+``python tests/conformance/page.py`` writes the page; a test checks that it is current.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PAGE", "Requirement", "exceptions", "page", "requirements", "shown"]
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "conformance.md"
+
+HEAD = """\
+# What the formats require, and which tests show it
+
+This page is generated (`just conformance`); a test checks that it is current. A requirement
+has a level: **M** must, **S** should, **O** optional, **D** in no specification, but
+real data or the common readers depend on it. What real writers got wrong is read with a warning
+where it can only mean one thing; what is written follows the specifications.
+"""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One line of ``requirements.txt``."""
+
+    section: str
+    id: str
+    level: str
+    text: str
+
+
+def requirements() -> list[Requirement]:
+    """Give all requirements, in the order of the page."""
+    found, section = [], ""
+    for line in (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            section = line[2:]
+        else:
+            name, level, text = line.split(" ", 2)
+            found.append(Requirement(section, name, level, text))
+    return found
+
+
+def exceptions() -> dict[str, str]:
+    """Give the reasons for requirements that no test shows."""
+    lines = (HERE / "exceptions.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(" ", 1) for line in lines if line)
+
+
+def shown() -> dict[str, list[tuple[Path, str]]]:
+    """Give the tests, as file and name, that say which requirement they show."""
+    found: dict[str, list[tuple[Path, str]]] = {}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "covers(" in text:
+            for function, covered in _markers(ast.parse(text)):
+                found.setdefault(covered, []).append((file.relative_to(ROOT), function))
+    return found
+
+
+def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for decorator in node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr == "covers":
+                for argument in decorator.args:
+                    yield node.name, ast.literal_eval(argument)
+
+
+def page() -> str:
+    """Give the text of the page."""
+    tests, reasons = shown(), exceptions()
+    listed = requirements()
+    counts = {
+        "shown by tests": sum(item.id in tests for item in listed),
+        "exceptions": sum(item.id in reasons for item in listed),
+        "open": sum(item.id not in tests and item.id not in reasons for item in listed),
+    }
+    total = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    lines = [HEAD, f"{len(listed)} requirements: {total}."]
+    section = ""
+    for item in listed:
+        if item.section != section:
+            section = item.section
+            lines += [f"\n## {section}\n", "| id | | requirement | shown by |", "|---|---|---|---|"]
+        cell = _tests(tests.get(item.id, []))
+        if item.id in reasons:
+            cell = (
+                f"{cell}; exception: {reasons[item.id]}"
+                if cell
+                else f"exception: {reasons[item.id]}"
+            )
+        lines.append(f"| {item.id} | {item.level} | {_escaped(item.text)} | {cell or 'open'} |")
+    return "\n".join(lines) + "\n"
+
+
+def _tests(found: list[tuple[Path, str]]) -> str:
+    files: dict[Path, list[str]] = {}
+    for file, name in found:
+        files.setdefault(file, []).append(name.removeprefix("test_").replace("_", " "))
+    return "; ".join(
+        f"[{file.stem.removeprefix('test_')}](../{file.as_posix()}): {', '.join(names)}"
+        for file, names in files.items()
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("__", "\\_\\_")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

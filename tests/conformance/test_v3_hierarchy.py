@@ -1,0 +1,198 @@
+"""Format 3: groups, names and paths."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+import tessarr
+from conformance.made import V2, V3, document, keys, refusal
+from tessarr import stores
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+
+GROUP = b'{"zarr_format": 3, "node_type": "group"}'
+
+
+@pytest.mark.covers("V3-GRP-01")
+def test_a_group_has_format_type_and_maybe_attributes():
+    group = tessarr.open_group(stores.MemoryStore({"zarr.json": GROUP}), mode="r")
+    assert (group.zarr_format, dict(group.attrs)) == (3, {})
+    new = tessarr.create_group(None, attributes={"a": 1})
+    assert json.loads(new.store.get("zarr.json")) == {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {"a": 1},
+    }
+
+
+@pytest.mark.covers("V3-GRP-01", "V3-META-04", "V3-META-07")
+@pytest.mark.parametrize(
+    ("text", "loc"),
+    [
+        (b'{"zarr_format": 3, "node_type": "Group"}', "/node_type"),
+        (b'{"zarr_format": 2, "node_type": "group"}', "/zarr_format"),
+        (b'{"zarr_format": 3}', ""),
+        (b'{"node_type": "group"}', ""),
+        (b'{"zarr_format": 3, "node_type": "group", "attributes": []}', "/attributes"),
+        (b'{"zarr_format": 3, "node_type": "group", "shape": [1]}', "/shape"),
+    ],
+)
+def test_what_is_no_group(text, loc):
+    assert [problem.loc for problem in refusal({"zarr.json": text}).problems] == [loc]
+
+
+@pytest.mark.covers("V3-GRP-02")
+def test_where_there_is_no_document_there_is_no_node():
+    store = stores.MemoryStore({"zarr.json": GROUP, "a/b/zarr.json": GROUP, "c/c/0/0": b""})
+    group = tessarr.open_group(store, mode="r")
+    assert list(group) == []
+    for path in ("a", "c"):
+        assert path not in group
+        with pytest.raises(NotFoundError):
+            tessarr.open(store, mode="r", path=path)
+    assert tessarr.open_group(store, mode="r", path="a/b") == group["a/b"]
+
+
+@pytest.mark.covers("V3-GRP-03")
+def test_creating_a_node_creates_the_groups_above_it():
+    store = stores.MemoryStore()
+    tessarr.create_array(store, path="a/b/c", shape=(2,), dtype="u1")
+    assert set(store.list("")) == {
+        "zarr.json",
+        "a/zarr.json",
+        "a/b/zarr.json",
+        "a/b/c/zarr.json",
+    }
+    assert list(tessarr.open_group(store, mode="r", path="a")) == ["b"]
+
+
+@pytest.mark.covers("V3-GRP-04")
+def test_an_array_has_no_members():
+    array = document(V3)
+    store = stores.MemoryStore({"zarr.json": GROUP, "a/zarr.json": array, "a/b/zarr.json": GROUP})
+    group = tessarr.open_group(store, mode="r")
+    assert [name for name, _ in group.members(None)] == ["a"]
+    with pytest.raises(ExistsError):
+        tessarr.create_group(store, path="a/x")
+
+
+@pytest.mark.covers("V3-GRP-05")
+def test_what_is_not_listed():
+    store = stores.MemoryStore(
+        {
+            "zarr.json": GROUP,
+            "__hidden/zarr.json": GROUP,
+            ".../zarr.json": GROUP,
+            "no/file": b"",
+            "file": b"",
+            "yes/zarr.json": GROUP,
+        }
+    )
+    group = tessarr.open_group(store, mode="r")
+    assert list(group) == ["yes"]
+    assert [name for name, _ in group.members(None)] == ["yes"]
+
+
+@pytest.mark.covers("V3-GRP-06", "V3-NAME-03")
+def test_a_hierarchy_may_be_one_array():
+    array = tessarr.create_array(None, shape=(2,), dtype="u1")
+    array[...] = 1
+    assert set(array.store.list("")) == {"zarr.json", "c/0"}
+    assert isinstance(tessarr.open(array.store, mode="r"), tessarr.Array)
+
+
+@pytest.mark.covers("V3-NAME-01", "ALL-12")
+@pytest.mark.parametrize("name", ["...", ".", "..", "__a", "__", "zarr.json", "a/__b", "a/.../b"])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_names_that_are_refused(name, kind):
+    store = stores.MemoryStore()
+    settings = {"shape": (2,)} if kind == "array" else {}
+    with pytest.raises(ArgumentError) as caught:
+        getattr(tessarr, f"create_{kind}")(store, path=name, **settings)
+    assert caught.value.kind == "invalid_path"
+    assert store.list("") == []
+    group = tessarr.create_group(store)
+    with pytest.raises(ArgumentError):
+        getattr(group, f"create_{kind}")(name, **settings)
+    assert store.list("") == ["zarr.json"]
+
+
+@pytest.mark.covers("V3-NAME-01")
+@pytest.mark.parametrize("name", ["a.", ".a", "..a", "_a", "a__", "zarr", ".zarray", "a b", "0"])
+def test_names_that_are_not(name):
+    group = tessarr.create_group(None)
+    group.create_group(name)
+    assert list(group) == [name]
+
+
+@pytest.mark.covers("V3-NAME-02")
+def test_names_are_compared_character_by_character():
+    composed, decomposed = unicodedata.normalize("NFC", "é"), unicodedata.normalize("NFD", "é")
+    group = tessarr.create_group(None)
+    for name in ("a", "A", composed, decomposed):
+        group.create_group(name, attributes={"name": name})
+    assert len(group) == 4
+    assert group[composed].attrs["name"] == composed
+    assert group[decomposed].attrs["name"] == decomposed
+    with pytest.raises(ExistsError):
+        group.create_group("A")
+
+
+@pytest.mark.covers("V3-NAME-03")
+@pytest.mark.parametrize("path", ["a/b", "/a/b", "a/b/", "/a/b/"])
+def test_the_document_of_a_node_is_below_its_path(path):
+    group = tessarr.create_group(None, path=path)
+    assert (group.path, group.name) == ("a/b", "/a/b")
+    assert group.store.get("a/b/zarr.json") is not None
+    assert tessarr.open_group(group.store, mode="r").name == "/"
+
+
+@pytest.mark.covers("V3-NAME-04")
+@pytest.mark.parametrize("name", ["ñandú", "日本", "🦉", "a b", "x:y", "100%"])
+def test_names_beyond_ascii_work(name, tmp_path):
+    array = tessarr.create_group(tmp_path).create_array(name, shape=(2,), data=[1, 2])
+    assert (tmp_path / name / "zarr.json").is_file()
+    assert list(tessarr.open_group(tmp_path, mode="r")) == [name]
+    assert array[...].tolist() == [1, 2]
+
+
+@pytest.mark.covers("V3-NAME-05")
+def test_a_group_may_have_a_member_called_c():
+    group = tessarr.create_group(None)
+    array = group.create_array("c", shape=(2,), dtype="u1")
+    array[...] = 1
+    assert keys(group) == {"c/c/0"}
+    assert list(group) == ["c"]
+    inner = group.create_group("c2/c/0")
+    assert inner.path == "c2/c/0"
+
+
+@pytest.mark.covers("V3-NAME-06")
+def test_a_backslash_is_an_ordinary_character():
+    group = tessarr.create_group(None)
+    group.create_group("a\\b")
+    assert list(group) == ["a\\b"]
+    assert tessarr.create_group(group.store, path="x\\y").path == "x\\y"
+
+
+@pytest.mark.covers("V3-GRP-07", "ALL-08")
+def test_where_both_formats_are_format_3_counts():
+    store = stores.MemoryStore({"zarr.json": document(V3), ".zarray": document(V2)})
+    assert tessarr.open(store, mode="r").zarr_format == 3
+    assert tessarr.open(store, mode="r", zarr_format=2).zarr_format == 2
+
+
+@pytest.mark.covers("ALL-08")
+def test_a_broken_document_is_no_reason_to_look_further():
+    others = {".zarray": document(V2), ".zgroup": b'{"zarr_format": 2}', "meta": b"{}"}
+    assert refusal({"zarr.json": b"{", **others}).key == "zarr.json"
+    assert refusal({".zarray": b"{", ".zgroup": b'{"zarr_format": 2}'}).key == ".zarray"
+
+
+@pytest.mark.covers("V3-CONS-04")
+def test_null_means_no_consolidated_metadata():
+    text = b'{"zarr_format": 3, "node_type": "group", "consolidated_metadata": null}'
+    group = tessarr.open_group(stores.MemoryStore({"zarr.json": text}), mode="r")
+    assert list(group) == []
