@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +37,20 @@ def peak() -> int:
 
 
 def prepared(row: Row, stored: Path, scratch: Path) -> Path:
-    """Give the array to work on: the stored one, a copy of it, or an empty one."""
+    """Give the array to work on: the stored one, a copy of it, or an empty one.
+
+    Copies and empty ones are new folders below `scratch`, which the caller deletes.
+    """
     if row.operation not in WRITES:
         return stored
-    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(exist_ok=True)
+    path = Path(tempfile.mkdtemp(dir=scratch)) / "array"
     if row.operation in STARTS_EMPTY:
-        row.layout.create(scratch)
+        row.layout.create(path)
     else:
-        shutil.copytree(stored, scratch)
-    return scratch
+        shutil.copytree(stored, path)
+    os.sync()  # what came before is on the disk, and nobody pays for it
+    return path
 
 
 def main() -> None:
@@ -72,7 +79,6 @@ def main() -> None:
         import tessarr
 
         result["digest"] = digest(tessarr.open_array(path, mode="r")[...])
-        shutil.rmtree(scratch)
     elif values is not None:
         result["digest"] = digest(values)
     print(json.dumps(result))
