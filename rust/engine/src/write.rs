@@ -149,39 +149,52 @@ impl<'a> Writer<'a> {
         if let (true, Some(bytes)) = (full, self.run(portion)) {
             return self.encode(level, bytes, out, scratch);
         }
+        if level.is_raw() {
+            // Without codecs the chunk is its own encoding: gather it where it is to stand.
+            let before = out.len();
+            reserve(out, level.decoded_bytes)?;
+            out.resize(before + level.decoded_bytes, 0);
+            self.gather(portion, current, full, &mut out[before..], scratch)?;
+            let stored = !self.is_fill(level, &out[before..]);
+            if !stored {
+                out.truncate(before);
+            }
+            return Ok(stored);
+        }
         let mut buffer = scratch.take();
-        let done = (|| {
-            let chunk = sized(&mut buffer, level.decoded_bytes)?;
-            match current {
-                Some(source) if !full => level.load(source, chunk, scratch)?,
-                _ if full && self.inside(portion) => {}
-                _ => fill_all(chunk, &level.stored_fill),
-            }
-            let item = Item { bytes: level.item_bytes, swap: level.swap() };
-            portion.with_copy(Direction::ToCell, |cell, caller, axes| {
-                // SAFETY: the caller of `write` vouches for its side; the
-                // portion lies inside the cell, whose bytes `chunk` has.
-                unsafe {
-                    copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item)
-                }
-            });
-            if self.array.is_bool {
-                copy::canonical_bools(chunk);
-            }
-            Ok(())
-        })();
-        let stored = done.and_then(|()| {
-            let bytes = level.decoded_bytes;
-            if level.is_raw() && out.is_empty() && !self.is_fill(level, &buffer[..bytes]) {
-                // Without codecs the chunk is its own encoding: hand over, do not copy.
-                buffer.truncate(bytes);
-                std::mem::swap(out, &mut buffer);
-                return Ok(true);
-            }
-            self.encode(level, &buffer[..bytes], out, scratch)
+        let stored = sized(&mut buffer, level.decoded_bytes).and_then(|chunk| {
+            self.gather(portion, current, full, chunk, scratch)?;
+            self.encode(level, chunk, out, scratch)
         });
         scratch.give(buffer);
         stored
+    }
+
+    /// Make `chunk` what the decoded chunk is to be: as it was, or fill, and the caller's elements.
+    fn gather(
+        &self,
+        portion: &Portion<'_, '_>,
+        current: Option<Source<'_>>,
+        full: bool,
+        chunk: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let level = portion.level;
+        match current {
+            Some(source) if !full => level.load(source, chunk, scratch)?,
+            _ if full && self.inside(portion) => {}
+            _ => fill_all(chunk, &level.stored_fill),
+        }
+        let item = Item { bytes: level.item_bytes, swap: level.swap() };
+        portion.with_copy(Direction::ToCell, |cell, caller, axes| {
+            // SAFETY: the caller of `write` vouches for its side; the
+            // portion lies inside the cell, whose bytes `chunk` has.
+            unsafe { copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item) }
+        });
+        if self.array.is_bool {
+            copy::canonical_bools(chunk);
+        }
+        Ok(())
     }
 
     /// No element of the chunk lies past the edge of the array.
@@ -253,21 +266,17 @@ impl<'a> Writer<'a> {
         }
         touched.sort_unstable_by_key(|touched| touched.number);
         let groups = group(&touched, old.as_ref(), shard.level.decoded_bytes);
-        let results: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
+        // All buffers come from here, and return here, for the next shard: a worker
+        // that took its own would allocate them anew for every shard.
+        let results: Vec<Mutex<Encoded>> =
+            groups.iter().map(|_| Mutex::new(Encoded::over(scratch.take()))).collect();
         let run =
             Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
         let run = Run { parallel: run.parallel && self.spread };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
-            let encoded = self.group(
-                shard,
-                old.as_ref(),
-                &touched[groups[number].clone()],
-                &division,
-                portion.origin,
-                scratch,
-            )?;
-            *results[number].lock().unwrap_or_else(PoisonError::into_inner) = encoded;
-            Ok(())
+            let mut encoded = results[number].lock().unwrap_or_else(PoisonError::into_inner);
+            let touched = &touched[groups[number].clone()];
+            self.group(shard, old.as_ref(), touched, &division, portion.origin, &mut encoded, scratch)
         })?;
         let encoded =
             results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -275,6 +284,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Encode subchunks that will stand one after another.
+    #[allow(clippy::too_many_arguments)]
     fn group(
         &self,
         shard: &Shard,
@@ -282,10 +292,9 @@ impl<'a> Writer<'a> {
         touched: &[Touched],
         division: &Division<'_>,
         origin: &[u64],
+        encoded: &mut Encoded,
         scratch: &mut Scratch,
-    ) -> Result<Encoded> {
-        let mut encoded = Encoded { bytes: scratch.take(), sizes: Vec::with_capacity(touched.len()) };
-        encoded.bytes.clear();
+    ) -> Result<()> {
         let mut cell = PerAxis::new();
         for touched in touched {
             let piece = &division.task(touched.task, &mut cell);
@@ -302,7 +311,7 @@ impl<'a> Writer<'a> {
                 .map_err(|error| error.in_subchunk(&cell))?;
             encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
         }
-        Ok(encoded)
+        Ok(())
     }
 }
 
@@ -328,10 +337,17 @@ impl<'c> Old<'c> {
 }
 
 /// New encodings, one after another; None where a subchunk is all fill.
-#[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,
     sizes: Vec<Option<u64>>,
+}
+
+impl Encoded {
+    /// Nothing yet; `buffer` is for the bytes.
+    fn over(mut buffer: Vec<u8>) -> Encoded {
+        buffer.clear();
+        Encoded { bytes: buffer, sizes: Vec::new() }
+    }
 }
 
 /// Cut `touched` where an untouched stored subchunk stands between, or where enough is together.
