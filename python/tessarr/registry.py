@@ -49,6 +49,10 @@ class Registry(Generic[T]):
         """Let `name` stand for `value`."""
         self._known[name] = value
 
+    def __contains__(self, name: str) -> bool:
+        """Tell whether the name is registered; entry points are not looked up."""
+        return name in self._known
+
     def find(self, name: str) -> T | None:
         """Return what `name` stands for, or None.
 

@@ -18,11 +18,12 @@ READ_LENIENTLY = {
     "N3-086": "bool fill 0, which zarrita wrote",
     "N3-163": "no codec from arrays to bytes, as zarr-js wrote",
     "N3-173": "bytes without endian, as GDAL wrote",
+    "N3-268": "fixed_length_utf32 without endian, as GDAL wrote",
     "N2-042": "an empty list of filters",
 }
 
 # What the next issue adds: refused as unsupported, valid or not.
-OUT_OF_SCOPE_TYPES = re.compile(r"struct|utf32|datetime|string type|<M8|\|S|<U|\|O")
+OUT_OF_SCOPE_TYPES = re.compile(r"string type|\|O")
 # Run by the package numcodecs until then, which checks its configuration only when it runs.
 OUT_OF_SCOPE_CODECS = re.compile("bz2")
 
@@ -57,6 +58,8 @@ LOCATIONS = {
     "V2-DTYPE": "/dtype",
     "V2-FILL": "/fill_value",
     "V2-COMP": "/compressor",
+    "X-STRUCT": "/data_type/configuration/fields",
+    "X-UTF32": "/data_type/configuration/length_bytes",
 }
 
 

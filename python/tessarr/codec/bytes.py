@@ -9,10 +9,12 @@ import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, register_codec
 from tessarr.codec.parameters import check_choice
+from tessarr.dtype import names
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
+    from tessarr.dtype import DataType
     from tessarr.problems import Members, Problems
     from tessarr.types import BytesLike, ZarrFormat
 
@@ -59,33 +61,41 @@ class Bytes(ArrayBytesCodec):
         return {"endian": self.endian} if self.endian else {}
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        if self.endian is None and spec.data_type.unit_bytes > 1:
+        if self.endian is None and spec.data_type.unit_bytes != 1:
             name = spec.data_type.name
             problems.tolerate(loc, f"no endian for {name}, taken for little")
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Bytes:
-        if self.endian is None and spec.data_type.unit_bytes > 1:
+        if self.endian is None and spec.data_type.unit_bytes != 1:
             return Bytes("little")
         return self
 
     def encoded_bytes(self, spec: ArraySpec) -> int:
         return spec.size_bytes
 
-    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        return array.astype(self._stored(array.dtype), copy=False).tobytes()
+    def encode(self, array: np.ndarray[Any, Any], /) -> BytesLike:
+        data_type = names.of(array.dtype)
+        data = data_type.canonical(array).tobytes()
+        return data_type.swapped(data) if self._swaps(data_type) else data
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        data_type = spec.data_type
         flat = np.frombuffer(data, dtype=np.uint8)
         if flat.nbytes != spec.size_bytes:
             message = f"{flat.nbytes} bytes instead of {spec.size_bytes}"
             raise DataError(message, kind="wrong_size", codec=self.name)
-        stored = flat.view(self._stored(spec.data_type.numpy)).reshape(spec.shape)
-        return stored.astype(spec.data_type.numpy, copy=False)
+        if self._swaps(data_type):
+            flat = data_type.swapped(flat)
+        return data_type.canonical(flat.view(data_type.numpy).reshape(spec.shape))
 
-    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
-        unit_bytes = spec.data_type.unit_bytes
-        swap = unit_bytes > 1 and (self.endian == "big") != spec.data_type.big_endian
-        return {"kind": "bytes", "unit_bytes": unit_bytes, "swap": swap}
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
+        data_type = spec.data_type
+        swap = self._swaps(data_type)
+        if data_type.stray_bits or (swap and data_type.unit_bytes == 0):
+            return None
+        return {"kind": "bytes", "unit_bytes": data_type.unit_bytes, "swap": swap}
 
-    def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        return dtype.newbyteorder("big" if self.endian == "big" else "little")
+    def _swaps(self, data_type: DataType) -> bool:
+        if self.endian is None or data_type.unit_bytes == 1:
+            return False
+        return (self.endian == "big") != data_type.big_endian

@@ -2,14 +2,16 @@
 
 A data type is a value that knows its stored names in both formats, its NumPy
 dtype, and how one item becomes bytes and JSON, which is what fill values need.
-One file per family; a family adds itself with `register`.
+One file per family; a family adds itself with `register`. The modules of families that
+few arrays need are imported when one of their names turns up.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -17,9 +19,31 @@ from tessarr.registry import Registry
 
 if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
-    from tessarr.types import JSON, ZarrFormat
+    from tessarr.types import JSON, BytesLike, ZarrFormat
 
-__all__ = ["DataType", "find_family", "find_kind", "register"]
+__all__ = ["MAX_ITEM_BYTES", "DataType", "find_family", "find_kind", "is_known", "register"]
+
+MAX_ITEM_BYTES: Final = 2**24
+"""The most bytes of one item. A few words of metadata could ask for gigabytes else."""
+
+_MODULES: Final = {
+    "complex": ("complex64", "complex128"),
+    "raw": ("raw_bytes",),
+    "struct": ("struct", "structured"),
+    "temporal": ("numpy.datetime64", "numpy.timedelta64"),
+    "text": ("fixed_length_utf32", "null_terminated_bytes"),
+}
+"""The modules of this package that are imported by need, with the names in format 3."""
+
+_KINDS: Final = {
+    "c": "complex",
+    "V": "raw",
+    "U": "text",
+    "S": "text",
+    "M": "temporal",
+    "m": "temporal",
+}
+"""The modules that are imported by need, by NumPy's kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +79,39 @@ class DataType(ABC):
 
     @property
     def unit_bytes(self) -> int:
-        """Bytes of the unit that byte order applies to; 1 where it does not."""
+        """Bytes of the unit that byte order applies to.
+
+        1 where it does not apply, and 0 where an item has units of several sizes.
+        """
         return self.numpy.itemsize
 
     @property
     def big_endian(self) -> bool:
         """Whether `numpy` has the big-endian byte order."""
-        return self.unit_bytes > 1 and self.numpy == self.numpy.newbyteorder("big")
+        return self.unit_bytes != 1 and self.numpy == self.numpy.newbyteorder("big")
 
-    def native(self) -> DataType:
-        """Return the same data type in native byte order."""
-        return self if self.numpy.isnative else type(self)(self.numpy.newbyteorder("="))
+    @property
+    def stray_bits(self) -> bool:
+        """Whether stored items may hold bits that mean nothing, which `canonical` settles."""
+        return False
+
+    def ordered(self, order: Literal["native", "little", "big"]) -> Self:
+        """Return the same data type in another byte order."""
+        dtype = self.numpy.newbyteorder(order)
+        return self if dtype == self.numpy else replace(self, numpy=dtype)
+
+    def swapped(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return whole items with the bytes of every unit in reverse order."""
+        units = np.frombuffer(data, np.uint8).reshape(-1, self.unit_bytes)
+        return np.ascontiguousarray(units[:, ::-1]).reshape(-1)
+
+    def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return elements with the bits that mean nothing as NumPy wants them."""
+        return array
+
+    def refusal(self, zarr_format: ZarrFormat) -> str | None:
+        """Return why `zarr_format` has no such type, or None where it has."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -76,6 +122,11 @@ class DataType(ABC):
     def from_numpy(cls, dtype: np.dtype[Any]) -> DataType:
         """Return the data type of a NumPy dtype of one of the family's kinds."""
         return cls(dtype)
+
+    @classmethod
+    def from_v2(cls, value: Any, loc: str, problems: Problems) -> DataType | None:
+        """Return the data type of a valid typestring of format 2, or None and a problem."""
+        return cls.from_numpy(np.dtype(value))
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:
         """Return the data type as metadata states it."""
@@ -118,11 +169,13 @@ class DataType(ABC):
         return item
 
 
+F = TypeVar("F", bound=type[DataType])
+
 _families: Registry[type[DataType]] = Registry("data type", "tessarr.data_types")
 _kinds: dict[str, type[DataType]] = {}
 
 
-def register(family: type[DataType]) -> type[DataType]:
+def register(family: F) -> F:
     """Register a family of data types by its names; a class decorator."""
     for name in family.v3_names:
         _families.add(name, family)
@@ -131,11 +184,25 @@ def register(family: type[DataType]) -> type[DataType]:
     return family
 
 
+def is_known(name: str) -> bool:
+    """Tell whether `name` is one of Tessarr's own names in format 3, or registered."""
+    return _module_of(name) is not None or name in _families
+
+
 def find_family(name: str) -> type[DataType] | None:
     """Return the family that has the name `name` in format 3, or None."""
+    module = _module_of(name)
+    if module is not None and name not in _families:
+        import_module(f"tessarr.dtype.{module}")
     return _families.find(name)
 
 
 def find_kind(kind: str) -> type[DataType] | None:
     """Return the family of a NumPy kind, or None."""
+    if kind not in _kinds and kind in _KINDS:
+        import_module(f"tessarr.dtype.{_KINDS[kind]}")
     return _kinds.get(kind)
+
+
+def _module_of(name: str) -> str | None:
+    return next((module for module, names in _MODULES.items() if name in names), None)

@@ -1,14 +1,19 @@
-"""Raw bits: ``r<N>`` of format 3 and ``|V<n>`` of format 2, opaque bytes of a fixed number."""
+"""Raw bits: ``r<N>`` of format 3 and ``|V<n>`` of format 2, opaque bytes of a fixed number.
+
+zarr-python calls them ``raw_bytes`` in format 3, and states fill values in base64. What was
+read under that name is written under it again.
+"""
 
 from __future__ import annotations
 
-import binascii
 import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr.dtype.base import DataType, register
+from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
+from tessarr.dtype.packed import from_base64, to_base64
 from tessarr.problems import describe, is_integer, pointer
 
 if TYPE_CHECKING:
@@ -20,12 +25,18 @@ __all__ = ["RAW_NAME", "Raw"]
 RAW_NAME: Final = re.compile("r([1-9][0-9]{0,9})")
 """The names of the family in format 3: bits, which have to be a multiple of 8."""
 
-_MAX_BYTES: Final = 2**31 - 1  # what NumPy can hold in one item
-
 
 @register
+@dataclass(frozen=True, slots=True)
 class Raw(DataType):
     """Opaque items of one or more bytes.
+
+    Parameters
+    ----------
+    numpy : numpy.dtype
+        The dtype of results.
+    unregistered : bool
+        Whether it has the name that zarr-python gave it in format 3.
 
     Examples
     --------
@@ -33,27 +44,40 @@ class Raw(DataType):
     'r16'
     """
 
-    __slots__ = ()
+    v3_names = ("raw_bytes",)
     v2_kinds = "V"
+
+    unregistered: bool = False
 
     @property
     def name(self) -> str:
-        return f"r{self.numpy.itemsize * 8}"
+        return "raw_bytes" if self.unregistered else f"r{self.numpy.itemsize * 8}"
 
     @property
     def unit_bytes(self) -> int:
         return 1
 
     @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Raw | None:
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        if name == "raw_bytes":
+            size = configuration.integer("length_bytes", 1, MAX_ITEM_BYTES)
+            configuration.done()
+            return None if size is None else cls(np.dtype(f"V{size}"), unregistered=True)
         match = RAW_NAME.fullmatch(name)
         bits = int(match.group(1)) if match else 0
-        if bits == 0 or bits % 8 or bits // 8 > _MAX_BYTES:
+        if bits == 0 or bits % 8 or bits // 8 > MAX_ITEM_BYTES:
             wanted = "'r' and a positive multiple of 8"
             configuration.problems.add(configuration.loc, f"{describe(name)} is not {wanted}")
             return None
         configuration.done()
         return cls(np.dtype(f"V{bits // 8}"))
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        if zarr_format == 2:
+            return self.numpy.str
+        if self.unregistered:
+            return {"name": self.name, "configuration": {"length_bytes": self.item_bytes}}
+        return self.name
 
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
@@ -61,8 +85,8 @@ class Raw(DataType):
         if zarr_format == 3 and isinstance(value, list):
             return self._from_list(value, loc, problems)
         if isinstance(value, str):
-            fill = self._from_base64(value, loc, problems)
-            if zarr_format == 3 and fill is not None:
+            fill = from_base64(value, self.item_bytes, loc, problems)
+            if zarr_format == 3 and fill is not None and not self.unregistered:
                 problems.tolerate(loc, f"the fill value of {self.name} is written as base64")
             return fill
         if zarr_format == 2 and is_integer(value) and value == 0:
@@ -81,23 +105,8 @@ class Raw(DataType):
                 problems.add(pointer(loc, i), f"{describe(item)} is not an integer of 0 to 255")
         return bytes(value) if len(problems) == before else None
 
-    def _from_base64(self, value: str, loc: str, problems: Problems) -> bytes | None:
-        try:
-            fill = binascii.a2b_base64(value, strict_mode=True)
-        except (binascii.Error, ValueError):
-            problems.add(loc, f"{describe(value)} is not base64")
-            return None
-        if len(fill) != self.item_bytes:
-            problems.add(loc, f"{len(fill)} bytes instead of {self.item_bytes}")
-            return None
-        return fill
-
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
-        return (
-            binascii.b2a_base64(fill, newline=False).decode("ascii")
-            if zarr_format == 2
-            else list(fill)
-        )
+        return to_base64(fill) if zarr_format == 2 or self.unregistered else list(fill)
 
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray | np.void):

@@ -211,6 +211,12 @@ class _Request:
         if data_type is None:
             return
         self.data_type = data_type
+        refusal = data_type.refusal(self.zarr_format)
+        if refusal is not None:
+            kind = "unsupported_data_type"
+            self.problems.unsupported(
+                "dtype", "data type", str(data_type), kind=kind, hint=f": {refusal}"
+            )
         if isinstance(fill_value, str) and fill_value == AUTO:
             self.fill = data_type.default_fill()
         elif fill_value is None:
@@ -329,7 +335,7 @@ class _Request:
             last_is_filter = last_is_filter and isinstance(self.arrays[-1], BytesBytesCodec)
         else:
             chain = self._chain_v3(fortran)
-        data_type = self.data_type if self.zarr_format == 2 else self.data_type.native()
+        data_type = self.data_type if self.zarr_format == 2 else self.data_type.ordered("native")
         spec = ArraySpec(grid_chunk, data_type)
         check_sizes(self.shape, spec, "shape", "chunks", self.problems)
         if grid is None or chain is None or len(self.problems):
@@ -389,14 +395,10 @@ class _Request:
             what = f"codec {serializer.name!r} does not exist in format 2"
             self.problems.add("codecs", what, "mismatch")
             return None
-        if serializer.endian is not None and self.data_type.unit_bytes > 1:
-            flipped = self.data_type.numpy.newbyteorder(serializer.endian)
-            self.fill = (
-                None
-                if self.fill is None
-                else (np.frombuffer(self.fill, self.data_type.numpy).astype(flipped).tobytes())
-            )
-            self.data_type = dtype.of(flipped)
+        if serializer.endian is not None and self.data_type.unit_bytes != 1:
+            flipped = self.data_type.ordered(serializer.endian)
+            self.fill = self._fill_in_order_of(flipped)
+            self.data_type = flipped
         rank = len(self.shape)
         reverse = tuple(reversed(range(rank)))
         first = filters[0] if filters else None
@@ -415,7 +417,7 @@ def _cast_fill(data_type: DataType, value: Any) -> bytes:
         return data_type.cast_fill(value)
     except ValueError:
         # The JSON forms of format 3 are understood too: "NaN", "0x7fc00001".
-        if not isinstance(value, str | list):
+        if not isinstance(value, str | list | dict) or data_type.numpy.kind not in "fcV":
             raise
     problems = Problems()
     fill = data_type.fill_from_json(value, 3, "", problems)

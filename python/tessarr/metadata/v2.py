@@ -200,7 +200,7 @@ def chain(
     rest: list[Codec] = [codec for codec in filters if not isinstance(codec, ArrayArrayCodec)]
     if compressor is not None:
         rest.append(compressor)
-    endian = ("big" if data_type.big_endian else "little") if data_type.unit_bytes > 1 else None
+    endian = ("big" if data_type.big_endian else "little") if data_type.unit_bytes != 1 else None
     return Chain((*transpose, *arrays, Bytes(endian), *rest))  # type: ignore[arg-type]
 
 

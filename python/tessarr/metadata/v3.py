@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _json, dtype, grid, keys
-from tessarr.codec import ArraySpec, Bytes, Chain
+from tessarr.codec import ArraySpec, Bytes, Chain, ShardingIndexed
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
 from tessarr.problems import (
@@ -93,12 +93,12 @@ def _parse_array(members: Members) -> ArrayMeta | None:
     shape = members.lengths("shape", 0)
     data_type = _member(members, "data_type", dtype.from_json, 3)
     raw_fill = members.require("fill_value")
-    fill = None
-    if data_type is not None and raw_fill is not ABSENT:
-        fill = data_type.fill_from_json(raw_fill, 3, "/fill_value", problems)
     chunk_grid = _parse_grid(members, shape)
     encoding = _parse_keys(members)
     codecs = _parse_codecs(members)
+    fill = None
+    if data_type is not None and raw_fill is not ABSENT:
+        fill = _parse_fill(raw_fill, data_type, codecs, problems)
     attributes = _parse_attributes(members)
     transformers = _parse_transformers(members)
     names = _parse_dimension_names(members, shape)
@@ -130,6 +130,22 @@ def _parse_array(members: Members) -> ArrayMeta | None:
         transformers,
         extra,
     )
+
+
+def _parse_fill(
+    value: Any, data_type: DataType, codecs: Chain | None, problems: Problems
+) -> bytes | None:
+    fill = data_type.fill_from_json(value, 3, "/fill_value", problems)
+    packed = isinstance(value, str) and data_type.numpy.names is not None
+    if fill is None or codecs is None or not packed:
+        return fill
+    # Base64, which only the old ``structured`` allows: in the byte order of the codec.
+    while isinstance(codecs.array_bytes, ShardingIndexed):
+        codecs = codecs.array_bytes.codecs
+    order = getattr(codecs.array_bytes, "endian", None) or "little"
+    if data_type.unit_bytes == 1 or data_type.big_endian == (order == "big"):
+        return fill
+    return data_type.swapped(fill).tobytes()
 
 
 def _parse_group(members: Members) -> GroupMeta:

@@ -16,21 +16,28 @@ NAMES = [
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float16", "float32", "float64", "complex64", "complex128", "r8", "r40"),
+    *("M8[ns]", "m8[10s]", "S5", "record"),
 ]
+
+RECORD = [("a", "u1"), ("b", "f8"), ("c", [("d", "S2"), ("e", "M8[s]"), ("f", "c8")])]
 
 
 def parse(data_type, value, zarr_format=3):
     problems = Problems()
-    fill = dtype.of(data_type).fill_from_json(value, zarr_format, "/fill_value", problems)
+    fill = of(data_type).fill_from_json(value, zarr_format, "/fill_value", problems)
     assert (fill is None) == bool(problems.found)
     return fill if fill is not None else problems.found
 
 
+def of(data_type):
+    return dtype.of(RECORD if isinstance(data_type, str) and data_type == "record" else data_type)
+
+
 def orders(name):
-    data_type = dtype.of(name)
+    data_type = of(name)
     if data_type.unit_bytes == 1:
         return [data_type]
-    return [dtype.of(data_type.numpy.newbyteorder(order)) for order in "<>"]
+    return [data_type.ordered(order) for order in ("little", "big")]
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_what_is_no_name_is_refused(value):
 @pytest.mark.parametrize(
     ("value", "zarr_format"),
     [
-        *((name, 3) for name in ("bfloat16", "string", "Int32", "<i4")),
-        *((name, 2) for name in ("|S4", "<U4", "<M8[ns]", "|O", [["a", "<i4"]])),
+        *((name, 3) for name in ("float128", "string", "Int32", "<i4")),
+        *((name, 2) for name in ("|O", [["a", "|O"]])),
     ],
 )
 def test_other_types_are_named_as_unsupported(value, zarr_format):
@@ -96,10 +96,12 @@ def test_other_arguments_are_refused():
     with pytest.raises(ArgumentError):
         dtype.of("nonsense")
     with pytest.raises(UnsupportedError) as caught:
-        dtype.of("M8[ns]")
-    assert caught.value.extension == "datetime64[ns]"
+        dtype.of("g")
+    assert caught.value.extension == "float128"
     with pytest.raises(UnsupportedError):
-        dtype.of([("a", "i4")])
+        dtype.of([("a", "g")])
+    with pytest.raises(UnsupportedError):
+        dtype.of("(2,)i4")
     with pytest.raises(ArgumentError):
         dtype.of("r7")
 
@@ -108,5 +110,5 @@ def test_byte_order_is_known_and_dropped():
     big = dtype.of(">c16")
     assert big.big_endian
     assert big.unit_bytes == 8
-    assert big.native().numpy.isnative
+    assert big.ordered("native").numpy.isnative
     assert dtype.of("uint8").big_endian is False

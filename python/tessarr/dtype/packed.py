@@ -1,0 +1,59 @@
+"""Items as base64 of their bytes, which is how format 2 states fill values of bytes."""
+
+from __future__ import annotations
+
+import binascii
+from typing import TYPE_CHECKING
+
+from tessarr.problems import describe
+
+if TYPE_CHECKING:
+    from tessarr.problems import Problems
+
+__all__ = ["from_base64", "to_base64"]
+
+
+def from_base64(
+    value: str, item_bytes: int, loc: str, problems: Problems, *, pad: bool = False
+) -> bytes | None:
+    r"""Return the bytes of one item, or None and a problem.
+
+    Parameters
+    ----------
+    value : str
+        The text.
+    item_bytes : int
+        The bytes of one item.
+    loc : str
+        The JSON pointer of `value`.
+    problems : Problems
+        Where faults go.
+    pad : bool
+        Whether fewer bytes are followed by zeros, rather than refused.
+
+    Examples
+    --------
+    >>> from tessarr.problems import Problems
+    >>> from_base64("YWI=", 3, "", Problems(), pad=True)
+    b'ab\x00'
+    """
+    try:
+        item = binascii.a2b_base64(value, strict_mode=True)
+    except (binascii.Error, ValueError):
+        problems.add(loc, f"{describe(value)} is not base64")
+        return None
+    if len(item) == item_bytes or (pad and len(item) < item_bytes):
+        return item.ljust(item_bytes, b"\0")
+    problems.add(loc, f"{len(item)} bytes instead of {item_bytes}")
+    return None
+
+
+def to_base64(item: bytes) -> str:
+    """Return the bytes of one item as text.
+
+    Examples
+    --------
+    >>> to_base64(b"ab")
+    'YWI='
+    """
+    return binascii.b2a_base64(item, newline=False).decode("ascii")

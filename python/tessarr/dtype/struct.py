@@ -1,0 +1,364 @@
+"""Records of named fields, one after the other without padding.
+
+Lists of fields of format 2 (Zarr specification 2), which may be arrays themselves and have
+each a byte order; ``struct`` of format 3 (Zarr extensions), in the byte order of the codec
+``bytes``, and its older form ``structured``, which is read and written as ``struct``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import numpy as np
+
+from tessarr.dtype import names
+from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
+from tessarr.dtype.packed import from_base64, to_base64
+from tessarr.problems import Members, describe, is_integer, lengths, pointer
+
+if TYPE_CHECKING:
+    from tessarr.problems import Problems
+    from tessarr.types import JSON, BytesLike, Shape, ZarrFormat
+
+__all__ = ["Field", "Struct"]
+
+_MAX_DEPTH: Final = 32
+_MAX_AXES: Final = 16
+_LEGACY: Final = "structured"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    data_type : DataType
+        Its elements.
+    shape : tuple of int
+        The lengths of its axes; none for a single element.
+    """
+
+    name: str
+    data_type: DataType
+    shape: Shape = ()
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of the field in a record."""
+        return self.data_type.item_bytes * math.prod(self.shape)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Struct(DataType):
+    """Records.
+
+    Parameters
+    ----------
+    numpy : numpy.dtype
+        The dtype of results.
+    fields : tuple of Field
+        The fields, in order.
+
+    Examples
+    --------
+    >>> point = Struct.of([Field("x", names.of("f4")), Field("y", names.of("f4"))])
+    >>> point.numpy, point.unit_bytes
+    (dtype([('x', '<f4'), ('y', '<f4')]), 4)
+    >>> point.to_json(2)
+    [['x', '<f4'], ['y', '<f4']]
+    """
+
+    v3_names = ("struct", _LEGACY)
+
+    fields: tuple[Field, ...] = ()
+
+    @classmethod
+    def of(cls, fields: list[Field]) -> Self:
+        """Return the data type with these fields."""
+        dtype = np.dtype([(field.name, field.data_type.numpy, field.shape) for field in fields])
+        return cls(dtype, tuple(fields))
+
+    @classmethod
+    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
+        fields: list[Field] = []
+        for name in dtype.names or ():
+            of_field = dtype[name]
+            base, shape = of_field.subdtype or (of_field, ())
+            fields.append(Field(name, names.of(base), tuple(map(int, shape))))
+        return cls.of(fields)
+
+    @property
+    def name(self) -> str:
+        return "struct"
+
+    @property
+    def unit_bytes(self) -> int:
+        found = {field.data_type.unit_bytes for field in self.fields}
+        if len(found) == 1:
+            size = found.pop()
+            return 1 if size > 1 and len(self._orders()) > 1 else size
+        # Where each field has a byte order of its own, none applies to the record.
+        return 1 if len(self._orders()) > 1 else 0
+
+    @property
+    def big_endian(self) -> bool:
+        return self._orders() == {True}
+
+    @property
+    def stray_bits(self) -> bool:
+        return any(field.data_type.stray_bits for field in self.fields)
+
+    def _orders(self) -> set[bool]:
+        """Return which byte orders occur: whether big-endian ones do, and others."""
+        orders: set[bool] = set()
+        for field in self.fields:
+            inner = field.data_type
+            if isinstance(inner, Struct):
+                orders |= inner._orders()
+            elif inner.unit_bytes != 1:
+                orders.add(inner.big_endian)
+        return orders
+
+    def ordered(self, order: Literal["native", "little", "big"]) -> Self:
+        changed = [replace(f, data_type=f.data_type.ordered(order)) for f in self.fields]
+        return self if tuple(changed) == self.fields else self.of(changed)
+
+    def swapped(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        items = np.frombuffer(data, np.uint8).reshape(-1, self.item_bytes)
+        found = np.empty_like(items)
+        for part, field in self._parts():
+            column = np.ascontiguousarray(items[:, part])
+            if field.data_type.unit_bytes != 1:
+                column = field.data_type.swapped(column).reshape(column.shape)
+            found[:, part] = column
+        return found.reshape(-1)
+
+    def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if not self.stray_bits:
+            return array
+        found = array.copy()
+        for field in self.fields:
+            if field.data_type.stray_bits:
+                found[field.name] = field.data_type.canonical(array[field.name])
+        return found
+
+    def _parts(self) -> list[tuple[slice, Field]]:
+        """Return the fields, each with its bytes in the item."""
+        ends = np.cumsum([field.item_bytes for field in self.fields]).tolist()
+        starts = [0, *ends[:-1]]
+        return [(slice(a, b), f) for a, b, f in zip(starts, ends, self.fields, strict=True)]
+
+    def refusal(self, zarr_format: ZarrFormat) -> str | None:
+        for field in self.fields:
+            if zarr_format == 3 and field.shape:
+                return f"format 3 has no fields that are arrays, such as {field.name!r}"
+            reason = field.data_type.refusal(zarr_format)
+            if reason is not None:
+                return f"field {field.name!r}: {reason}"
+        return None
+
+    # Documents
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        problems = configuration.problems
+        before = len(problems)
+        value = configuration.require("fields")
+        configuration.done()
+        if len(problems) > before:
+            return None
+        loc = configuration.at("fields")
+        fields: list[Field] = []
+        for item, at in _listed(value, loc, problems):
+            legacy = name == _LEGACY and isinstance(item, list)
+            found = _pair(item, at, problems) if legacy else _object(item, at, problems)
+            if found is None:
+                continue
+            (field_name, name_loc), (type_json, type_loc) = found
+            data_type = names.from_json(type_json, 3, type_loc, problems)
+            if _is_field_name(field_name, name_loc, problems) and data_type is not None:
+                fields.append(Field(field_name, data_type))
+        return cls._checked(fields, loc, problems) if len(problems) == before else None
+
+    @classmethod
+    def from_v2(cls, value: list[Any], loc: str, problems: Problems) -> Self | None:
+        """Return the data type of a list of fields of format 2, or None and problems."""
+        before = len(problems)
+        fields: list[Field] = []
+        for item, at in _listed(value, loc, problems):
+            if not isinstance(item, list) or not 2 <= len(item) <= 3:
+                what = f"{describe(item)} is not a field: a name, a type and perhaps a shape"
+                problems.add(at, what)
+                continue
+            named = _is_field_name(item[0], pointer(at, 0), problems)
+            data_type = names.from_json(item[1], 2, pointer(at, 1), problems)
+            shape = _field_shape(item[2], pointer(at, 2), problems) if len(item) == 3 else ()
+            if named and data_type is not None and shape is not None:
+                fields.append(Field(item[0], data_type, shape))
+        return cls._checked(fields, loc, problems) if len(problems) == before else None
+
+    @classmethod
+    def _checked(cls, fields: list[Field], loc: str, problems: Problems) -> Self | None:
+        before = len(problems)
+        seen: set[str] = set()
+        for i, field in enumerate(fields):
+            if field.name in seen:
+                problems.add(pointer(loc, i), f"field {describe(field.name)} occurs twice")
+            seen.add(field.name)
+            if field.data_type.numpy.kind in "OT":
+                what = f"field {describe(field.name)} has no fixed number of bytes"
+                problems.add(pointer(loc, i), what)
+            if _depth(field.data_type) >= _MAX_DEPTH:
+                what = f"more than {_MAX_DEPTH} records within each other"
+                problems.add(pointer(loc, i), what, "too_large")
+                return None
+        if sum(field.item_bytes for field in fields) > MAX_ITEM_BYTES:
+            problems.add(loc, f"a record has more than {MAX_ITEM_BYTES} bytes", "too_large")
+        return None if len(problems) > before else cls.of(fields)
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        if zarr_format == 2:
+            return [
+                [f.name, f.data_type.to_json(2), *([list(f.shape)] if f.shape else [])]
+                for f in self.fields
+            ]
+        listed = [{"name": f.name, "data_type": f.data_type.to_json(3)} for f in self.fields]
+        return {"name": self.name, "configuration": {"fields": listed}}
+
+    # Fill values
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        if isinstance(value, str):
+            if zarr_format == 3:
+                problems.tolerate(loc, "the fill value of a struct is written as base64")
+            return from_base64(value, self.item_bytes, loc, problems)
+        if zarr_format == 2 and is_integer(value) and value == 0:
+            problems.tolerate(loc, "the fill value of a record is written as 0")
+            return self.default_fill()
+        if zarr_format == 2 or not isinstance(value, dict):
+            wanted = "a base64 string" if zarr_format == 2 else "an object with every field"
+            problems.add(loc, f"{describe(value)} is not {wanted}", "wrong_type")
+            return None
+        before = len(problems)
+        members = Members(value, loc, problems)
+        parts: list[bytes | None] = []
+        for field in self.fields:
+            inner = members.require(field.name)
+            if field.name in members:
+                at = members.at(field.name)
+                parts.append(field.data_type.fill_from_json(inner, 3, at, problems))
+        members.done()
+        if len(problems) > before:
+            return None
+        return b"".join(part for part in parts if part is not None)
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        if zarr_format == 2:
+            return to_base64(fill)
+        return {f.name: f.data_type.fill_to_json(fill[part], 3) for part, f in self._parts()}
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if isinstance(value, np.void):
+            if not value.dtype.names:
+                value = value.tobytes()
+            elif value.dtype == self.numpy:
+                return np.array(value).tobytes()
+            else:
+                value = {name: value[name] for name in value.dtype.names}
+        if isinstance(value, bytes):
+            if len(value) != self.item_bytes:
+                raise ValueError(f"{len(value)} bytes instead of {self.item_bytes}")
+            return value
+        if not isinstance(value, Mapping | list | tuple) and value == 0:
+            return self.default_fill()
+        return b"".join(
+            _cast_field(field, inner)
+            for field, inner in zip(self.fields, self._values(value), strict=True)
+        )
+
+    def _values(self, value: Any) -> list[Any]:
+        """Return one value per field of what a user gives for a record."""
+        if isinstance(value, Mapping):
+            wanted = [field.name for field in self.fields]
+            if set(value) != set(wanted):
+                raise ValueError(f"{value!r} does not have the fields {', '.join(wanted)}")
+            return [value[name] for name in wanted]
+        if not isinstance(value, list | tuple) or len(value) != len(self.fields):
+            raise ValueError(f"{value!r} is not a record of {len(self.fields)} fields")
+        return list(value)
+
+
+def _cast_field(field: Field, value: Any) -> bytes:
+    if not field.shape:
+        return field.data_type.cast_fill(value)
+    values = np.empty(field.shape, dtype=object)
+    values[...] = value
+    return b"".join(field.data_type.cast_fill(item) for item in values.reshape(-1).tolist())
+
+
+def _depth(data_type: DataType) -> int:
+    if not isinstance(data_type, Struct):
+        return 0
+    return 1 + max(_depth(field.data_type) for field in data_type.fields)
+
+
+def _listed(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str]]:
+    """Return the items of a list that must not be empty, with their places."""
+    if not isinstance(value, list):
+        problems.add(loc, f"{describe(value)} is not a list of fields", "wrong_type")
+        return []
+    if not value:
+        problems.add(loc, "a record has at least one field")
+    return [(item, pointer(loc, i)) for i, item in enumerate(value)]
+
+
+_Placed = tuple[Any, str]
+
+
+def _object(value: Any, loc: str, problems: Problems) -> tuple[_Placed, _Placed] | None:
+    if not isinstance(value, dict):
+        what = f"{describe(value)} is not an object with 'name' and 'data_type'"
+        problems.add(loc, what, "wrong_type")
+        return None
+    before = len(problems)
+    members = Members(value, loc, problems)
+    name, data_type = members.require("name"), members.require("data_type")
+    members.done()
+    if len(problems) > before:
+        return None
+    return (name, members.at("name")), (data_type, members.at("data_type"))
+
+
+def _pair(value: list[Any], loc: str, problems: Problems) -> tuple[_Placed, _Placed] | None:
+    if len(value) != 2:
+        problems.add(loc, f"{describe(value)} is not a name and a data type")
+        return None
+    return (value[0], pointer(loc, 0)), (value[1], pointer(loc, 1))
+
+
+def _is_field_name(value: Any, loc: str, problems: Problems) -> bool:
+    if isinstance(value, str) and value:
+        return True
+    kind = "invalid_value" if isinstance(value, str) else "wrong_type"
+    problems.add(loc, f"{describe(value)} is not the name of a field", kind)
+    return False
+
+
+def _field_shape(value: Any, loc: str, problems: Problems) -> Shape | None:
+    if is_integer(value):
+        value = [value]  # NumPy writes lists, but takes both
+    shape = lengths(value, 1, loc, problems)
+    if shape is not None and len(shape) > _MAX_AXES:
+        problems.add(loc, f"a field has more than {_MAX_AXES} axes", "too_large")
+    return shape
