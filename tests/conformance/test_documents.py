@@ -10,7 +10,7 @@ import pytest
 
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.metadata import ArrayMeta, v2, v3
-from tests.conformance.corpus import documents, needs_corpus
+from interop.corpus import documents, needs_corpus
 
 pytestmark = needs_corpus
 

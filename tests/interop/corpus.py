@@ -1,15 +1,23 @@
-"""Where the corpus of foreign stores is, and how its digests are made."""
+"""Where the corpus of foreign stores and documents is, what is in it, and how its digests are made."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
+import struct
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tessarr.stores import LocalStore, MemoryStore, Store
 
 ROOT = Path(os.environ.get("TESSARR_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 
@@ -18,8 +26,12 @@ needs_corpus = pytest.mark.skipif(
     reason="the corpus of foreign stores is absent (TESSARR_CORPUS names its folder)",
 )
 
+DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")
 
-def table(name: str) -> list[dict[str, str]]:
+Row = dict[str, str]
+
+
+def table(name: str) -> list[Row]:
     """Give the rows of a table of the corpus; none where the corpus is absent."""
     if not ROOT.is_dir():
         return []
@@ -28,19 +40,112 @@ def table(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
-def arrays() -> list[tuple[str, Path, dict[str, str]]]:
-    """Give (id, folder, row) of every single array of formats 2 and 3 in a folder."""
+def stores(*, hierarchies: bool = False) -> list[Any]:
+    """Give every array of the corpus, or every hierarchy, as parameters ``place, row`` of a test."""
     found = []
-    for part, kinds in (("real", {"array"}), ("generated", {None})):
+    for part in ("real", "generated"):
         for row in table(f"{part}/MANIFEST.tsv"):
-            single = row.get("kind") in kinds and row["canon"] != "tree"
-            if single and row["format"] in {"2", "3"} and ".zip" not in row["path"]:
-                found.append((row["id"], ROOT / part / row["path"], row))
+            if row.get("kind") == "codec-vector" or (row["canon"] == "tree") != hierarchies:
+                continue
+            inside = row["notes"].removeprefix("array at ") if ".zip" in row["path"] else ""
+            place = f"{part}/{row['path']}"
+            place = f"{place}!/{inside.strip('/')}" if inside != row["notes"] else place
+            found.append(pytest.param(place, row, id=row["id"]))
     return found
 
 
-def digest(values: Any) -> str:
-    """Give the SHA-256 of the canonical bytes: C order, little-endian, packed."""
-    array = np.asarray(values)
-    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return hashlib.sha256(array.tobytes()).hexdigest()
+def located(place: str) -> tuple[Store, str]:
+    """Give the store and the path in it of ``folder`` or ``file.zip!/path``.
+
+    Zip files are unpacked into memory. Where a file occurs twice, the last one counts.
+    """
+    file, found, path = place.partition("!/")
+    if found or file.endswith(".zip"):
+        return _unpacked(ROOT / file), path
+    return LocalStore(ROOT / file, read_only=True), ""
+
+
+@cache
+def _unpacked(file: Path) -> MemoryStore:
+    with zipfile.ZipFile(file) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        return MemoryStore({info.filename: archive.read(info) for info in infos})
+
+
+def contents(row: Row) -> np.ndarray[Any, Any]:
+    """Give the recorded elements of a generated array."""
+    return np.asarray(np.load(ROOT / "generated" / row["expected"], allow_pickle=False))
+
+
+def undefined(row: Row) -> np.ndarray[Any, Any] | None:
+    """Give the elements that the specification leaves open: fill null, and no chunk."""
+    mask = ROOT / "generated" / "expected" / f"{row['id']}.mask.npy"
+    return ~np.load(mask) if mask.exists() else None
+
+
+def digest(values: Any, canon: str = "raw") -> str:
+    """Give the SHA-256 of the canonical bytes."""
+    return hashlib.sha256(_CANONICAL[canon](np.asarray(values))).hexdigest()
+
+
+def _raw(values: np.ndarray[Any, Any]) -> bytes:
+    """C order, little-endian, packed."""
+    if values.dtype.names is None and values.dtype.isbuiltin == 2:  # of ml_dtypes: as it is
+        return np.ascontiguousarray(values).tobytes()
+    return np.ascontiguousarray(values, dtype=_packed(values.dtype)).tobytes()
+
+
+def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.names is not None and dtype.fields is not None:
+        return np.dtype([(name, _packed(dtype.fields[name][0])) for name in dtype.names])
+    if dtype.subdtype is not None:
+        return np.dtype((_packed(dtype.subdtype[0]), dtype.subdtype[1]))
+    return dtype.newbyteorder("<")
+
+
+def _vlen(values: np.ndarray[Any, Any]) -> bytes:
+    """For each element its size, as four bytes, and its bytes."""
+    parts = []
+    for item in values.ravel():
+        if isinstance(item, str):
+            data = item.encode()
+        else:
+            data = _raw(np.asarray(item)) if isinstance(item, np.ndarray) else bytes(item)
+        parts += [struct.pack("<I", len(data)), data]
+    return b"".join(parts)
+
+
+def _json(values: np.ndarray[Any, Any]) -> bytes:
+    text = json.dumps(values.tolist(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+_CANONICAL = {"raw": _raw, "vlen": _vlen, "json": _json}
+
+
+@dataclass(frozen=True)
+class Document:
+    """One metadata document of a store."""
+
+    where: str
+    name: str
+    data: bytes
+    zattrs: bytes | None
+
+
+def documents() -> Iterator[Document]:
+    """Yield every metadata document of the stores of the corpus, also of those in zip files."""
+    for path in sorted(p for part in ("real", "generated") for p in (ROOT / part).rglob("*")):
+        where = str(path.relative_to(ROOT))
+        if path.name in DOCUMENTS:
+            zattrs = path.with_name(".zattrs")
+            attributes = zattrs.read_bytes() if zattrs.exists() else None
+            yield Document(where, path.name, path.read_bytes(), attributes)
+        elif path.suffix == ".zip":
+            store = _unpacked(path)
+            for key in sorted(store.list("")):
+                name = key.rpartition("/")[2]
+                data = store.get(key)
+                if name in DOCUMENTS and data is not None:
+                    attributes = store.get(key.removesuffix(name) + ".zattrs")
+                    yield Document(f"{where}!{key}", name, data, attributes)
