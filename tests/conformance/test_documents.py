@@ -8,9 +8,9 @@ import warnings
 
 import pytest
 
+from interop.corpus import documents, needs_corpus
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.metadata import ArrayMeta, v2, v3
-from interop.corpus import documents, needs_corpus
 
 pytestmark = needs_corpus
 

@@ -1,4 +1,4 @@
-"""Where the corpus of foreign stores and documents is, what is in it, and how its digests are made."""
+"""The corpus of foreign stores and documents: where it is, what is in it, what its digests are."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def table(name: str) -> list[Row]:
 
 
 def stores(*, hierarchies: bool = False) -> list[Any]:
-    """Give every array of the corpus, or every hierarchy, as parameters ``place, row`` of a test."""
+    """Give every array, or every hierarchy, as parameters ``place, row`` of a test."""
     found = []
     for part in ("real", "generated"):
         for row in table(f"{part}/MANIFEST.tsv"):
             if row.get("kind") == "codec-vector" or (row["canon"] == "tree") != hierarchies:
                 continue
-            inside = row["notes"].removeprefix("array at ") if ".zip" in row["path"] else ""
             place = f"{part}/{row['path']}"
-            place = f"{place}!/{inside.strip('/')}" if inside != row["notes"] else place
+            if place.endswith(".zip"):
+                place += "!/" + row["notes"].removeprefix("array at ").strip("/")
             found.append(pytest.param(place, row, id=row["id"]))
     return found
 
@@ -60,7 +60,7 @@ def located(place: str) -> tuple[Store, str]:
     Zip files are unpacked into memory. Where a file occurs twice, the last one counts.
     """
     file, found, path = place.partition("!/")
-    if found or file.endswith(".zip"):
+    if found:
         return _unpacked(ROOT / file), path
     return LocalStore(ROOT / file, read_only=True), ""
 
