@@ -1,10 +1,10 @@
 """The compiled part of Tessarr: chunks, codecs and stores (`rust/`)."""
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from os import PathLike
-from typing import Any, Self, TypeAlias, final
+from typing import Any, Self, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ __all__ = [
     "unpickle_memory_store",
 ]
 
+_T = TypeVar("_T")
 _Indices: TypeAlias = NDArray[np.int64]
 _Axis: TypeAlias = tuple[int, int, int] | _Indices | tuple[_Indices]
 
@@ -91,7 +92,8 @@ class Store:
 
     @property
     def read_only(self) -> bool: ...
-    def get(self, key: str) -> bytes | None: ...
+    def get(self, key: str, limit: int | None = None) -> bytes | None: ...
+    def hold(self, key: str, work: Callable[[], _T]) -> _T: ...
     def put(self, key: str, data: Buffer) -> None: ...
     def delete(self, key: str) -> None: ...
     def replace(self, key: str, data: Buffer | None, expected: Buffer | None) -> bool: ...

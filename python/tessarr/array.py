@@ -487,8 +487,8 @@ class Array(ArrayBase, Node[ArrayMeta]):
         -----
         The data is stored first and the shape last, in one atomic step, so readers
         see all of the data or none. It is put after what is stored now, also where
-        another program has appended since this array was opened; two that append
-        at the very same time need a lock of their own.
+        another program has appended since this array was opened. Who appends or
+        resizes waits for others that do: threads, and with a folder processes.
 
         Examples
         --------

@@ -12,6 +12,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from tessarr.errors import DataError, MetadataError, Problem
+from tessarr.options import current
+
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
@@ -35,7 +38,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Ask for a value; answered with bytes, or None if the key is absent."""
+    """Ask for a document; answered with bytes, or None if the key is absent.
+
+    One that is larger than the options allow is a `MetadataError`.
+    """
 
     key: str
 
@@ -95,8 +101,25 @@ class ListDir:
 Request: TypeAlias = Get | Put | Replace | Delete | DeletePrefix | Size | List | ListDir
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
+
+def _document(store: Store, key: str) -> bytes | None:
+    limit = current().metadata_bytes
+    try:
+        return store.get(key, limit)
+    except DataError as error:
+        if error.kind != "too_large":
+            raise
+        problem = Problem("", f"it has more than {limit} bytes", "too_large")
+        raise MetadataError(
+            f"invalid metadata {key!r}: {problem}; raise the option metadata_bytes "
+            "if it is meant to be so large",
+            key=key,
+            problems=[problem],
+        ) from error
+
+
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
-    Get: lambda store, r: store.get(r.key),
+    Get: lambda store, r: _document(store, r.key),
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Delete: lambda store, r: store.delete(r.key),

@@ -69,7 +69,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "wrong_type": "a value has the wrong JSON type",
         "invalid_value": "a value is outside what the specification allows",
         "mismatch": "two values that have to fit each other do not",
-        "too_large": "a size does not fit the arithmetic of 64 bits",
+        "too_large": "a size is beyond what is possible or allowed",
         # UnsupportedError (also problems)
         "unsupported": "valid, but not supported",
         "unsupported_data_type": "a data type that is not supported",

@@ -37,6 +37,9 @@ class Options:
         power failure. By default a killed program loses nothing, but a power
         failure may lose the last seconds. Read when a folder is opened by its
         path; a store that you made yourself keeps its own setting.
+    metadata_bytes
+        The largest metadata document that is read; a larger one is a
+        `MetadataError`, and no memory is taken for it. Read at each request.
     zarr_format
         The format of new arrays and groups where none is given: 3 or 2.
     compressor
@@ -53,6 +56,7 @@ class Options:
     threads: int | None = None
     write_empty_chunks: bool = False
     durable: bool = False
+    metadata_bytes: int = 1 << 28
     zarr_format: Literal[2, 3] = 3
     compressor: Any = "auto"
 
@@ -60,6 +64,10 @@ class Options:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise ArgumentError(
                 f"option threads must be a positive integer or None, not {self.threads!r}"
+            )
+        if type(self.metadata_bytes) is not int or self.metadata_bytes < 1:
+            raise ArgumentError(
+                f"option metadata_bytes must be a positive integer, not {self.metadata_bytes!r}"
             )
         if self.zarr_format not in (2, 3):
             raise ArgumentError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")

@@ -4,16 +4,19 @@ The stored shape is what makes chunks part of an array, and it is replaced in
 one atomic step. Growing is only that. Shrinking comes first in the shape, then
 removes what nobody can see any more. Appending writes the data where nobody
 sees it yet, then grows.
+
+Whoever does one of these holds the key ``.shape`` of the array meanwhile, under
+which nothing is ever stored: two that append at once would write to the same
+place, and what one appends another could be about to remove. It is not the key
+of the document, so that attributes can be edited while a long append goes on.
 """
 
 from __future__ import annotations
 
 import operator
-import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,16 +46,7 @@ __all__ = ["append", "lengths", "resize"]
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
 
-# Two threads that append to one array at once would write to the same place.
-_locks = [threading.RLock() for _ in range(64)]
-
-
-def _new_locks() -> None:
-    _locks[:] = [threading.RLock() for _ in range(64)]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_locks)
+T = TypeVar("T")
 
 
 class _Array(Protocol):
@@ -86,6 +80,10 @@ def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
 
 def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
     """Store another shape, then remove what is outside of it."""
+    _alone(array, lambda: _resize(array, shape, accept, trim=trim))
+
+
+def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
     old = _refreshed(array, accept)
     new = _with_shape(old, shape)
     drive.run(edit.shape(array.path, old.zarr_format, shape, expected=old.shape), array.store)
@@ -99,8 +97,12 @@ def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
 
 def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
     """Store data behind the end of an axis, then the shape that covers it."""
-    with _locks[hash((array.store, array.path)) % len(_locks)]:
-        return _append(array, data, axis, accept)
+    return _alone(array, lambda: _append(array, data, axis, accept))
+
+
+def _alone(array: _Array, work: Callable[[], T]) -> T:
+    """Do `work` while nobody else changes the shape of the array in this way."""
+    return array.store.hold(prefix_of(array.path) + ".shape", work)
 
 
 def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:

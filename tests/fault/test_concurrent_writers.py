@@ -32,14 +32,33 @@ for number in range(500):
 """
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_two_processes_lose_no_partial_write(tmp_path: Path, layout: str) -> None:
-    """500 partial writes of each of two processes into the same objects all arrive."""
-    path = tmp_path / "array.zarr"
-    array = tessarr.create_array(path, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
+APPENDER = """
+import sys, tessarr
+path, first = sys.argv[1], int(sys.argv[2])
+array = tessarr.open_array(path, mode="r+")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(200):
+    array.append([1000 * first + number] * (1 + number % 3))
+"""
+
+RESIZER = """
+import sys, tessarr
+path, first = sys.argv[1], int(sys.argv[2])
+array = tessarr.open_array(path, mode="r+")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(100):
+    length = array.append([7] * 5)[0] if first else array.shape[0]
+    array.resize(max(length - 9, 0))
+"""
+
+
+def run_two(program: str, path: Path) -> None:
+    """Run a program twice at the same time, with 0 and with 1 as its second argument."""
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(first)],
+            [sys.executable, "-c", program, str(path), str(first)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -56,12 +75,98 @@ def test_two_processes_lose_no_partial_write(tmp_path: Path, layout: str) -> Non
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_two_processes_lose_no_partial_write(tmp_path: Path, layout: str) -> None:
+    """500 partial writes of each of two processes into the same objects all arrive."""
+    path = tmp_path / "array.zarr"
+    array = tessarr.create_array(path, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
+    run_two(WRITER, path)
     expected = np.zeros((100, 8), "int32")
     for first in (0, 1):
         for number in range(500):
             row, column = divmod(number, 4)
             expected[row % 100, 2 * column + first] = 1 + number
     np.testing.assert_array_equal(array[:], expected)
+
+
+def check_appended(values: list[int], writers: int, count: int) -> None:
+    """Each writer's pieces are all there, whole and in its own order."""
+    for first in range(writers):
+        mine = [value - 1000 * first for value in values if value // 1000 == first]
+        assert mine == [number for number in range(count) for _ in range(1 + number % 3)]
+    ends = [i for i in range(1, len(values)) if values[i] != values[i - 1]]
+    assert len(ends) + 1 == writers * count
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_two_processes_lose_no_append(tmp_path: Path, zarr_format: Any) -> None:
+    """200 appends of each of two processes to one array all arrive, each whole."""
+    path = tmp_path / "array.zarr"
+    tessarr.create_array(path, shape=0, dtype="int32", chunks=7, zarr_format=zarr_format)
+    run_two(APPENDER, path)
+    check_appended(tessarr.open_array(path)[:].tolist(), 2, 200)
+    assert not [file for file in path.rglob("*") if "__lock" in file.name]
+
+
+def test_two_processes_resize_and_append(tmp_path: Path) -> None:
+    """What the array shows was appended after the last resize that cut it, or is fill."""
+    path = tmp_path / "array.zarr"
+    array = tessarr.create_array(path, data=np.ones(40, "int32"), chunks=6, fill_value=-1)
+    run_two(RESIZER, path)
+    array = tessarr.open_array(path)
+    length = array.shape[0]
+    array.resize(length + 50)
+    # Nothing that was cut away comes back: no chunk was written behind a shrunk end.
+    assert (array[length:] == -1).all()
+    assert set(array[:length].tolist()) <= {-1, 1, 7}
+
+
+@pytest.mark.parametrize("place", ["folder", "memory", "mapping"])
+def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
+    """Threads that opened the array by themselves append to it at the same time."""
+    made: dict[str, Any] = {
+        "folder": tmp_path / "array.zarr",
+        "memory": tessarr.stores.MemoryStore(),
+        "mapping": {},
+    }
+    store = made[place]
+    tessarr.create_array(store, shape=0, dtype="int32", chunks=7)
+    start = threading.Barrier(4)
+
+    def append(first: int) -> None:
+        array = tessarr.open_array(store, mode="r+")
+        start.wait()
+        for number in range(50):
+            array.append([1000 * first + number] * (1 + number % 3))
+
+    threads = [threading.Thread(target=append, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_appended(tessarr.open_array(store)[:].tolist(), 4, 50)
+
+
+def test_arrays_that_were_opened_apart_share_the_locks_of_a_mapping() -> None:
+    """Two arrays over one mapping lose no partial write of one chunk."""
+    items: dict[str, bytes] = {}
+    tessarr.create_array(items, shape=400, dtype="int32", chunks=400)
+    start = threading.Barrier(4)
+
+    def write(first: int) -> None:
+        array = tessarr.open_array(items, mode="r+")
+        start.wait()
+        for number in range(first, 400, 4):
+            array[number] = number
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert tessarr.open_array(items)[:].tolist() == list(range(400))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

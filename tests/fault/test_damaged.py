@@ -100,3 +100,97 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         stream.truncate(1 << 40)
     with pytest.raises(tessarr.errors.DataError, match="at most"):
         array[:]
+
+
+HUGE = {
+    "zstd": codecs.Zstd(),
+    "gzip": codecs.GZip(level=1),
+    "lz4": codecs.LZ4(),
+    "blosc": codecs.Blosc(cname="zstd"),
+    "two codecs": [codecs.Zstd(), codecs.Crc32c()],
+}
+
+
+@pytest.mark.parametrize("chain", HUGE)
+@pytest.mark.parametrize("damage", [b"", b"x", b"garbage" * 1000])
+def test_a_chunk_that_cannot_be_so_large_takes_no_memory(chain: str, damage: bytes) -> None:
+    """Metadata that claim chunks of 1 TiB and a few bytes that are no such chunk: a DataError."""
+    n = 1 << (30 if chain == "blosc" else 40)  # a Blosc buffer holds at most 2 GiB
+    array = tessarr.create_array(None, shape=2 * n, chunks=n, dtype="u1", compressors=HUGE[chain])
+    array.store.put("c/0", damage)
+    for read in (lambda: array[5], lambda: array[5:10], lambda: array[[7]]):
+        with pytest.raises(tessarr.errors.DataError, match="at least") as caught:
+            read()
+        assert (caught.value.key, caught.value.chunk) == ("c/0", (0,))
+
+
+@pytest.mark.parametrize("chain", HUGE)
+def test_the_best_compression_there_is_stays_readable(chain: str) -> None:
+    """A chunk of 96 MB of one value is as small as a chunk can be, and is read."""
+    n = 96 << 20
+    array = tessarr.create_array(None, shape=n, chunks=n, dtype="u1", compressors=HUGE[chain])
+    array[...] = 7
+    assert array.nbytes_stored < n / 200
+    assert (array[-1], int(array[::1000].min())) == (7, 7)
+
+
+def test_an_array_larger_than_memory_is_a_memory_error() -> None:
+    """A read that needs more than there is fails as in NumPy; a part of it works."""
+    array = tessarr.create_array(None, shape=1 << 50, chunks=1 << 20, dtype="u1", fill_value=3)
+    with pytest.raises(MemoryError):
+        array[:]
+    assert array[1 << 49] == 3
+
+
+@pytest.mark.parametrize("name", ["zarr.json", ".zarray", ".zgroup", ".zattrs"])
+def test_a_huge_document_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
+    """A sparse file of 1 TiB in place of metadata takes no memory and no time."""
+    tessarr.create_group(tmp_path, zarr_format=3 if name == "zarr.json" else 2)
+    (tmp_path / ".zgroup").unlink(missing_ok=name == "zarr.json")
+    if name == ".zattrs":
+        (tmp_path / ".zgroup").write_text('{"zarr_format": 2}')
+    with (tmp_path / name).open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(tessarr.errors.MetadataError, match="more than 268435456 bytes") as caught:
+        tessarr.open(tmp_path, mode="r")
+    assert caught.value.key == name
+    assert [problem.kind for problem in caught.value.problems] == ["too_large"]
+    tessarr.create_group(tmp_path, overwrite=True)
+    assert isinstance(tessarr.open(tmp_path, mode="r"), tessarr.Group)
+
+
+class Opened:
+    """A value whose size is known before it is read."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def read(self, offset: int, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes at {offset} were asked for")
+
+
+class Huge:
+    """A store in Python that tells sizes."""
+
+    def get(self, key: str) -> bytes:
+        raise AssertionError(f"{key} was asked for whole")
+
+    def open_value(self, key: str) -> Opened | None:
+        return Opened(1 << 40) if key == "zarr.json" else None
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in ["zarr.json"] if key.startswith(prefix)]
+
+
+def test_a_huge_document_of_a_foreign_store_is_refused_before_it_is_read() -> None:
+    """A store in Python that can tell the size is asked for that alone."""
+    with pytest.raises(tessarr.errors.MetadataError, match="more than"):
+        tessarr.open(Huge(), mode="r")
+
+
+def test_how_large_documents_may_be_is_an_option() -> None:
+    """What the option allows is read; what it does not is refused, also in memory."""
+    group = tessarr.create_group(None, attributes={"text": "x" * 1000})
+    with tessarr.options(metadata_bytes=100), pytest.raises(tessarr.errors.MetadataError):
+        tessarr.open(group.store)
+    assert tessarr.open(group.store).attrs["text"] == "x" * 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, DataError
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
 
 if TYPE_CHECKING:
@@ -46,6 +47,51 @@ def test_put_get_replace_delete(store: Store) -> None:
     store.delete("a/b")
     store.delete("never/was")
     assert store.get("a/b") is None
+
+
+def test_a_limit_holds(store: Store) -> None:
+    """What is larger than the limit is not given; what is as large is."""
+    store.put("k", b"12345")
+    assert store.get("k", 5) == store.get("k", None) == b"12345"
+    with pytest.raises(DataError, match="has 5 bytes, at most 4 are allowed") as caught:
+        store.get("k", limit=4)
+    assert (caught.value.kind, caught.value.key) == ("too_large", "k")
+    assert store.get("absent", 0) is None
+
+
+def test_a_held_key_is_held_by_one(store: Store) -> None:
+    """Work under a held key excludes other such work, gives its result, and leaves nothing."""
+    running: list[int] = []
+    most: list[int] = []
+
+    def work() -> str:
+        running.append(1)
+        time.sleep(0.002)
+        most.append(len(running))
+        store.put("folder/other", b"1")  # other keys are free
+        running.pop()
+        return "done"
+
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(store.hold, "folder/held", work) for _ in range(20)]
+        assert {result.result(30) for result in results} == {"done"}
+    assert set(most) == {1}
+    assert store.list() == ["folder/other"]
+    assert store.hold("folder/other", lambda: 1) == 1
+    with pytest.raises(ArgumentError):
+        store.hold("../outside", work)
+
+
+def test_an_error_under_a_held_key_is_passed_on(store: Store) -> None:
+    """The exception is raised as it is, and the key is free again."""
+
+    def fail() -> None:
+        raise LookupError("mine")
+
+    for _ in range(2):
+        with pytest.raises(LookupError, match="mine") as caught:
+            store.hold("k", fail)
+        assert not hasattr(caught.value, "__notes__")
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 3_000_001])

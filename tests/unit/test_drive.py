@@ -16,7 +16,7 @@ class _Store:
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {"a": b"1"}
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str, limit: int | None = None) -> bytes | None:
         if key == "broken":
             raise OSError("broken")
         return self.items.get(key)

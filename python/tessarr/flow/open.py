@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from tessarr.drive import Flow, Get
+from tessarr.drive import Flow, Get, Size
 from tessarr.errors import NotFoundError
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -99,8 +99,8 @@ def find(
 def exists(path: str) -> Flow[bool]:
     """Return whether there is a node at `path`, be its documents good or bad."""
     prefix = prefix_of(path)
-    found = yield tuple(Get(prefix + name) for names in MARKERS.values() for name in names)
-    return any(document is not None for document in found)
+    found = yield tuple(Size(prefix + name) for names in MARKERS.values() for name in names)
+    return any(size is not None for size in found)
 
 
 def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:

@@ -6,6 +6,7 @@
 //! of strides ([`Level::strides`]), and the one strided copy does the rest.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
@@ -15,6 +16,10 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::{expect_size, Pipeline};
 use crate::scratch::Scratch;
 use crate::source::Source;
+
+/// A chunk of so many bytes is not decoded from fewer than can make them: whoever
+/// writes a chunk shape into a document would else decide what memory we take.
+const CHECKED_BYTES: usize = 64 << 20;
 
 /// One value per axis; on the stack for every rank that people use.
 pub type PerAxis<T> = SmallVec<[T; 6]>;
@@ -116,8 +121,8 @@ pub struct Level {
     pub stored_fill: Vec<u8>,
     /// The most bytes that our encoding of the chunk has; a guess for foreign codecs.
     pub bound: usize,
-    /// More encoded bytes than this are refused before any memory is taken.
-    pub most_encoded: usize,
+    /// Fewer encoded bytes than this, or more, are refused before any memory is taken.
+    pub encoded_bytes: RangeInclusive<usize>,
 }
 
 /// The array-to-bytes codec, bound.
@@ -286,10 +291,15 @@ impl Level {
             }
         };
         let bound = chain.pipeline.bound(bound);
-        let most_encoded = chain.pipeline.most_encoded(most_inner);
+        let least = match &body {
+            // Below that a codec says better what is wrong with the bytes.
+            Body::Bytes { .. } if decoded_bytes >= CHECKED_BYTES => chain.pipeline.least(decoded_bytes),
+            _ => 0,
+        };
+        let encoded_bytes = least..=chain.pipeline.most_encoded(most_inner);
         Ok(Level {
             bound,
-            most_encoded,
+            encoded_bytes,
             shape: by_axis,
             strides,
             decoded_bytes,
@@ -343,7 +353,7 @@ impl Level {
         }
         let mut encoded = scratch.take();
         let done = source
-            .load(self.most_encoded, &mut encoded)
+            .load(&self.encoded_bytes, &mut encoded)
             .and_then(|bytes| self.decode_into(bytes, out, scratch));
         scratch.give(encoded);
         done

@@ -54,6 +54,11 @@ impl Pipeline {
         }
     }
 
+    /// The fewest bytes that an encoding of `decoded` bytes can have.
+    pub fn least(&self, decoded: usize) -> usize {
+        self.codecs.iter().fold(decoded, |size, codec| codec.least(size))
+    }
+
     /// The decoded bytes where they stand inside `encoded`, if no codec moves them.
     pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8]>> {
         let mut bytes = encoded;

@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
-            let bytes = source.load(level.most_encoded, &mut encoded)?;
+            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
             level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
             self.shard(shard, portion, Source::made(&decoded), scratch)
         })();
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
-            let bytes = source.load(level.most_encoded, &mut encoded)?;
+            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
             self.encoded(portion, bytes, &mut decoded, scratch)
         })();
         scratch.give(encoded);

@@ -69,7 +69,7 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     }
     let part = source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
-    let index = part.load(shard.index_bytes, &mut encoded).and_then(|encoded| {
+    let index = part.load(&(shard.index_bytes..=shard.index_bytes), &mut encoded).and_then(|encoded| {
         let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
         unpack(&shard.index, raw, shard.entries)
     });

@@ -1,5 +1,7 @@
 //! Encoded bytes: in memory, or a range of an opened object.
 
+use std::ops::RangeInclusive;
+
 use crate::error::{Error, Result};
 use crate::scratch::sized;
 use crate::store::{Object, Version};
@@ -93,14 +95,16 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// All bytes, in memory; at most `limit`, so that no hostile size is allocated.
-    pub fn load<'b>(&self, limit: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]>
+    /// All bytes, in memory, if they are as many as they can be.
+    pub fn load<'b>(&self, possible: &RangeInclusive<usize>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where
         'a: 'b,
     {
         let size = self.size();
-        if size > limit as u64 {
-            return Err(Error::size(format!("has {size} bytes, an encoded chunk here has at most {limit}")));
+        let (least, most) = (*possible.start() as u64, *possible.end() as u64);
+        if size > most || size < least {
+            let (words, bound) = if size > most { ("at most", most) } else { ("at least", least) };
+            return Err(Error::size(format!("has {size} bytes, an encoded chunk here has {words} {bound}")));
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),

@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
         let done = (|| {
             let current = match current {
                 Some(source) if !level.pipeline.is_empty() => {
-                    let bytes = source.load(level.most_encoded, &mut encoded)?;
+                    let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
                     level.pipeline.decode(bytes, &mut plain, shard.most_bytes(), scratch)?;
                     Some(Source::made(&plain))
                 }

@@ -64,10 +64,17 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The value of `key`; None if it is absent.
-    fn get<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    /// The value of `key`; None if it is absent. More than `limit` bytes are a
+    /// `DataError`, before memory is taken where the store can tell the size.
+    #[pyo3(signature = (key, limit = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        limit: Option<u64>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let opened = py.detach(|| {
-            let Some(object) = self.inner.open(key, engine::Want::Whole)? else { return Ok(None) };
+            let Some(object) = self.inner.open_whole(key, limit)? else { return Ok(None) };
             // A value in memory goes straight into the Python object.
             let copy = if object.bytes().is_some() { None } else { Some(engine::read_all(&*object)?) };
             Ok(Some((object, copy)))
@@ -103,6 +110,27 @@ impl Store {
         let expected = expected.map(bytes_of).transpose()?;
         py.detach(|| self.inner.replace(key, data.as_deref(), expected.as_deref()))
             .map_err(|error| to_py(py, error))
+    }
+
+    /// Call `work` while nobody else holds `key`, which need not exist, and give
+    /// what it returns. Threads exclude each other, and processes where the store
+    /// is a folder. `work` may use every other key; to hold `key` again would wait
+    /// for itself.
+    fn hold<'py>(&self, key: &str, work: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = work.py();
+        let work = work.clone().unbind();
+        let mut outcome: Option<PyResult<Py<PyAny>>> = None;
+        let held = py.detach(|| {
+            self.inner.hold(key, &mut || {
+                outcome = Python::try_attach(|py| work.call0(py));
+                Ok(())
+            })
+        });
+        held.map_err(|error| to_py(py, error.at_key(key)))?;
+        match outcome {
+            Some(done) => done.map(|value| value.into_bound(py)),
+            None => Err(to_py(py, Error::internal("nothing was done while a key was held"))),
+        }
     }
 
     /// The size of the value in bytes; None if `key` is absent.
@@ -354,7 +382,8 @@ impl ForeignStore {
     #[pyo3(signature = (object, *, read_only = false))]
     fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<PyClassInitializer<Self>> {
         let (foreign, changeable) = PyForeign::new(object, read_only)?;
-        let store = Arc::new(engine::ForeignStore::new(foreign, read_only || !changeable));
+        let identity = object.as_ptr() as usize;
+        let store = Arc::new(engine::ForeignStore::new(foreign, read_only || !changeable, identity));
         Ok(initializer(ForeignStore(store.clone()), store))
     }
 

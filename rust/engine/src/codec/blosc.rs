@@ -20,7 +20,7 @@ mod stream;
 use self::header::{Filter, Header, HEADER_BYTES};
 use self::shuffle::{Kernel, Planes, MOST_APART};
 use self::stream::Compressor;
-use super::{BytesCodec, Context};
+use super::{zstd, BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
@@ -72,6 +72,11 @@ impl BytesCodec for Blosc {
 
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(HEADER_BYTES)
+    }
+
+    fn least(&self, decoded: usize) -> usize {
+        // No compressor inside does better.
+        decoded / zstd::LARGEST_RATIO
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {

@@ -33,6 +33,10 @@ impl BytesCodec for Crc32c {
         decoded.checked_add(CHECKSUM_BYTES)
     }
 
+    fn least(&self, decoded: usize) -> usize {
+        self.bound(decoded)
+    }
+
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(CHECKSUM_BYTES)
     }

@@ -342,6 +342,10 @@ impl BytesCodec for Deflate {
         self.wrapper.bound(decoded)
     }
 
+    fn least(&self, decoded: usize) -> usize {
+        decoded / LARGEST_RATIO
+    }
+
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
         // SAFETY: decoding writes initialised bytes only.
         let mut target = Target::Exact { out: unsafe { as_uninit(out) }, filled: 0 };

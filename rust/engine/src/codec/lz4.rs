@@ -139,6 +139,10 @@ impl BytesCodec for Lz4 {
         block_bound(decoded).saturating_add(SIZE_BYTES)
     }
 
+    fn least(&self, decoded: usize) -> usize {
+        decoded / LARGEST_RATIO
+    }
+
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
         let (size, block) = split(input)?;
         super::check_size(size, out.len())?;

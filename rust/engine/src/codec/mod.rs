@@ -39,6 +39,11 @@ pub trait BytesCodec: Send + Sync + Debug {
     /// foreign codecs. Other writers may have made more.
     fn bound(&self, decoded: usize) -> usize;
 
+    /// The fewest bytes that can decode to `decoded` bytes; 0 where nobody knows.
+    fn least(&self, _decoded: usize) -> usize {
+        0
+    }
+
     /// Decode `input` to exactly `out.len()` bytes. More, fewer or damaged
     /// bytes are a `Kind::Data` error; `out` then holds anything.
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()>;

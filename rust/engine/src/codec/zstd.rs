@@ -19,6 +19,9 @@ use crate::scratch::reserve;
 /// The levels that Zstandard knows; 0 is its default, 3.
 const LEVELS: std::ops::RangeInclusive<i64> = -131_072..=22;
 
+/// A block takes 4 bytes at least, and gives 128 KiB at most (RFC 8878 §3.1.1.2).
+pub(super) const LARGEST_RATIO: usize = (128 << 10) / 4;
+
 /// The first guess at a size that no frame names.
 const FIRST_GUESS: usize = 64 << 10;
 
@@ -112,6 +115,10 @@ impl BytesCodec for Zstd {
         zstd_safe::compress_bound(decoded).saturating_add(4)
     }
 
+    fn least(&self, decoded: usize) -> usize {
+        decoded / LARGEST_RATIO
+    }
+
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
         check_present(input)?;
         match context.zstd_decoder()?.decompress(out, input) {
@@ -129,6 +136,9 @@ impl BytesCodec for Zstd {
             Ok(Some(size)) => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
                 super::check_limit(size, limit)?;
+                if size / LARGEST_RATIO > input.len() {
+                    return Err(Error::data(format!("{} bytes cannot decode to {size}", input.len())));
+                }
                 size
             }
             // Damaged headers too: decoding says what is wrong with them.
@@ -241,6 +251,10 @@ mod tests {
         let mut out = Vec::new();
         let error = codec().decode(&input, &mut out, 1 << 16, &mut Context::default()).unwrap_err();
         assert_eq!((error.kind, out.capacity() <= 1 << 16), (Kind::Data, true));
+        let mut out = Vec::new();
+        let error = codec().decode(&input, &mut out, usize::MAX, &mut Context::default()).unwrap_err();
+        assert!(error.message.starts_with("12 bytes cannot decode to"), "{}", error.message);
+        assert_eq!(out.capacity(), 0);
     }
 
     #[test]

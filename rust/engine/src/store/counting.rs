@@ -94,6 +94,11 @@ impl Store for CountingStore {
         Ok(change)
     }
 
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        add(&self.tally.updates, 1);
+        self.inner.hold(key, work)
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         add(&self.tally.lists, 1);
         self.inner.list(prefix)

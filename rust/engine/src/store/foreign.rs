@@ -1,6 +1,7 @@
 //! Stores that somebody else implements: simple calls, made into a [`Store`].
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use super::keylock::KeyLocks;
 use super::{check_key, check_prefix, is_key, joined, read_all};
@@ -39,18 +40,19 @@ const ATTEMPTS: usize = 1000;
 /// A [`Foreign`] as a [`Store`].
 ///
 /// Changes of one key exclude each other within the process. Between processes
-/// they do so if the foreign store has `replace`.
+/// they do so if the foreign store has `replace`; `hold` does not.
 #[derive(Debug)]
 pub struct ForeignStore<F> {
     foreign: F,
     read_only: bool,
-    changing: KeyLocks,
+    changing: Arc<KeyLocks>,
 }
 
 impl<F: Foreign> ForeignStore<F> {
-    /// Adapts `foreign`.
-    pub fn new(foreign: F, read_only: bool) -> Self {
-        ForeignStore { foreign, read_only, changing: KeyLocks::new() }
+    /// Adapts `foreign`. Adapters of one foreign store, which share its
+    /// `identity`, exclude each other as if they were one.
+    pub fn new(foreign: F, read_only: bool, identity: usize) -> Self {
+        ForeignStore { foreign, read_only, changing: KeyLocks::shared(identity) }
     }
 
     /// What was adapted.
@@ -138,6 +140,13 @@ impl<F: Foreign> Store for ForeignStore<F> {
             Some(change) => self.apply(key, &change, None).map(|_| change),
         }
         .map_err(|error| error.at_key(key))
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        check_key(key)?;
+        self.check_writable().map_err(|error| error.at_key(key))?;
+        let _held = self.changing.hold(key)?;
+        work()
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {

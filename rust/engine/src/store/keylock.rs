@@ -1,8 +1,8 @@
 //! One lock per key within one process, for stores without locks of their own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use super::{fork, wait};
 use crate::error::Result;
@@ -36,6 +36,22 @@ impl KeyLocks {
     pub(super) fn new() -> Self {
         fork::register();
         KeyLocks { table: AtomicPtr::new(Table::boxed()) }
+    }
+
+    /// The locks of whatever `identity` stands for, the same ones for all who have
+    /// it at a time: two stores over one object have to exclude each other.
+    pub(super) fn shared(identity: usize) -> Arc<Self> {
+        static SHARED: Mutex<BTreeMap<usize, Weak<KeyLocks>>> = Mutex::new(BTreeMap::new());
+        fork::register();
+        let _gate = fork::gate();
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locks) = shared.get(&identity).and_then(Weak::upgrade) {
+            return locks;
+        }
+        shared.retain(|_, locks| locks.strong_count() > 0);
+        let locks = Arc::new(KeyLocks::new());
+        shared.insert(identity, Arc::downgrade(&locks));
+        locks
     }
 
     /// Waits until nobody holds `key`, then holds it while the guard lives.
@@ -108,6 +124,13 @@ impl Drop for Held<'_> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn locks_of_one_thing_are_shared_while_somebody_has_them() {
+        let first = KeyLocks::shared(0x5eed);
+        assert!(Arc::ptr_eq(&first, &KeyLocks::shared(0x5eed)));
+        assert!(!Arc::ptr_eq(&first, &KeyLocks::shared(0x5eee)));
+    }
 
     #[test]
     fn one_key_excludes_itself_and_no_other() {

@@ -65,6 +65,12 @@ impl LocalStore {
         self.root.join(key)
     }
 
+    fn create_folder_of(&self, path: &Path) -> Result<()> {
+        let folder = path.parent().unwrap_or(&self.root);
+        let created = tree::create_folders(folder, self.durable);
+        Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
+    }
+
     fn check_writable(&self) -> Result<()> {
         if self.read_only {
             let message = format!("the store {:?} is open for reading only", self.root);
@@ -142,9 +148,7 @@ impl LocalStore {
                             nothing => return Ok(nothing),
                         }
                     }
-                    let folder = path.parent().unwrap_or(&self.root);
-                    let created = tree::create_folders(folder, self.durable);
-                    created.map_err(|error| Failure::new("create folder", folder, error))?;
+                    self.create_folder_of(&path)?;
                     continue;
                 }
                 done => done.map_err(|error| Failure::new("lock", &lock_path, error))?,
@@ -165,8 +169,7 @@ impl LocalStore {
             }
             early = if needs_current { None } else { Some(change) };
         }
-        let vanishing = io::Error::new(ErrorKind::WouldBlock, "its folder or lock file keeps vanishing");
-        Err(Failure::new("replace", &path, vanishing).into())
+        Err(vanishing("replace", &path).into())
     }
 }
 
@@ -195,6 +198,22 @@ impl Store for LocalStore {
     ) -> Result<Change<'a>> {
         check_key(key)?;
         self.update_unnamed(key, needs_current, updater).map_err(|error| error.at_key(key))
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        check_key(key)?;
+        self.check_writable()?;
+        let path = self.path(key);
+        for _ in 0..ATTEMPTS {
+            match Lock::create(with_lock_suffix(&path)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => self.create_folder_of(&path)?,
+                done => {
+                    let _held = done.map_err(|error| Failure::new("lock", &path, error))?;
+                    return work();
+                }
+            }
+        }
+        Err(vanishing("lock", &path).into())
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -378,6 +397,11 @@ impl Object for LocalObject {
     fn file(&self) -> Option<&File> {
         Some(&self.file)
     }
+}
+
+fn vanishing(action: &'static str, path: &Path) -> Failure {
+    let error = io::Error::new(ErrorKind::WouldBlock, "its folder or lock file keeps vanishing");
+    Failure::new(action, path, error)
 }
 
 /// What could not be done with which path.

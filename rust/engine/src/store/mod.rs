@@ -148,6 +148,12 @@ pub trait Store: Send + Sync + Debug {
     fn update<'a>(&self, key: &str, needs_current: bool, updater: &mut Updater<'_, 'a>)
         -> Result<Change<'a>>;
 
+    /// Do `work` while nobody else, in any thread or process, holds `key`, which
+    /// need not exist. Inside `work` other keys may be used freely.
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.update(key, true, &mut |_| work().map(|()| Change::Keep)).map(drop)
+    }
+
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
@@ -164,6 +170,20 @@ pub trait Store: Send + Sync + Debug {
 }
 
 impl dyn Store + '_ {
+    /// The whole value opened, if it has at most `limit` bytes; more are a
+    /// `Kind::Data` error before any of them is read, where the store can tell.
+    pub fn open_whole(&self, key: &str, limit: Option<u64>) -> Result<Option<Box<dyn Object>>> {
+        let want = limit.map_or(Want::Whole, Want::Prefix);
+        let opened = self.open(key, want)?;
+        match (opened.as_ref().map(|object| object.size()), limit) {
+            (Some(size), Some(limit)) if size > limit => {
+                let message = format!("has {size} bytes, at most {limit} are allowed");
+                Err(Error { code: Some("too_large"), ..Error::data(message) }.at_key(key))
+            }
+            _ => Ok(opened),
+        }
+    }
+
     /// The whole value, copied; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.open(key, Want::Whole)?.map(|object| read_all(&*object)).transpose()

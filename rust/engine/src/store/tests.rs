@@ -100,8 +100,8 @@ fn each(test: impl Fn(&dyn Store)) {
     let durable = LocalStore::new(&folder.0.join("durable"), false, true).unwrap();
     test(&durable);
     test(&MemoryStore::new());
-    test(&ForeignStore::new(Map::default(), false));
-    test(&ForeignStore::new(Map { has_replace: true, ..Map::default() }, false));
+    test(&ForeignStore::new(Map::default(), false, 1));
+    test(&ForeignStore::new(Map { has_replace: true, ..Map::default() }, false, 2));
     let counted: Arc<dyn Store> = Arc::new(MemoryStore::new());
     test(&CountingStore::new(counted));
 }
@@ -300,7 +300,7 @@ fn an_updater_may_use_other_keys_of_the_store() {
 #[test]
 fn a_foreign_store_decides_again_when_another_process_was_faster() {
     let map = Map { has_replace: true, others: AtomicU64::new(3), ..Map::default() };
-    let store = ForeignStore::new(map, false);
+    let store = ForeignStore::new(map, false, 3);
     append(&store, "k", b"ours").unwrap();
     assert_eq!((&store as &dyn Store).get("k").unwrap().as_deref(), Some(&b"!!!ours"[..]));
 }
@@ -309,7 +309,7 @@ fn a_foreign_store_decides_again_when_another_process_was_faster() {
 fn read_only_stores_refuse_every_change() {
     let folder = Folder::new();
     let local = LocalStore::new(&folder.0, true, false).unwrap();
-    let foreign = ForeignStore::new(Map::default(), true);
+    let foreign = ForeignStore::new(Map::default(), true, 4);
     for store in [&local as &dyn Store, &foreign] {
         assert!(store.read_only());
         for failure in [store.put("k", b"").err(), store.delete("k").err(), store.delete_prefix("").err()] {
