@@ -24,15 +24,25 @@ from tessarr.options import Options, configure, options
 if TYPE_CHECKING:
     from tessarr import codecs, storage, stores
     from tessarr.future import Future
+    from tessarr.hierarchy import (
+        consolidate_metadata,
+        consolidated_differences,
+        open_consolidated,
+        remove_consolidated,
+    )
+    from tessarr.node import Unreadable
 
 __all__ = [
     "Array",
     "Future",
     "Group",
     "Options",
+    "Unreadable",
     "array",
     "codecs",
     "configure",
+    "consolidate_metadata",
+    "consolidated_differences",
     "create_array",
     "create_group",
     "empty",
@@ -41,20 +51,32 @@ __all__ = [
     "ones",
     "open",
     "open_array",
+    "open_consolidated",
     "open_group",
     "options",
+    "remove_consolidated",
     "storage",
     "stores",
     "zeros",
 ]
 
 
+_ELSEWHERE = {
+    "Future": "future",
+    "Unreadable": "node",
+    "consolidate_metadata": "hierarchy",
+    "consolidated_differences": "hierarchy",
+    "open_consolidated": "hierarchy",
+    "remove_consolidated": "hierarchy",
+}
+
+
 def __getattr__(name: str) -> Any:
     # Loaded when asked for, to keep the import light.
     from importlib import import_module
 
-    if name == "Future":
-        return import_module("tessarr.future").Future
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"tessarr.{_ELSEWHERE[name]}"), name)
     if name in ("codecs", "storage", "stores"):
         return import_module(f"tessarr.{name}")
     raise AttributeError(f"module 'tessarr' has no attribute {name!r}")

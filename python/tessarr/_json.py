@@ -5,7 +5,8 @@ occurs twice, more than `MAX_DEPTH` levels, numbers beyond float64 and bytes
 that are not UTF-8 are refused; integers keep all their digits; ``1`` stays an
 integer and ``1.0`` a float; lone surrogates survive, because output is ASCII.
 The tokens NaN, Infinity and -Infinity, which old writers emitted, and a byte
-order mark are read and reported as defects.
+order mark are read and reported as defects; in attributes of format 2 the tokens are
+what every writer emits, and no defect.
 """
 
 from __future__ import annotations
@@ -34,7 +35,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def load(
-    document: bytes, *, what: str, path: str | None = None, key: str | None = None
+    document: bytes,
+    *,
+    what: str,
+    path: str | None = None,
+    key: str | None = None,
+    tokens: bool = False,
 ) -> tuple[Any, list[str]]:
     """Parse a document.
 
@@ -46,6 +52,8 @@ def load(
         What it is, for messages: ``"metadata 'foo/zarr.json'"``.
     path, key : str, optional
         Fields of the error.
+    tokens : bool
+        Whether NaN, Infinity and -Infinity are no defects.
 
     Returns
     -------
@@ -65,7 +73,7 @@ def load(
     ({'a': [1, 1.0]}, [])
     """
     try:
-        return _load(bytes(document))
+        return _load(bytes(document), tokens)
     except json.JSONDecodeError as error:
         reason = f"{error.msg[0].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
     except UnicodeDecodeError as error:
@@ -78,7 +86,7 @@ def load(
     raise MetadataError(f"invalid {what}: {problem}", problems=[problem], path=path, key=key)
 
 
-def _load(document: bytes) -> tuple[Any, list[str]]:
+def _load(document: bytes, tokens: bool) -> tuple[Any, list[str]]:
     defects: list[str] = []
     if document.startswith(_BOM):
         document = document[len(_BOM) :]
@@ -90,7 +98,7 @@ def _load(document: bytes) -> tuple[Any, list[str]]:
     try:
         return _STRICT.decode(text), defects
     except _NotJSONError:
-        return _decode_with_tokens(text, defects), defects
+        return _decode_with_tokens(text, [] if tokens else defects), defects
 
 
 def _decode_with_tokens(text: str, defects: list[str]) -> Any:

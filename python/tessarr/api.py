@@ -15,11 +15,12 @@ w-    created; an error if it exists (also: x)
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from tessarr import drive
 from tessarr.array import bind as bind_array
-from tessarr.errors import ArgumentError, ExistsError
+from tessarr.errors import ArgumentError, ExistsError, MetadataError, TessarrWarning
 from tessarr.flow import open as open_flow
 from tessarr.group import Group, bind
 from tessarr.keys import join, node_path
@@ -44,6 +45,7 @@ __all__ = [
     "create_group",
     "empty",
     "full",
+    "locate",
     "ones",
     "open",
     "open_array",
@@ -62,6 +64,7 @@ def open(
     *,
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
+    use_consolidated: bool | str | None = None,
     **settings: Any,
 ) -> Array | Group:
     """Open the array or group that is there, whatever its format.
@@ -78,6 +81,8 @@ def open(
         The path of the node in the store; by default the root.
     zarr_format
         The only format to look for, and that of what is created.
+    use_consolidated
+        As for `open_group`; True and a name open a group only.
     **settings
         For a new array, as for `create_array`; for a new group ``attributes``.
 
@@ -101,9 +106,17 @@ def open(
     >>> tessarr.open("memory://opened", mode="r")
     Array((3,), int16, chunks=(3,), order=C)
     """
-    opened, at = _locate(store, mode, path, zarr_format)
+    if use_consolidated:
+        return open_group(
+            store, mode, path=path, zarr_format=zarr_format, use_consolidated=use_consolidated
+        )
+    opened, at = locate(store, mode, path, zarr_format)
     if mode in ("r", "r+", "a"):
-        found = drive.run(open_flow.find(at, zarr_format=zarr_format), opened)
+        wanted = _wants_copies(opened, mode, use_consolidated)
+        copies = ".zmetadata" if wanted else None
+        found = drive.run(open_flow.find(at, zarr_format=zarr_format, copies=copies), opened)
+        if isinstance(found, GroupMeta):
+            return _bind_group(found, opened, at, read_only=mode == "r", copies=wanted)
         if found is not None:
             return bind(found, opened, at, read_only=mode == "r")
         if mode != "a" or opened.read_only:
@@ -163,7 +176,7 @@ def open_array(
     >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
     array([0, 0], dtype=uint8)
     """
-    opened, at = _locate(store, mode, path, zarr_format)
+    opened, at = locate(store, mode, path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="array"), opened)
         if isinstance(found, ArrayMeta):
@@ -200,6 +213,7 @@ def open_group(
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
     attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | str | None = None,
 ) -> Group:
     """Open a group, or create it, as the mode says.
 
@@ -211,6 +225,12 @@ def open_group(
         The only format to look for, and that of a new group.
     attributes
         Of a new group. Ignored where the group exists.
+    use_consolidated
+        Whether members are those that the group's consolidated metadata names, which
+        takes no further request. None: if it has such and is opened for reading only;
+        for writing, members are looked up in the store, so that what others add shows.
+        True: it has to have such. A string: the same, by that name in place of
+        ``.zmetadata`` (format 2). False: it is ignored.
 
     Returns
     -------
@@ -225,17 +245,28 @@ def open_group(
     MetadataError
         If its metadata is broken; ``.problems`` are all of them.
 
+    Notes
+    -----
+    The copies in consolidated metadata may differ from the documents of the nodes, if a
+    program other than Tessarr changed those; a node that is opened by its own path is what
+    its own document says. See `tessarr.consolidate_metadata`.
+
     Examples
     --------
     >>> import tessarr
     >>> tessarr.open_group("memory://data", path="a/b")
     Group(/a/b, zarr_format=3)
     """
-    opened, at = _locate(store, mode, path, zarr_format)
+    opened, at = locate(store, mode, path, zarr_format)
+    if use_consolidated:
+        return _open_consolidated(opened, at, mode, zarr_format, use_consolidated)
     if mode in ("r", "r+", "a"):
-        found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="group"), opened)
+        wanted = _wants_copies(opened, mode, use_consolidated)
+        copies = ".zmetadata" if wanted else None
+        flow = open_flow.find(at, zarr_format=zarr_format, kind="group", copies=copies)
+        found = drive.run(flow, opened)
         if isinstance(found, GroupMeta):
-            return Group(found, opened, at, read_only=mode == "r")
+            return _bind_group(found, opened, at, read_only=mode == "r", copies=wanted)
         if found is not None or mode != "a" or opened.read_only:
             raise open_flow.missing(at, "group", zarr_format, other=found is not None, store=opened)
     try:
@@ -357,7 +388,7 @@ def create_array(
     if name is not None and path is not None:
         raise TypeError("give name or path, not both: they mean the same")
     form = zarr_format or current().zarr_format
-    opened, at = _locate(store, "w", name if path is None else path, form)
+    opened, at = locate(store, "w", name if path is None else path, form)
     from tessarr import creating
 
     return creating.create_array(
@@ -429,7 +460,7 @@ def create_group(
     from tessarr.metadata.build import attributes_of
 
     form = zarr_format or current().zarr_format
-    opened, at = _locate(store, "w", path, form)
+    opened, at = locate(store, "w", path, form)
     meta = GroupMeta(form, attributes_of(attributes, form))
     drive.run(create.create(at, meta, overwrite=overwrite), opened)
     return Group(meta, opened, at, read_only=False)
@@ -507,7 +538,38 @@ def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array
     return create_array(store, data=data, **settings)
 
 
-def _locate(
+def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:
+    return use_consolidated is None and (mode == "r" or store.read_only)
+
+
+def _bind_group(
+    meta: GroupMeta, store: Store, path: str, *, read_only: bool, copies: bool
+) -> Group:
+    """Return a group; by its consolidated metadata, if it is wanted and there is any."""
+    found = None
+    if copies and meta.consolidated is not None:
+        from tessarr.metadata.consolidated import Consolidated
+
+        try:
+            found = Consolidated.of(meta, path)
+        except MetadataError as error:
+            warnings.warn(f"it is not used: {error}", TessarrWarning, stacklevel=3)
+    return Group(meta, store, path, read_only=read_only, copies=found)
+
+
+def _open_consolidated(
+    store: Store, path: str, mode: str, zarr_format: ZarrFormat | None, name: bool | str
+) -> Group:
+    if mode not in ("r", "r+", "a"):
+        raise ArgumentError(f"use_consolidated opens what exists: mode {mode!r} creates")
+    from tessarr.flow import consolidate
+
+    key = name if isinstance(name, str) else None
+    meta, copies = drive.run(consolidate.find(path, zarr_format=zarr_format, name=key), store)
+    return Group(meta, store, path, read_only=mode == "r", copies=copies)
+
+
+def locate(
     store: StoreLike, mode: str, path: str | None, zarr_format: ZarrFormat | None = None
 ) -> tuple[Store, str]:
     """Return the store that is meant, and the path in it, normalised as the format says."""

@@ -92,6 +92,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
         self._path = path
         self._read_only = read_only
         self._write_empty_chunks = write_empty_chunks
+        self._copies = None
 
     # How it was opened
 
@@ -505,6 +506,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
     def _set_meta(self, meta: ArrayMeta) -> None:
         self._replace(_describe(meta, self._write_empty_chunks))
         self._meta = meta
+        self._note_change()
 
     # Protocols
 

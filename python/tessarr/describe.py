@@ -13,7 +13,7 @@ from tessarr.metadata.node import ArrayMeta
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr.metadata.node import GroupMeta
+    from tessarr.metadata.node import Found, GroupMeta
     from tessarr.types import JSONObject
 
 __all__ = ["ArrayInfo", "GroupInfo", "Tree", "array_line", "human_bytes"]
@@ -167,8 +167,10 @@ class GroupInfo:
         Whether it was opened for reading only.
     store
         The store in words.
-    arrays, groups
+    arrays, groups, unreadable
         The names of the members.
+    consolidated
+        Whether they are known from consolidated metadata.
     """
 
     name: str
@@ -177,6 +179,8 @@ class GroupInfo:
     store: str
     arrays: tuple[str, ...]
     groups: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
+    consolidated: bool = False
 
     def asdict(self) -> JSONObject:
         """Return what there is to say as plain JSON."""
@@ -189,11 +193,15 @@ class GroupInfo:
             "read_only": self.read_only,
             "arrays": list(self.arrays),
             "groups": list(self.groups),
+            "unreadable": list(self.unreadable),
+            "consolidated": self.consolidated,
         }
 
     def __str__(self) -> str:
-        lines = [f"Group({self.name}, {len(self.arrays) + len(self.groups)})"]
-        for what, names in (("arrays", self.arrays), ("groups", self.groups)):
+        count = len(self.arrays) + len(self.groups) + len(self.unreadable)
+        lines = [f"Group({self.name}, {count})"]
+        kinds = (("arrays", self.arrays), ("groups", self.groups), ("unreadable", self.unreadable))
+        for what, names in kinds:
             if names:
                 line = f"  {what}: {len(names)}; {', '.join(names)}"
                 lines.append(line if len(line) <= 80 else line[:77] + "...")
@@ -211,7 +219,8 @@ class Tree:
     name
         The name of the node at the top.
     members
-        The metadata of all nodes below, by path relative to it.
+        The metadata of all nodes below, by path relative to it; for a node that cannot
+        be read its error.
 
     Examples
     --------
@@ -226,9 +235,17 @@ class Tree:
 
     __slots__ = ("_members", "_name")
 
-    def __init__(self, name: str, members: Mapping[str, ArrayMeta | GroupMeta]) -> None:
+    def __init__(self, name: str, members: Mapping[str, Found]) -> None:
         self._name = name
         self._members = members
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The paths of nodes that cannot be read."""
+        return tuple(path for path, meta in self._members.items() if isinstance(meta, Exception))
 
     def __str__(self) -> str:
         return "\n".join([self._name, *self._lines()])
@@ -255,11 +272,15 @@ class Tree:
         return {path: _node(meta) for path, meta in self._members.items()}
 
 
-def _summary(meta: ArrayMeta | GroupMeta) -> str:
+def _summary(meta: Found) -> str:
+    if isinstance(meta, Exception):
+        return f" – unreadable: {' '.join(str(meta).split())}"
     return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
 
 
-def _node(meta: ArrayMeta | GroupMeta) -> JSONObject:
+def _node(meta: Found) -> JSONObject:
+    if isinstance(meta, Exception):
+        return {"kind": "unreadable", "error": meta.kind, "message": str(meta)}
     if not isinstance(meta, ArrayMeta):
         return {"kind": "group", "zarr_format": meta.zarr_format}
     return {

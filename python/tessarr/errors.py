@@ -58,6 +58,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "array_not_found": "there is no array at the path",
         "group_not_found": "there is no group at the path",
         "attribute_not_found": "there is no attribute of that name",
+        "consolidated_not_found": "the group keeps no consolidated metadata",
         # ExistsError
         "exists": "a key that must not exist is present",
         "node_exists": "there is an array or a group at the path already",

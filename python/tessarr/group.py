@@ -13,19 +13,22 @@ from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node import Node
+from tessarr.node import Node, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tessarr.describe import GroupInfo, Tree
     from tessarr.flow.open import Node as NodeMeta
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.metadata.node import Found
     from tessarr.store import Store
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["Group", "bind"]
 
 T = TypeVar("T")
+N = TypeVar("N", Array, "Group")
 
 
 class Group(Node[GroupMeta]):
@@ -40,6 +43,9 @@ class Group(Node[GroupMeta]):
     is ``g["a"]["b"]`` in one step, and a slash first makes it begin at the root of
     the store. Iteration is sorted by name.
 
+    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows
+    all nodes below it, and looks for none: what others add does not show then.
+
     Examples
     --------
     >>> import tessarr
@@ -49,12 +55,21 @@ class Group(Node[GroupMeta]):
     (['foo'], True, Array(/foo/bar, (3,), int32, chunks=(3,), order=C))
     """
 
-    __slots__ = ("__weakref__", "_meta", "_path", "_read_only", "_store")
+    __slots__ = ("__weakref__", "_copies", "_meta", "_path", "_read_only", "_store")
 
     _kind = "group"
 
-    def __init__(self, meta: GroupMeta, store: Store, path: str, *, read_only: bool) -> None:
+    def __init__(
+        self,
+        meta: GroupMeta,
+        store: Store,
+        path: str,
+        *,
+        read_only: bool,
+        copies: Consolidated | None = None,
+    ) -> None:
         self._meta = meta
+        self._copies = copies
         self._store = store
         self._path = path
         self._read_only = read_only or store.read_only
@@ -72,13 +87,20 @@ class Group(Node[GroupMeta]):
             store=repr(self._store),
             arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
             groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
+            unreadable=tuple(name for name, meta in members.items() if isinstance(meta, Exception)),
+            consolidated=self.consolidated,
         )
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the group was opened by consolidated metadata, and looks for no members."""
+        return self._copies is not None
 
     # A mapping
 
     def __getitem__(self, name: str) -> Array | Group:
         path = self._child(name)
-        meta = drive.run(open_flow.find(path), self._store)
+        meta = self._find(path)
         if meta is None:
             raise NotFoundError(
                 f"there is no array or group {name!r} in group {self.name!r}",
@@ -90,7 +112,7 @@ class Group(Node[GroupMeta]):
     def get(self, name: str, default: T | None = None) -> Array | Group | T | None:
         """Return the member `name`, or `default` where there is none."""
         path = self._child(name)
-        meta = drive.run(open_flow.find(path), self._store)
+        meta = self._find(path)
         return default if meta is None else self._bind(path, meta)
 
     def __contains__(self, name: object) -> bool:
@@ -100,6 +122,8 @@ class Group(Node[GroupMeta]):
             path = self._child(name)
         except ArgumentError:
             return False
+        if self._copies is not None and self._copies.covers(path):
+            return self._copies.exists(path)
         return drive.run(open_flow.exists(path), self._store)
 
     def __delitem__(self, name: str) -> None:
@@ -112,6 +136,8 @@ class Group(Node[GroupMeta]):
         from tessarr.flow import edit
 
         drive.run(edit.delete(path), self._store)
+        if self._copies is not None:
+            self._copies.remove(path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -127,20 +153,27 @@ class Group(Node[GroupMeta]):
 
         This is one listing; ``list(group)`` is two, because Python asks for the length first.
         """
+        if self._copies is not None:
+            return self._copies.names(self._path)
         from tessarr.flow import walk
 
         return drive.run(walk.names(self._path, self.zarr_format), self._store)
 
-    def values(self) -> list[Array | Group]:
+    def values(self) -> list[Array | Group | Unreadable]:
         """Return the members, sorted by name."""
         return [node for _, node in self.members()]
 
-    def items(self) -> list[tuple[str, Array | Group]]:
+    def items(self) -> list[tuple[str, Array | Group | Unreadable]]:
         """Return the members with their names, sorted."""
         return list(self.members())
 
-    def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]:
+    def members(
+        self, max_depth: int | None = 0
+    ) -> tuple[tuple[str, Array | Group | Unreadable], ...]:
         """Return what is below the group, each with its path from here, sorted.
+
+        A node whose metadata cannot be read is an `tessarr.Unreadable`, which raises
+        the error when it is used.
 
         Parameters
         ----------
@@ -150,11 +183,18 @@ class Group(Node[GroupMeta]):
         Notes
         -----
         Costs one listing per group and one or three requests per node, in two or
-        three round trips per level. Chunks are never listed.
+        three round trips per level. Chunks are never listed. With consolidated metadata
+        it costs nothing.
         """
         found = self._members(max_depth)
         return tuple(
-            (name, self._bind(join(self._path, name), meta)) for name, meta in found.items()
+            (
+                name,
+                Unreadable(join(self._path, name), meta)
+                if isinstance(meta, Exception)
+                else self._bind(join(self._path, name), meta),
+            )
+            for name, meta in found.items()
         )
 
     def arrays(self) -> list[tuple[str, Array]]:
@@ -222,7 +262,7 @@ class Group(Node[GroupMeta]):
             create.create(path, meta, overwrite=overwrite, within=self._path),
             self._store,
         )
-        return Group(meta, self._store, path, read_only=False)
+        return self._created(Group(meta, self._store, path, read_only=False))
 
     def require_group(self, name: str) -> Group:
         """Return the group `name`; create it if there is no node.
@@ -273,7 +313,7 @@ class Group(Node[GroupMeta]):
                 f"an array of format {settings['zarr_format']} cannot be in a group of format "
                 f"{self.zarr_format}"
             )
-        return create_array(
+        created = create_array(
             self._store,
             self._child(name),
             within=self._path,
@@ -284,6 +324,7 @@ class Group(Node[GroupMeta]):
             write_empty_chunks=write_empty_chunks,
             **settings,
         )
+        return self._created(created)
 
     def require_array(
         self,
@@ -341,7 +382,13 @@ class Group(Node[GroupMeta]):
     def __reduce__(self) -> tuple[Any, ...]:
         from tessarr.flow.create import documents
 
-        return _reopen, (documents(self._meta), self._store, self._path, self._read_only)
+        return _reopen, (
+            documents(self._meta),
+            self._store,
+            self._path,
+            self._read_only,
+            self._copies,
+        )
 
     # What the others stand on
 
@@ -353,31 +400,70 @@ class Group(Node[GroupMeta]):
             return below
         return join(self._path, below) if below else self._path
 
-    def _members(self, max_depth: int | None) -> dict[str, NodeMeta]:
-        from tessarr.flow import walk
+    def _find(self, path: str) -> NodeMeta | None:
+        if self._copies is not None and self._copies.covers(path):
+            return self._copies.find(path)
+        return drive.run(open_flow.find(path), self._store)
 
-        flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
+    def _members(self, max_depth: int | None) -> dict[str, Found]:
+        if self._copies is not None:
+            found = self._copies.members(self._path, max_depth=max_depth)
+        else:
+            from tessarr.flow import walk
+
+            flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
+            found = drive.run(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
-        found = drive.run(flow, self._store)
         return {path[len(prefix) :]: meta for path, meta in found.items()}
 
     def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
-        return bind(meta, self._store, path, read_only=self._read_only)
+        copies = self._copies if self._copies is not None and self._copies.covers(path) else None
+        return bind(meta, self._store, path, read_only=self._read_only, copies=copies)
+
+    def _created(self, node: N) -> N:
+        """Note that a node is new, for groups that were opened by consolidated metadata."""
+        if self._copies is not None and self._copies.covers(node.path):
+            node._copies = self._copies
+            self._copies.remove(node.path)
+            node._note_change()
+        return node
 
     def _open_group(self, name: str) -> Group:
         path = self._child(name)
-        meta = drive.run(open_flow.group(path), self._store)
-        return Group(meta, self._store, path, read_only=self._read_only)
+        meta = self._find(path)
+        if not isinstance(meta, GroupMeta):
+            raise open_flow.missing(path, "group", other=meta is not None)
+        bound = self._bind(path, meta)
+        assert isinstance(bound, Group)
+        return bound
 
 
-def bind(meta: NodeMeta, store: Store, path: str, *, read_only: bool) -> Array | Group:
-    """Return the array or group that metadata describes, in a store; nothing is read."""
-    if isinstance(meta, ArrayMeta):
-        return bind_array(meta, store, path, read_only=read_only)
-    return Group(meta, store, path, read_only=read_only)
+def bind(
+    meta: NodeMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+) -> Array | Group:
+    """Return the array or group that metadata describes, in a store; nothing is read.
+
+    `copies` are those by which it was found, if it was by any.
+    """
+    if isinstance(meta, GroupMeta):
+        return Group(meta, store, path, read_only=read_only, copies=copies)
+    found = bind_array(meta, store, path, read_only=read_only)
+    found._copies = copies
+    return found
 
 
-def _reopen(documents: dict[str, bytes], store: Store, path: str, read_only: bool) -> Group:
+def _reopen(
+    documents: dict[str, bytes],
+    store: Store,
+    path: str,
+    read_only: bool,
+    copies: Consolidated | None,
+) -> Group:
     meta = open_flow.parse(documents, path)
     assert isinstance(meta, GroupMeta)
-    return Group(meta, store, path, read_only=read_only)
+    return Group(meta, store, path, read_only=read_only, copies=copies)

@@ -9,10 +9,12 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
     from tessarr.attributes import Attributes
+    from tessarr.errors import MetadataError, UnsupportedError
+    from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
-__all__ = ["Node"]
+__all__ = ["Node", "Unreadable"]
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
@@ -32,6 +34,7 @@ class Node(Generic[Meta]):
         _store: Store
         _path: str
         _read_only: bool
+        _copies: Consolidated | None
 
     @property
     def store(self) -> Store:
@@ -79,6 +82,12 @@ class Node(Generic[Meta]):
         from dataclasses import replace
 
         self._meta = replace(self._meta, attributes=attributes)  # type: ignore[misc] # a slot below
+        self._note_change()
+
+    def _note_change(self) -> None:
+        """Let nodes that were opened by the same consolidated metadata see the change."""
+        if self._copies is not None:
+            self._copies.put(self._path, self._meta)
 
     def _check_writable(self) -> None:
         if self._read_only:
@@ -95,3 +104,56 @@ class Node(Generic[Meta]):
 
     def __hash__(self) -> int:
         return hash((self._store, self._path))
+
+
+class Unreadable:
+    """A member of a group whose metadata cannot be read, in a listing of members.
+
+    It stands in for the array or group, so that one broken node does not hide the
+    others: whatever is asked of it, but for the following, raises its error.
+
+    Parameters
+    ----------
+    path
+        The path in the store.
+    error
+        Why it cannot be read.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group({"bad/zarr.json": b"{"})
+    >>> name, bad = g.members()[0]
+    >>> bad
+    Unreadable(/bad, invalid metadata 'bad/zarr.json': not JSON: ...)
+    >>> bad.shape
+    Traceback (most recent call last):
+    tessarr.errors.MetadataError: invalid metadata 'bad/zarr.json': not JSON: ...
+    """
+
+    __slots__ = ("error", "path")
+
+    def __init__(self, path: str, error: MetadataError | UnsupportedError) -> None:
+        self.path = path
+        self.error = error
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first."""
+        return f"/{self.path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # protocols look whether there is a method
+            raise AttributeError(name)
+        raise self.error.with_traceback(None)
+
+    def __getitem__(self, key: object) -> Any:
+        raise self.error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        return f"Unreadable({self.name}, {self.error})"

@@ -73,6 +73,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "array_not_found": lambda: tessarr.open_array(group(a="group").store, path="a", mode="r"),
     "group_not_found": lambda: tessarr.open_group(group(a="array").store, path="a", mode="r"),
     "attribute_not_found": lambda: group().attrs["units"],
+    "consolidated_not_found": lambda: tessarr.open_consolidated(group().store),
     "node_exists": lambda: tessarr.create_group(group().store),
     "invalid_metadata": lambda: opened({"shape": None}),
     "invalid_json": lambda: tessarr.open(stores.MemoryStore({"zarr.json": b"{"}), mode="r"),

@@ -124,6 +124,12 @@ def test_broken_metadata_is_told_with_its_location(
     assert main(["info", str(folder / "deep/image")]) == 1
     assert "/data_type" in capsys.readouterr().err
     assert main(["tree", str(folder)]) == 1
+    out, err = capsys.readouterr()
+    assert "└── image – unreadable: " in out
+    assert "small () float64" in out
+    assert err == "tessarr: 1 of 3 nodes cannot be read\n"
+    assert main(["info", str(folder / "deep")]) == 0
+    assert "unreadable  1: image" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [[], ["info"], ["nonsense"], ["tree", ".", "--level", "x"]])

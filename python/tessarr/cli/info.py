@@ -79,6 +79,10 @@ def _group_rows(info: GroupInfo) -> list[tuple[str, str]]:
         ("arrays", _names(info.arrays)),
         ("groups", _names(info.groups)),
     ]
+    if info.unreadable:
+        rows.append(("unreadable", _names(info.unreadable)))
+    if info.consolidated:
+        rows.append(("consolidated", "yes"))
     if info.meta.attributes:
         rows.append(("attributes", ", ".join(info.meta.attributes)))
     rows.append(("store", info.store))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from tessarr.api import open as open_node
@@ -35,4 +36,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     drawing = node.tree(arguments.level)
     print(as_json(drawing.asdict()) if arguments.json else drawing)
+    if drawing.unreadable:
+        count = f"{len(drawing.unreadable)} of {len(drawing)} nodes"
+        sys.stderr.write(f"tessarr: {count} cannot be read\n")
+        return 1
     return 0

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from tessarr.drive import Delete, Flow, Get, Put, Replace
 from tessarr.errors import ArgumentError, ExistsError
+from tessarr.flow import copies
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
-from tessarr.keys import ancestors
+from tessarr.keys import ancestors, node_path
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
@@ -42,17 +43,21 @@ def create(
         Kind ``node_exists``: there is a node and `overwrite` is false, or an
         ancestor is an array.
     ArgumentError
-        If an ancestor is a group of another format.
+        If an ancestor is a group of another format, or a name is not allowed.
     """
     own = documents(meta)
+    form = meta.zarr_format
+    node_path(path, form)
     occupied = yield from exists(path)
     if occupied and not overwrite:
         raise _exists(path)
+    keepers = yield from copies.keepers(path, form)
     yield from _ancestors(path, meta, within)
     if occupied:
         yield from delete(path)
     if not (yield from _commit(prefix_of(path), own)):
         raise _exists(path)
+    yield from copies.update(keepers, path, below=True)
 
 
 def documents(meta: Node) -> dict[str, bytes]:

@@ -1,31 +1,27 @@
-"""Change a node that exists, each time in one atomic step.
+"""Change a node that exists, each time in one atomic step (see `tessarr.flow.replace`).
 
-A change reads the current document, makes the new one from it, and stores that
-only if the document is still the one that was read; else it begins again. So
-two programs that edit different attributes of one node lose nothing, and what
-a document holds beside the edited member stays as it is.
+What a document holds beside the edited member stays as it is. Groups above that keep
+consolidated metadata are kept in step (see `tessarr.flow.copies`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any
 
 from tessarr import _json
-from tessarr.drive import Delete, DeletePrefix, Flow, Get, Replace
+from tessarr.drive import Delete, DeletePrefix, Flow, Get
 from tessarr.errors import ArgumentError, StoreError
+from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, prefix_of
-from tessarr.types import JSONObject, Shape
+from tessarr.flow.replace import replace
+from tessarr.types import JSONObject, Shape, ZarrFormat
 
 __all__ = ["attributes", "delete", "shape", "stored_shape"]
 
-T = TypeVar("T")
-
-_TRIES: Final = 1000
-
 
 def attributes(
-    path: str, zarr_format: int, kind: Kind, change: Callable[[JSONObject], JSONObject]
+    path: str, zarr_format: ZarrFormat, kind: Kind, change: Callable[[JSONObject], JSONObject]
 ) -> Flow[JSONObject]:
     """Replace the attributes of a node by what `change` makes of the current ones.
 
@@ -62,14 +58,18 @@ def attributes(
         # Readers of format 2 know the tokens NaN and Infinity; those of format 3 need not.
         return _plain(change(dict(document)), document, allow_nan=True)
 
+    keepers = yield from copies.keepers(path, zarr_format, own=kind == "group")
+    found: JSONObject
     if zarr_format == 3:
         written = yield from _edit(prefix + "zarr.json", path, kind, edit_v3, indent=2)
-        found: JSONObject = written["attributes"]
-        return found
-    marker = ".zarray" if kind == "array" else ".zgroup"
-    if (yield Get(prefix + marker)) is None:
-        raise missing(path, kind)
-    return (yield from _edit(prefix + ".zattrs", path, None, edit_v2, indent=4))
+        found = written["attributes"]
+    else:
+        marker = ".zarray" if kind == "array" else ".zgroup"
+        if (yield Get(prefix + marker)) is None:
+            raise missing(path, kind)
+        found = yield from _edit(prefix + ".zattrs", path, None, edit_v2, indent=4)
+    yield from copies.update(keepers, path)
+    return found
 
 
 def stored_shape(path: str, zarr_format: int) -> Flow[Shape]:
@@ -82,7 +82,7 @@ def stored_shape(path: str, zarr_format: int) -> Flow[Shape]:
     return tuple(value["shape"])
 
 
-def shape(path: str, zarr_format: int, new: Shape, *, expected: Shape) -> Flow[None]:
+def shape(path: str, zarr_format: ZarrFormat, new: Shape, *, expected: Shape) -> Flow[None]:
     """Store a new shape for an array whose shape is `expected`.
 
     Raises
@@ -102,8 +102,10 @@ def shape(path: str, zarr_format: int, new: Shape, *, expected: Shape) -> Flow[N
             )
         return {**document, "shape": list(new)}
 
+    keepers = yield from copies.keepers(path, zarr_format)
     key = _array_key(path, zarr_format)
     yield from _edit(key, path, "array", edit, indent=2 if zarr_format == 3 else 4)
+    yield from copies.update(keepers, path)
 
 
 def delete(path: str) -> Flow[None]:
@@ -113,8 +115,10 @@ def delete(path: str) -> Flow[None]:
     node, never an array whose missing chunks read as fill.
     """
     prefix = prefix_of(path)
+    keepers = yield from copies.keepers(path, 3, 2)
     yield tuple(Delete(prefix + name) for names in MARKERS.values() for name in names)
     yield DeletePrefix(prefix)
+    yield from copies.update(keepers, path, below=True)
 
 
 def _array_key(path: str, zarr_format: int) -> str:
@@ -130,22 +134,17 @@ def _edit(
     indent: int,
 ) -> Flow[JSONObject]:
     """Read, change and replace one document, until nobody else came between."""
-    for _ in range(_TRIES):
-        old = yield Get(key)
+
+    def make(old: bytes | None) -> tuple[bytes, JSONObject]:
         if old is None and required:
             raise missing(path, required)
-        document, _defects = ({}, []) if old is None else _json.load(old, what=f"metadata {key!r}")
+        # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
+        document = {} if old is None else _json.load(old, what=f"metadata {key!r}")[0]
         new = change(document)
         # Format 2 is written with sorted members throughout, format 3 as it was.
-        data = _json.dump(new, indent=indent, sort_keys=indent == 4)
-        if data == old or (yield Replace(key, data, old)):
-            return new
-    raise StoreError(
-        f"cannot change {key!r}: somebody else changed it {_TRIES} times in the meantime",
-        retryable=True,
-        path=path,
-        key=key,
-    )
+        return _json.dump(new, indent=indent, sort_keys=indent == 4), new
+
+    return (yield from replace(key, make))
 
 
 def _plain(new: Mapping[str, Any], old: JSONObject, *, allow_nan: bool) -> JSONObject:

@@ -66,7 +66,11 @@ def prefix_of(path: str) -> str:
 
 
 def find(
-    path: str, *, zarr_format: ZarrFormat | None = None, kind: Kind | None = None
+    path: str,
+    *,
+    zarr_format: ZarrFormat | None = None,
+    kind: Kind | None = None,
+    copies: str | None = None,
 ) -> Flow[Node | None]:
     """Return the metadata of the node at `path`, or None where there is none.
 
@@ -79,6 +83,9 @@ def find(
     kind
         What is expected: saves a request of format 2. The answer may be of the
         other kind all the same.
+    copies
+        The name of the document in which a group of format 2 may keep consolidated
+        metadata; by default it is not looked for.
     """
     prefix = prefix_of(path)
     if zarr_format != 2:
@@ -91,8 +98,9 @@ def find(
     for name in documents:
         document = yield Get(prefix + name)
         if document is not None:
-            attributes = yield Get(prefix + ".zattrs")
-            return parse_v2(name, document, attributes, path)
+            beside = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
+            others = yield tuple(Get(prefix + other) for other in beside)
+            return parse_v2(name, document, *others, path=path)
     return None
 
 
@@ -152,7 +160,7 @@ def parse(documents: Mapping[str, bytes], path: str) -> Node:
     if "zarr.json" in documents:
         return parse_v3(documents["zarr.json"], path)
     name = ".zarray" if ".zarray" in documents else ".zgroup"
-    return parse_v2(name, documents[name], documents.get(".zattrs"), path)
+    return parse_v2(name, documents[name], documents.get(".zattrs"), path=path)
 
 
 def parse_v3(document: bytes, path: str) -> Node:
@@ -164,16 +172,23 @@ def parse_v3(document: bytes, path: str) -> Node:
     return found
 
 
-def parse_v2(name: str, document: bytes, attributes: bytes | None, path: str) -> Node:
+def parse_v2(
+    name: str,
+    document: bytes,
+    attributes: bytes | None,
+    copies: bytes | None = None,
+    *,
+    path: str,
+) -> Node:
     """Parse the documents of a node of format 2, or recall what they say."""
-    key = (name, document, attributes)
+    key = (name, document, attributes, copies)
     found = _parsed.get(key)
     if found is None:
         if name == ".zarray":
             found = v2.parse_array(document, attributes, where=path)
         else:
-            found = v2.parse_group(document, attributes, where=path)
-        _keep(key, len(document) + len(attributes or b""), found)
+            found = v2.parse_group(document, attributes, copies, where=path)
+        _keep(key, sum(len(part or b"") for part in key[1:]), found)
     return found
 
 

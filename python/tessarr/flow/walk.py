@@ -9,27 +9,62 @@ cost nothing.
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
+from tessarr import _json
 from tessarr.drive import Flow, Get, ListDir
-from tessarr.errors import TessarrWarning
-from tessarr.flow.open import Node, parse_v2, parse_v3, prefix_of
-from tessarr.keys import is_node_name, split
-from tessarr.metadata.node import GroupMeta
+from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
+from tessarr.flow.open import parse_v2, parse_v3, prefix_of
+from tessarr.keys import is_node_name, join, split
+from tessarr.metadata.node import Found, GroupMeta
 from tessarr.types import ZarrFormat
 
-__all__ = ["members", "names"]
+__all__ = ["Stored", "documents", "members", "names"]
+
+
+class Stored(NamedTuple):
+    """The documents that make a node, as they are stored."""
+
+    name: str
+    document: bytes
+    attributes: bytes | None
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format of the node."""
+        return 3 if self.name == "zarr.json" else 2
+
+    def json(self, path: str) -> dict[str, object]:
+        """Return the documents by name as JSON.
+
+        Raises
+        ------
+        MetadataError
+            Where one is no JSON that may stand in another document: in format 3 that
+            includes the token NaN.
+        """
+        key = join(path, self.name)
+        what = f"metadata {key!r}"
+        value, defects = _json.load(self.document, what=what, tokens=self.zarr_format == 2)
+        if defects and self.zarr_format == 3:
+            raise MetadataError(f"invalid {what}: {'; '.join(defects)}", path=path, key=key)
+        found = {self.name: value}
+        if self.attributes is not None:
+            what = f"metadata {join(path, '.zattrs')!r}"
+            found[".zattrs"], _ = _json.load(self.attributes, what=what, tokens=True)
+        return found
 
 
 def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     """Return the names of the members of the group at `path`, sorted; parses nothing."""
-    found = yield from _documents([(path, zarr_format)])
+    found = yield from _members([(path, zarr_format)])
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in found)
 
 
 def members(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0
-) -> Flow[dict[str, Node]]:
+) -> Flow[dict[str, Found]]:
     """Return the metadata of the nodes below a group, by whole path, sorted.
 
     Parameters
@@ -40,19 +75,29 @@ def members(
         Of the group: what its members are looked for in first.
     max_depth
         0 for the group's members, 1 for these and theirs, …; None for all.
+
+    Returns
+    -------
+    dict
+        In the place of a node that cannot be read, the error that says why.
     """
-    found: dict[str, Node] = {}
+    found = yield from documents(path, zarr_format, max_depth=max_depth)
+    return {child: meta for child, (_, meta) in found.items()}
+
+
+def documents(
+    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0
+) -> Flow[dict[str, tuple[Stored, Found]]]:
+    """Return like `members`, with the documents of each node."""
+    found: dict[str, tuple[Stored, Found]] = {}
     level = [(path, zarr_format)]
     depth = 0
     while level:
-        documents = yield from _documents(level)
+        stored = yield from _members(level)
         level = []
-        for child, (name, document, attributes) in documents.items():
-            if name == "zarr.json":
-                meta = parse_v3(document, child)
-            else:
-                meta = parse_v2(name, document, attributes, child)
-            found[child] = meta
+        for child, own in stored.items():
+            meta = _parse(own, child)
+            found[child] = (own, meta)
             if isinstance(meta, GroupMeta):
                 level.append((child, meta.zarr_format))
         if max_depth is not None and depth >= max_depth:
@@ -61,19 +106,24 @@ def members(
     return {child: found[child] for child in sorted(found, key=lambda child: child.split("/"))}
 
 
-_Documents = dict[str, tuple[str, bytes, bytes | None]]
+def _parse(own: Stored, path: str) -> Found:
+    try:
+        if own.zarr_format == 3:
+            return parse_v3(own.document, path)
+        return parse_v2(own.name, own.document, own.attributes, path=path)
+    except (MetadataError, UnsupportedError) as error:
+        return error
 
 
-def _documents(level: list[tuple[str, ZarrFormat]]) -> Flow[_Documents]:
+def _members(level: list[tuple[str, ZarrFormat]]) -> Flow[dict[str, Stored]]:
     """Return what makes each member of the groups of one level a node, by whole path."""
     listings = yield tuple(ListDir(prefix_of(path)) for path, _ in level)
-    children = [
-        (child, form)
-        for (_, form), (_, prefixes) in zip(level, listings, strict=True)
-        for child in (prefix[:-1] for prefix in prefixes)
-        if is_node_name(split(child)[1], form)
-    ]
-    found: _Documents = {}
+    children = []
+    for (path, form), (keys, prefixes) in zip(level, listings, strict=True):
+        _warn_of_both_formats(path, keys)
+        paths = (prefix[:-1] for prefix in prefixes)
+        children += [(child, form) for child in paths if is_node_name(split(child)[1], form)]
+    found: dict[str, Stored] = {}
     yield from _fetch([child for child, form in children if form == 3], 3, found)
     yield from _fetch([child for child, _ in children if child not in found], 2, found)
     # A group of format 2 may hold nodes of format 3, though no tool makes such.
@@ -82,21 +132,34 @@ def _documents(level: list[tuple[str, ZarrFormat]]) -> Flow[_Documents]:
     return found
 
 
-def _fetch(children: list[str], zarr_format: ZarrFormat, found: _Documents) -> Flow[None]:
+def _warn_of_both_formats(path: str, keys: list[str]) -> None:
+    """Warn of documents of both formats at one path, which a listing shows for nothing."""
+    names_ = {split(key)[1] for key in keys}
+    old = names_ & {".zarray", ".zgroup"}
+    if old and "zarr.json" in names_:
+        warnings.warn(
+            f"{path or '/'!r} has both zarr.json and {min(old)}: format 3 is what the node is; "
+            "delete the documents of one format, or open with zarr_format=2",
+            TessarrWarning,
+            stacklevel=2,
+        )
+
+
+def _fetch(children: list[str], zarr_format: ZarrFormat, found: dict[str, Stored]) -> Flow[None]:
     if not children:
         return
     if zarr_format == 3:
         documents = yield tuple(Get(f"{child}/zarr.json") for child in children)
         for child, document in zip(children, documents, strict=True):
             if document is not None:
-                found[child] = ("zarr.json", document, None)
+                found[child] = Stored("zarr.json", document, None)
         return
     marks = (".zarray", ".zgroup", ".zattrs")
     documents = yield tuple(Get(f"{child}/{name}") for child in children for name in marks)
     for i, child in enumerate(children):
         zarray, zgroup, zattrs = documents[3 * i : 3 * i + 3]
         if zarray is not None:
-            found[child] = (".zarray", zarray, zattrs)
+            found[child] = Stored(".zarray", zarray, zattrs)
             if zgroup is not None:
                 warnings.warn(
                     f"{child!r} has both .zarray and .zgroup: it is taken for an array",
@@ -104,4 +167,4 @@ def _fetch(children: list[str], zarr_format: ZarrFormat, found: _Documents) -> F
                     stacklevel=2,
                 )
         elif zgroup is not None:
-            found[child] = (".zgroup", zgroup, zattrs)
+            found[child] = Stored(".zgroup", zgroup, zattrs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.errors import UnsupportedError
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.dtype import DataType
+    from tessarr.errors import MetadataError
     from tessarr.grid import ChunkGrid
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.problems import Problems
     from tessarr.types import JSONObject, MemoryOrder, Shape, ZarrFormat
 
-__all__ = ["ArrayMeta", "GroupMeta", "check_sizes"]
+__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +152,19 @@ class GroupMeta:
         What the user says of the group. Not to be modified: copy it.
     extra : dict
         Members that need not be understood.
-    consolidated : dict, optional
-        The copies of the metadata of the nodes below, as the document states them.
+    consolidated : JSON, optional
+        The copies of the metadata of the nodes below, as ``consolidated_metadata`` (format 3) or
+        ``.zmetadata`` (format 2) states them; see `tessarr.metadata.consolidated`.
     """
 
     zarr_format: ZarrFormat
     attributes: JSONObject = field(default_factory=dict, hash=False)
     extra: JSONObject = field(default_factory=dict, hash=False)
-    consolidated: JSONObject | None = field(default=None, hash=False)
+    consolidated: Any = field(default=None, hash=False)
+
+
+Found: TypeAlias = "ArrayMeta | GroupMeta | MetadataError | UnsupportedError"
+"""What a listing finds at a path: a node, or why it cannot be read."""
 
 
 def check_sizes(

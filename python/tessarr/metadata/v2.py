@@ -7,17 +7,31 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr import _json, dtype, keys
 from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, BytesBytesCodec, Chain, Transpose
 from tessarr.codec.read import read_v2
+from tessarr.errors import MetadataError
 from tessarr.grid import RegularGrid
 from tessarr.keys import V2Keys
 from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
 from tessarr.problems import ABSENT, Members, Problems, describe, is_integer, pointer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tessarr.codec import Codec
     from tessarr.dtype import DataType
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["ARRAY", "ATTRIBUTES", "GROUP", "chain", "dump", "parse_array", "parse_group"]
+__all__ = [
+    "ARRAY",
+    "ATTRIBUTES",
+    "GROUP",
+    "chain",
+    "dump",
+    "parse_array",
+    "parse_group",
+    "read_array",
+    "read_attributes",
+    "read_group",
+]
 
 ARRAY: Final = ".zarray"
 GROUP: Final = ".zgroup"
@@ -48,55 +62,106 @@ def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta
     TessarrWarning
         Where real writers break the specification in a way that can only mean one thing.
     """
-    value, problems, key = _load(zarray, where, ARRAY)
-    meta = _parse_array(value, problems)
-    problems.check(f"metadata {key!r}", path=where, key=key)
+    value, defects = _load(zarray, where, ARRAY)
+    return read_array(value, _parse_attributes(zattrs, where), where=where, defects=defects)
+
+
+def read_array(
+    value: Any, attributes: JSONObject, *, where: str, defects: Iterable[str] = ()
+) -> ArrayMeta:
+    """Return what the documents of an array say that are JSON already.
+
+    Parameters
+    ----------
+    value : JSON
+        The content of ``.zarray``.
+    attributes : dict
+        The content of ``.zattrs``.
+    where : str
+        The path of the array, for messages.
+    defects : iterable of str
+        What was not JSON but was read all the same.
+    """
+    members, what, key = _members(value, where, ARRAY, defects)
+    problems = members.problems
+    meta = _parse_array(members)
+    problems.check(what, path=where, key=key)
     assert meta is not None
-    attributes = _parse_attributes(zattrs, where)
-    return _with_attributes(meta, attributes)
-
-
-def _with_attributes(meta: ArrayMeta, attributes: JSONObject) -> ArrayMeta:
     meta.attributes.update(attributes)  # its own empty dict, not seen by anybody yet
     return meta
 
 
-def parse_group(zgroup: bytes, zattrs: bytes | None, *, where: str) -> GroupMeta:
+def parse_group(
+    zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None, *, where: str
+) -> GroupMeta:
     """Return what the documents of a group say, checked completely.
 
-    Parameters and exceptions are those of `parse_array`.
+    Parameters and exceptions are those of `parse_array`; `zmetadata` is the content of
+    ``.zmetadata``, which is kept as it is.
 
     Examples
     --------
     >>> parse_group(b'{"zarr_format": 2}', b'{"a": 1}', where="").attributes
     {'a': 1}
     """
-    value, problems, key = _load(zgroup, where, GROUP)
-    members = Members(value, "", problems)
+    value, defects = _load(zgroup, where, GROUP)
+    consolidated = None
+    if zmetadata is not None:
+        try:
+            consolidated, _ = _json.load(zmetadata, what="consolidated metadata", tokens=True)
+        except MetadataError as error:
+            defects.append(f"{error}, which is not used")
+    attributes = _parse_attributes(zattrs, where)
+    return read_group(value, attributes, consolidated, where=where, defects=defects)
+
+
+def read_group(
+    value: Any,
+    attributes: JSONObject,
+    consolidated: Any = None,
+    *,
+    where: str,
+    defects: Iterable[str] = (),
+) -> GroupMeta:
+    """Return what the documents of a group say that are JSON already, as `read_array` does."""
+    members, what, key = _members(value, where, GROUP, defects)
     _check_format(members)
-    problems.check(f"metadata {key!r}", path=where, key=key)
-    extra = {name: item for name, item in value.items() if name != "zarr_format"}
-    return GroupMeta(2, _parse_attributes(zattrs, where), extra)
+    members.problems.check(what, path=where, key=key)
+    extra = {name: item for name, item in members.value.items() if name != "zarr_format"}
+    return GroupMeta(2, attributes, extra, consolidated)
 
 
-def _load(document: bytes, where: str, name: str) -> tuple[JSONObject, Problems, str]:
+def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> JSONObject:
+    """Return the attributes of a ``.zattrs`` that is JSON already."""
+    members, what, key = _members(value, where, ATTRIBUTES, defects)
+    members.problems.check(what, path=where, key=key)
+    return dict(members.value)
+
+
+def _load(document: bytes, where: str, name: str) -> tuple[Any, list[str]]:
     key = keys.join(where, name)
-    value, defects = _json.load(document, what=f"metadata {key!r}", path=where, key=key)
+    tokens = name == ATTRIBUTES
+    return _json.load(document, what=f"metadata {key!r}", path=where, key=key, tokens=tokens)
+
+
+def _members(value: Any, where: str, name: str, defects: Iterable[str]) -> tuple[Members, str, str]:
+    """Return the members of a document, what it is in words, and its key."""
+    key = keys.join(where, name)
+    what = f"metadata {key!r}"
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)
     if not isinstance(value, dict):
         problems.add("", f"{describe(value)} is not an object", "wrong_type")
-        problems.check(f"metadata {key!r}", path=where, key=key)
-    return value, problems, key
+        problems.check(what, path=where, key=key)
+    return Members(value, "", problems), what, key
 
 
 def _parse_attributes(zattrs: bytes | None, where: str) -> JSONObject:
     if zattrs is None:
         return {}
-    attributes, problems, key = _load(zattrs, where, ATTRIBUTES)
-    problems.check(f"attributes {key!r}", path=where, key=key)
-    return attributes
+    value, defects = _load(zattrs, where, ATTRIBUTES)
+    return read_attributes(value, where=where, defects=defects)
 
 
 def _check_format(members: Members) -> None:
@@ -105,8 +170,8 @@ def _check_format(members: Members) -> None:
         members.problems.add("/zarr_format", f"{describe(zarr_format)} is not 2")
 
 
-def _parse_array(value: JSONObject, problems: Problems) -> ArrayMeta | None:
-    members = Members(value, "", problems)
+def _parse_array(members: Members) -> ArrayMeta | None:
+    value, problems = members.value, members.problems
     _check_format(members)
     if len(problems):
         return None

@@ -19,12 +19,14 @@ from tessarr.problems import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tessarr.dtype import DataType
     from tessarr.grid import ChunkGrid
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["DOCUMENT", "dump", "parse"]
+__all__ = ["DOCUMENT", "dump", "parse", "read"]
 
 DOCUMENT: Final = "zarr.json"
 """The name of the document, under the path of its node."""
@@ -63,8 +65,24 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
       member 'node_type' is missing
     """
     key = keys.join(where, DOCUMENT)
+    value, defects = _json.load(document, what=f"metadata {key!r}", path=where, key=key)
+    return read(value, where=where, defects=defects)
+
+
+def read(value: Any, *, where: str, defects: Iterable[str] = ()) -> ArrayMeta | GroupMeta:
+    """Return what a document says that is JSON already; the rest is as for `parse`.
+
+    Parameters
+    ----------
+    value : JSON
+        The document.
+    where : str
+        The path of the node, for messages.
+    defects : iterable of str
+        What was not JSON but was read all the same.
+    """
+    key = keys.join(where, DOCUMENT)
     what = f"metadata {key!r}"
-    value, defects = _json.load(document, what=what, path=where, key=key)
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)
@@ -149,12 +167,11 @@ def _parse_fill(
 
 
 def _parse_group(members: Members) -> GroupMeta:
-    problems = members.problems
     attributes = _parse_attributes(members)
     consolidated = members.get("consolidated_metadata", None)
     if consolidated is not None and not isinstance(consolidated, dict):
         what = f"{describe(consolidated)} is not an object"
-        problems.add("/consolidated_metadata", what, "wrong_type")
+        members.problems.add("/consolidated_metadata", what, "wrong_type")
     return GroupMeta(3, attributes, _parse_extra(members), consolidated)
 
 

@@ -71,8 +71,25 @@ def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_fo
 def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -> None:
     key = "b/x/zarr.json" if zarr_format == 3 else "b/x/.zarray"
     store.items[key] = b"{"
-    with pytest.raises(MetadataError, match=key):
-        run(walk.members("b", zarr_format), store)
+    found = run(walk.members("", zarr_format, max_depth=None), store)
+    assert isinstance(found["b/x"], MetadataError)
+    assert key in str(found["b/x"])
+    assert isinstance(found["b/y"], ArrayMeta)
+
+
+def test_a_broken_group_is_not_listed(store: Any, zarr_format: Any) -> None:
+    store.items["b/zarr.json" if zarr_format == 3 else "b/.zgroup"] = b"[]"
+    found = run(walk.members("", zarr_format, max_depth=None), store)
+    assert list(found) == ["b", "empty", "z"]
+    assert isinstance(found["b"], MetadataError)
+
+
+def test_documents_of_both_formats_at_a_listed_group_are_warned_of(empty_store: Any) -> None:
+    store = empty_store
+    run(create("g", GroupMeta(3)), store)
+    store.items["g/.zgroup"] = b'{"zarr_format": 2}'
+    with pytest.warns(TessarrWarning, match="'g' has both"):
+        assert run(walk.names("g", 3), store) == []
 
 
 def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:

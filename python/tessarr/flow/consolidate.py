@@ -1,0 +1,221 @@
+"""Make consolidated metadata, compare it with what is stored, and open by it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from tessarr import _json
+from tessarr.drive import Delete, Flow, Get, Put
+from tessarr.errors import NotFoundError, TessarrWarning
+from tessarr.flow import copies, walk
+from tessarr.flow.copies import DOCUMENTS, copied_from
+from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
+from tessarr.flow.replace import replace
+from tessarr.keys import join
+from tessarr.metadata.consolidated import (
+    MEMBER,
+    ZMETADATA,
+    Consolidated,
+    restate,
+    same,
+    without_copies,
+)
+from tessarr.metadata.node import GroupMeta
+
+if TYPE_CHECKING:
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = ["Difference", "consolidate", "differences", "find", "remove"]
+
+Difference: TypeAlias = Literal["missing", "gone", "changed"]
+"""How a copy differs from what is stored: there is none, there is no node, or another."""
+
+
+def find(
+    path: str, *, zarr_format: ZarrFormat | None = None, name: str | None = None
+) -> Flow[tuple[GroupMeta, Consolidated]]:
+    """Return the group at `path` and its consolidated metadata, which it has to have.
+
+    Parameters
+    ----------
+    path
+        Of the group.
+    zarr_format
+        The only format to look for.
+    name
+        The name of the document of format 2; given, format 3 is not looked for.
+
+    Raises
+    ------
+    NotFoundError
+        Where there is no such group, or it keeps no copies.
+    MetadataError
+        Where the copies cannot be read.
+
+    Notes
+    -----
+    One request in format 3. In format 2 ``.zmetadata`` alone, because it says what the
+    group itself is, too.
+    """
+    prefix = prefix_of(path)
+    if zarr_format != 2 and name is None:
+        document = yield Get(prefix + "zarr.json")
+        if document is not None:
+            meta = parse_v3(document, path)
+            if not isinstance(meta, GroupMeta):
+                raise missing(path, "group", other=True)
+            found = Consolidated.of(meta, path)
+            if found is None:
+                raise _absent(path)
+            return meta, found
+    if zarr_format == 3:
+        raise missing(path, "group", 3)
+    key = prefix + (name or ZMETADATA)
+    document = yield Get(key)
+    if document is None:
+        if all(mark is None for mark in (yield _marks(path))):
+            raise missing(path, "group", zarr_format)
+        raise _absent(path)
+    value, _ = _json.load(document, what=f"metadata {key!r}", tokens=True)
+    found = Consolidated.of(GroupMeta(2, consolidated=value), path)
+    assert found is not None
+    own = found.find(path)
+    if not isinstance(own, GroupMeta):
+        own = yield from group(path, zarr_format=2)
+    return own, found
+
+
+def consolidate(
+    path: str, *, zarr_format: ZarrFormat | None = None
+) -> Flow[tuple[int, ZarrFormat]]:
+    """Copy the documents of all nodes below a group into one place.
+
+    Parameters
+    ----------
+    path
+        Of the group.
+    zarr_format
+        The only format to look for.
+
+    Returns
+    -------
+    tuple
+        How many nodes below have copies, and the format.
+
+    Raises
+    ------
+    MetadataError
+        Where a document is not JSON. One that is JSON but cannot be used is copied as it is.
+
+    Notes
+    -----
+    One listing per group and one or three requests per node, then one replacement.
+    """
+    meta = yield from group(path, zarr_format=zarr_format)
+    form = meta.zarr_format
+    nodes = yield from _stored(path, form, warn=True)
+    key = copied_from(path, form)
+    if form == 3:
+
+        def make(old: bytes | None) -> tuple[bytes, None]:
+            if old is None:
+                raise missing(path, "group")
+            document = without_copies(_json.load(old, what=f"metadata {key!r}")[0])
+            return copies.dump(restate(document, 3, nodes), 3), None
+
+        yield from replace(key, make)
+    else:
+        own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
+        named = zip(DOCUMENTS[2], own, strict=True)
+        nodes[""] = {
+            name: _json.load(content, what=f"metadata {join(path, name)!r}", tokens=True)[0]
+            for name, content in named
+            if content is not None
+        }
+        yield Put(key, copies.dump(restate(None, 2, nodes), 2))
+    return len(nodes) - (form == 2), form
+
+
+def differences(
+    path: str, *, zarr_format: ZarrFormat | None = None, name: str | None = None
+) -> Flow[dict[str, Difference]]:
+    """Return how consolidated metadata differs from what is stored; empty: not at all.
+
+    Parameters
+    ----------
+    path, zarr_format, name
+        As for `find`.
+
+    Returns
+    -------
+    dict
+        By path relative to the group.
+    """
+    meta, found = yield from find(path, zarr_format=zarr_format, name=name)
+    form = meta.zarr_format
+    stored = yield from _stored(path, form, warn=False)
+    prefix = len(prefix_of(path))
+    copied = {at[prefix:]: own for at, own in found.documents().items() if at != path and own}
+    result: dict[str, Difference] = {}
+    for at in sorted({*stored, *copied}):
+        if at not in copied:
+            result[at] = "missing"
+        elif at not in stored:
+            result[at] = "gone"
+        elif not same(stored[at], copied[at]):
+            result[at] = "changed"
+    return result
+
+
+def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
+    """Remove the consolidated metadata of a group; return whether there was any."""
+    meta = yield from group(path, zarr_format=zarr_format)
+    key = copied_from(path, meta.zarr_format)
+    if meta.zarr_format == 2:
+        if (yield Get(key)) is None:
+            return False
+        yield Delete(key)
+        return True
+
+    def make(old: bytes | None) -> tuple[bytes | None, bool]:
+        if old is None:
+            raise missing(path, "group")
+        document, _ = _json.load(old, what=f"metadata {key!r}")
+        if MEMBER not in document:
+            return old, False
+        return copies.dump(without_copies(document), 3), True
+
+    return (yield from replace(key, make))
+
+
+def _stored(path: str, zarr_format: ZarrFormat, *, warn: bool) -> Flow[dict[str, JSONObject]]:
+    """Return the documents of the nodes below a group, by path relative to it, as JSON."""
+    found = yield from walk.documents(path, zarr_format, max_depth=None)
+    prefix = len(prefix_of(path))
+    others = [at for at, (own, _) in found.items() if own.zarr_format != zarr_format]
+    if others and warn:
+        warnings.warn(
+            f"{len(others)} nodes below {path or '/'!r} are not of format {zarr_format} and have "
+            f"no copies in its consolidated metadata, {others[0]!r} among them",
+            TessarrWarning,
+            stacklevel=2,
+        )
+    return {
+        at[prefix:]: own.json(at)
+        for at, (own, _) in found.items()
+        if own.zarr_format == zarr_format
+    }
+
+
+def _marks(path: str) -> tuple[Get, ...]:
+    return tuple(Get(prefix_of(path) + name) for names in MARKERS.values() for name in names)
+
+
+def _absent(path: str) -> NotFoundError:
+    return NotFoundError(
+        f"group {path or '/'!r} has no consolidated metadata: call consolidate_metadata, or open "
+        "it without use_consolidated",
+        kind="consolidated_not_found",
+        path=path,
+    )

@@ -1,0 +1,134 @@
+"""Keep consolidated metadata in step with the nodes that it has copies of.
+
+Every change of a node first looks for groups above it that keep copies (one batch of
+requests), so that what cannot be looked at fails before anything has changed. After
+the change their copies are made anew from what is stored then: each is replaced only if
+it is still the one that was read, and the node is read after it, so that of several
+writers the last one leaves the truth behind.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr import _json
+from tessarr.drive import Flow, Get
+from tessarr.errors import TessarrWarning
+from tessarr.flow.open import prefix_of
+from tessarr.flow.replace import replace
+from tessarr.keys import ancestors, join
+from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, restate
+
+if TYPE_CHECKING:
+    from tessarr.types import ZarrFormat
+
+__all__ = ["DOCUMENTS", "copied_from", "dump", "keepers", "update"]
+
+Keeper: TypeAlias = "tuple[str, ZarrFormat]"
+"""A group that keeps copies, and its format."""
+
+DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
+    2: (".zarray", ".zgroup", ".zattrs"),
+    3: ("zarr.json",),
+}
+"""What a node may have, by format."""
+
+_HOLDER: Final = {2: ZMETADATA, 3: "zarr.json"}
+_MARK: Final = {2: b'"metadata"', 3: f'"{MEMBER}"'.encode()}
+
+
+def copied_from(path: str, zarr_format: ZarrFormat) -> str:
+    """Return the key of the document that holds the copies of the group at `path`."""
+    return prefix_of(path) + _HOLDER[zarr_format]
+
+
+def keepers(path: str, *formats: ZarrFormat, own: bool = False) -> Flow[list[Keeper]]:
+    """Return the groups above a node that keep copies of metadata.
+
+    Parameters
+    ----------
+    path
+        Of the node.
+    *formats
+        In which format such groups may be.
+    own
+        Whether the node may be such a group itself: matters in format 2, whose copies
+        include those of the group's own documents.
+    """
+    groups: list[Keeper] = [(group, form) for group in ancestors(path) for form in formats]
+    if own and 2 in formats:
+        groups.append((path, 2))
+    if not groups:
+        return []
+    found = yield tuple(Get(copied_from(*group)) for group in groups)
+    return [
+        group
+        for group, document in zip(groups, found, strict=True)
+        if document is not None and _MARK[group[1]] in document
+    ]
+
+
+def update(groups: list[Keeper], path: str, *, below: bool = False) -> Flow[None]:
+    """Bring the copies of `groups` in step with what is stored of the node at `path`.
+
+    Parameters
+    ----------
+    groups
+        As `keepers` returned them before the change.
+    path
+        Of the node.
+    below
+        Whether the node was made or deleted, so that groups above it may be new, and
+        what was below it is gone.
+
+    Warns
+    -----
+    TessarrWarning
+        Where that fails: the change itself has been stored, and stays.
+    """
+    for group, zarr_format in groups:
+        try:
+            yield from _update(group, path, zarr_format, below=below)
+        except Exception as error:  # noqa: BLE001 (whatever the store raises)
+            warnings.warn(
+                f"the change of {path or '/'!r} is stored, but the consolidated metadata of group "
+                f"{group or '/'!r} does not show it: {error}; call consolidate_metadata again",
+                TessarrWarning,
+                stacklevel=2,
+            )
+
+
+def _update(group: str, path: str, zarr_format: ZarrFormat, *, below: bool) -> Flow[None]:
+    nodes = [path]
+    if below:
+        nodes = [at for at in (*ancestors(path), path) if len(at) > len(group)]
+    names = DOCUMENTS[zarr_format]
+    key = copied_from(group, zarr_format)
+    prefix = len(prefix_of(group))
+
+    def make(old: bytes | None, *found: bytes | None) -> tuple[bytes | None, None]:
+        if old is None:
+            return None, None
+        document, _ = _json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
+        if not keeps_copies(document, zarr_format):
+            return old, None
+        stated: dict[str, dict[str, Any]] = {}
+        answers = iter(found)
+        for at in nodes:
+            own = {}
+            for name, content in zip(names, answers, strict=False):
+                if content is not None:
+                    what = f"metadata {join(at, name)!r}"
+                    own[name], _ = _json.load(content, what=what, tokens=zarr_format == 2)
+            stated[at[prefix:]] = own if own.keys() != {".zattrs"} else {}
+        new = restate(document, zarr_format, stated, below=path[prefix:] if below else None)
+        return dump(new, zarr_format), None
+
+    beside = tuple(Get(prefix_of(at) + name) for at in nodes for name in names)
+    yield from replace(key, make, beside)
+
+
+def dump(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
+    """Return a document with copies as it is stored."""
+    return _json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)

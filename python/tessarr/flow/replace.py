@@ -1,0 +1,54 @@
+"""Replace one document by what is made of it, in one atomic step.
+
+The current document is read, the new one made from it, and stored only if the
+document is still the one that was read; else it begins again. So two programs that
+change different members of one document lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from tessarr.drive import Flow, Get, Replace
+from tessarr.errors import StoreError
+
+__all__ = ["replace"]
+
+T = TypeVar("T")
+
+_TRIES: Final = 1000
+
+
+def replace(
+    key: str, make: Callable[..., tuple[bytes | None, T]], beside: tuple[Get, ...] = ()
+) -> Flow[T]:
+    """Replace the value of a key by what `make` makes of it.
+
+    Parameters
+    ----------
+    key
+        The key.
+    make
+        Given the current value (None if absent) and the answers to `beside`; returns the
+        new value and what this flow returns. It may be called again, if somebody else
+        was faster.
+    beside
+        What else is asked for, each time after the key.
+
+    Raises
+    ------
+    StoreError
+        If somebody else is faster all the time.
+    """
+    for _ in range(_TRIES):
+        old = yield Get(key)
+        others: tuple[Any, ...] = (yield beside) if beside else ()
+        new, result = make(old, *others)
+        if new == old or (yield Replace(key, new, old)):
+            return result
+    raise StoreError(
+        f"cannot change {key!r}: somebody else changed it {_TRIES} times in the meantime",
+        retryable=True,
+        key=key,
+    )

@@ -1,0 +1,196 @@
+"""Functions on whole hierarchies: consolidated metadata.
+
+*Consolidated metadata* are copies of the documents of all nodes below a group, kept in one
+place: who opens the group by them needs no further request to know every array, which on
+a remote store is the difference between one round trip and hundreds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr import drive
+from tessarr.api import locate, open_group
+from tessarr.flow import consolidate
+from tessarr.group import Group
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from tessarr.flow.consolidate import Difference
+    from tessarr.store.url import StoreLike
+    from tessarr.types import ZarrFormat
+
+__all__ = [
+    "consolidate_metadata",
+    "consolidated_differences",
+    "open_consolidated",
+    "remove_consolidated",
+]
+
+
+def consolidate_metadata(
+    store: StoreLike, *, path: str | None = None, zarr_format: ZarrFormat | None = None
+) -> Group:
+    """Copy the metadata of all nodes below a group into one place, anew if it was before.
+
+    Parameters
+    ----------
+    store
+        Where, as for `tessarr.open`.
+    path
+        The path of the group in the store; by default the root.
+    zarr_format
+        The only format to look for.
+
+    Returns
+    -------
+    Group
+        Opened by the copies, for reading and writing.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no group.
+    MetadataError
+        If a document is not JSON.
+
+    Notes
+    -----
+    Costs one listing per group and one or three requests per node. Format 2 keeps the
+    copies in ``.zmetadata``, format 3 in the ``zarr.json`` of the group.
+
+    Every change that Tessarr makes to a node (attributes, creation, deletion, resize) is made
+    to the copies of all groups above it, too. Other programs may not do so: then
+    call this again, or `consolidated_differences` to see. What is changed by others while
+    this runs may be missed.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group("memory://consolidated")
+    >>> _ = g.create_array("a/b", shape=(3,), dtype="i4")
+    >>> list(tessarr.consolidate_metadata("memory://consolidated")["a"])
+    ['b']
+    """
+    opened, at = locate(store, "r+", path)
+    _, form = drive.run(consolidate.consolidate(at, zarr_format=zarr_format), opened)
+    meta, copies = drive.run(consolidate.find(at, zarr_format=form), opened)
+    return Group(meta, opened, at, read_only=False, copies=copies)
+
+
+def open_consolidated(
+    store: StoreLike,
+    mode: Literal["r", "r+", "a"] = "r+",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    metadata_key: str | None = None,
+) -> Group:
+    """Open a group by its consolidated metadata, which it has to have.
+
+    Parameters
+    ----------
+    store, mode, path, zarr_format
+        As for `tessarr.open_group`.
+    metadata_key
+        The name of the document of format 2, if it is not ``.zmetadata``.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NotFoundError
+        If there is no group, or it has no consolidated metadata.
+    MetadataError
+        If that is broken.
+
+    Notes
+    -----
+    One request; members, what is below them, and the drawing of all take none.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> _ = tessarr.create_group("memory://plain")
+    >>> tessarr.open_consolidated("memory://plain")
+    Traceback (most recent call last):
+    tessarr.errors.NotFoundError: group '/' has no consolidated metadata: ...
+    """
+    return open_group(
+        store,
+        mode,
+        path=path,
+        zarr_format=zarr_format,
+        use_consolidated=metadata_key or True,
+    )
+
+
+def consolidated_differences(
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    metadata_key: str | None = None,
+) -> dict[str, Difference]:
+    """Compare consolidated metadata with the documents of which it has copies.
+
+    Parameters
+    ----------
+    store, path, zarr_format, metadata_key
+        As for `open_consolidated`.
+
+    Returns
+    -------
+    dict
+        By path from the group: "missing" where a node has no copy, "gone" where a copy
+        has no node, "changed" where they differ. Empty where all is in step.
+
+    Notes
+    -----
+    Costs as much as looking up all nodes: one listing per group and one or three requests
+    per node.
+
+    Examples
+    --------
+    >>> import json, tessarr
+    >>> items = {}
+    >>> _ = tessarr.create_group(items).create_group("a", attributes={"x": 1})
+    >>> _ = tessarr.consolidate_metadata(items)
+    >>> tessarr.consolidated_differences(items)
+    {}
+    >>> items["a/zarr.json"] = items["a/zarr.json"].replace(b"1", b"2")
+    >>> tessarr.consolidated_differences(items)
+    {'a': 'changed'}
+    """
+    opened, at = locate(store, "r", path)
+    flow = consolidate.differences(at, zarr_format=zarr_format, name=metadata_key)
+    return drive.run(flow, opened)
+
+
+def remove_consolidated(
+    store: StoreLike, *, path: str | None = None, zarr_format: ZarrFormat | None = None
+) -> bool:
+    """Remove the consolidated metadata of a group; the nodes stay as they are.
+
+    Parameters
+    ----------
+    store, path, zarr_format
+        As for `consolidate_metadata`.
+
+    Returns
+    -------
+    bool
+        Whether there was any.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> _ = tessarr.create_group("memory://bare")
+    >>> tessarr.remove_consolidated("memory://bare")
+    False
+    """
+    opened, at = locate(store, "r+", path)
+    return drive.run(consolidate.remove(at, zarr_format=zarr_format), opened)

@@ -1,0 +1,384 @@
+"""Consolidated metadata: copies of the documents of all nodes below a group, in one place.
+
+Format 2 keeps them in a document of their own, ``.zmetadata``, under keys such as
+``foo/.zarray``; format 3 as the member ``consolidated_metadata`` of the group's
+``zarr.json``, under paths such as ``foo``. Both are conventions of the field rather
+than of the specifications, and readers without them lose nothing but time.
+
+The copies are read lazily: opening a group with ten thousand nodes below parses the
+one document, and each node when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr import _json, keys
+from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
+from tessarr.metadata import v2, v3
+from tessarr.metadata.node import ArrayMeta, Found, GroupMeta
+from tessarr.problems import ABSENT, Members, Problems, describe, is_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = [
+    "MEMBER",
+    "ZMETADATA",
+    "Consolidated",
+    "Documents",
+    "keeps_copies",
+    "read",
+    "restate",
+    "same",
+    "without_copies",
+]
+
+ZMETADATA: Final = ".zmetadata"
+"""The document of format 2."""
+
+MEMBER: Final = "consolidated_metadata"
+"""The member of format 3."""
+
+Documents: TypeAlias = "Mapping[str, Any]"
+"""The documents of one node as JSON, by their names."""
+
+_NAMES: Final = {2: (v2.ARRAY, v2.GROUP, v2.ATTRIBUTES), 3: (v3.DOCUMENT,)}
+
+
+class Consolidated:
+    """The nodes below a group, as the copies that it keeps state them.
+
+    Parameters
+    ----------
+    root
+        The path of the group.
+    documents
+        The documents of its nodes, by whole path.
+
+    Examples
+    --------
+    >>> group = {"zarr_format": 3, "node_type": "group"}
+    >>> copies = Consolidated("a", {"a/b": {"zarr.json": group}, "a/b/c": {"zarr.json": group}})
+    >>> copies.names("a"), copies.find("a/b/c").zarr_format, copies.find("a/x")
+    (['b'], 3, None)
+    """
+
+    __slots__ = ("_children", "_documents", "_nodes", "root")
+
+    def __init__(self, root: str, documents: Mapping[str, Documents]) -> None:
+        self.root = root
+        self._documents = dict(documents)
+        self._nodes: dict[str, ArrayMeta | GroupMeta] = {}
+        self._children: dict[str, list[str]] | None = None
+
+    @classmethod
+    def of(cls, meta: GroupMeta, root: str) -> Consolidated | None:
+        """Return what the group at `root` keeps copies of, or None if it keeps none.
+
+        Raises
+        ------
+        MetadataError
+            Where the copies are not what they should be. What is wrong with a single
+            node shows when that is asked for.
+        """
+        if meta.consolidated is None:
+            return None
+        read = cls._read_v3 if meta.zarr_format == 3 else cls._read_v2
+        return read(meta.consolidated, root)
+
+    @classmethod
+    def _read_v3(cls, value: Any, root: str) -> Consolidated:
+        problems = Problems()
+        what = f"{MEMBER} of {keys.join(root, v3.DOCUMENT)!r}"
+        documents: dict[str, Documents] = {}
+        for path, document in _entries_v3(value, "", problems).items():
+            if _is_path(path, 3):
+                documents[keys.join(root, path)] = {v3.DOCUMENT: document}
+            else:
+                problems.tolerate("/metadata", f"{describe(path)} is no path, left out")
+        problems.check(what, path=root)
+        return cls(root, documents)
+
+    @classmethod
+    def _read_v2(cls, value: Any, root: str) -> Consolidated:
+        problems = Problems()
+        what = f"metadata {keys.join(root, ZMETADATA)!r}"
+        documents: dict[str, dict[str, Any]] = {}
+        for key, document in _entries_v2(value, problems).items():
+            path, name = keys.split(key)
+            if name in _NAMES[2] and (not path or _is_path(path, 2)):
+                whole = keys.join(root, path) if path else root
+                documents.setdefault(whole, {})[name] = document
+            else:
+                problems.tolerate("/metadata", f"{describe(key)} is no document, left out")
+        problems.check(what, path=root)
+        nodes = {path: own for path, own in documents.items() if own.keys() != {v2.ATTRIBUTES}}
+        return cls(root, nodes)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Consolidated, (self.root, self.documents())
+
+    def covers(self, path: str) -> bool:
+        """Tell whether the node at `path` would be among these; the group itself is not."""
+        return path.startswith(f"{self.root}/") if self.root else path != ""
+
+    def documents(self) -> dict[str, Documents]:
+        """Return the documents by whole path."""
+        return {path: self._documents[path] or _dump(node) for path, node in self._all()}
+
+    def _all(self) -> Iterable[tuple[str, Any]]:
+        return [(path, self._nodes.get(path)) for path in tuple(self._documents)]
+
+    def find(self, path: str) -> ArrayMeta | GroupMeta | None:
+        """Return the metadata of the node at `path`, or None where there is none."""
+        found = self._nodes.get(path)
+        if found is None and path in self._documents:
+            found = self._nodes[path] = self._read(path)
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a node at `path`, be its documents good or bad."""
+        return path in self._documents
+
+    def names(self, path: str) -> list[str]:
+        """Return the names of the members of the group at `path`, sorted."""
+        children = self._children
+        if children is None:
+            children = {}
+            for child in tuple(self._documents):
+                if child != self.root:
+                    parent, name = keys.split(child)
+                    children.setdefault(parent, []).append(name)
+            for names in children.values():
+                names.sort()
+            self._children = children
+        return list(children.get(path, ()))
+
+    def members(self, path: str, *, max_depth: int | None = 0) -> dict[str, Found]:
+        """Return what is below the group at `path`, as `tessarr.flow.walk.members` does."""
+        found: dict[str, Found] = {}
+        stack = [(path, 0)]
+        while stack:
+            group, depth = stack.pop()
+            for name in self.names(group):
+                child = keys.join(group, name)
+                try:
+                    meta = found[child] = self._known(child)
+                except (MetadataError, UnsupportedError) as error:
+                    found[child] = error
+                    continue
+                if isinstance(meta, GroupMeta) and (max_depth is None or depth < max_depth):
+                    stack.append((child, depth + 1))
+        return {child: found[child] for child in sorted(found, key=lambda child: child.split("/"))}
+
+    def put(self, path: str, meta: ArrayMeta | GroupMeta) -> None:
+        """Note that there is a node now, and groups above it, or that it has changed."""
+        for above in keys.ancestors(path):
+            if self.covers(above) and above not in self._documents:
+                self._nodes[above] = GroupMeta(meta.zarr_format)
+                self._documents[above] = {}
+        self._nodes[path] = meta
+        self._documents[path] = {}
+        self._children = None
+
+    def remove(self, path: str) -> None:
+        """Note that there is nothing any more at `path` and below."""
+        for other in tuple(self._documents):
+            if other == path or other.startswith(f"{path}/"):
+                self._documents.pop(other, None)
+                self._nodes.pop(other, None)
+        self._children = None
+
+    def _known(self, path: str) -> ArrayMeta | GroupMeta:
+        found = self.find(path)
+        assert found is not None
+        return found
+
+    def _read(self, path: str) -> ArrayMeta | GroupMeta:
+        try:
+            return read(self._documents[path], path)
+        except (MetadataError, UnsupportedError) as error:
+            error.add_note(f"as stated in the consolidated metadata of group {self.root or '/'!r}")
+            raise
+
+
+def read(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
+    """Return what the documents of a node say that are JSON already."""
+    if v3.DOCUMENT in documents:
+        return v3.read(documents[v3.DOCUMENT], where=path)
+    attributes: JSONObject = {}
+    if v2.ATTRIBUTES in documents:
+        attributes = v2.read_attributes(documents[v2.ATTRIBUTES], where=path)
+    if v2.ARRAY in documents:
+        return v2.read_array(documents[v2.ARRAY], attributes, where=path)
+    return v2.read_group(documents[v2.GROUP], attributes, where=path)
+
+
+def same(documents: Documents, others: Documents) -> bool:
+    """Tell whether documents of nodes say the same, be it in other words.
+
+    Examples
+    --------
+    >>> group = {"zarr_format": 3, "node_type": "group"}
+    >>> same({"zarr.json": group}, {"zarr.json": {**group, "attributes": {}}})
+    True
+    """
+    mine, theirs = _plain(documents), _plain(others)
+    if _text(mine) == _text(theirs):
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one, other = read(mine, ""), read(theirs, "")
+    except (MetadataError, UnsupportedError):
+        return False
+    if _text(one.attributes) != _text(other.attributes):
+        return False
+    return replace(one, attributes={}) == replace(other, attributes={})
+
+
+def _plain(documents: Documents) -> Documents:
+    return {
+        name: without_copies(value) if isinstance(value, dict) and name != v2.ATTRIBUTES else value
+        for name, value in documents.items()
+    }
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _dump(meta: ArrayMeta | GroupMeta) -> Documents:
+    if meta.zarr_format == 3:
+        return {v3.DOCUMENT: v3.to_json(meta)}
+    documents = v2.dump(meta)
+    return {name: _json.load(document, what=name)[0] for name, document in documents.items()}
+
+
+def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
+    try:
+        return bool(path) and keys.node_path(path, zarr_format) == path
+    except ArgumentError:
+        return False
+
+
+def _entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
+    """Return the documents by path; those that a group below keeps for itself, too."""
+    members = _object(value, loc, problems)
+    if members is None:
+        return {}
+    kind = members.require("kind")
+    if kind is not ABSENT and kind != "inline":
+        problems.add(members.at("kind"), f"{describe(kind)} is not 'inline'")
+    entries = members.require("metadata")
+    if entries is ABSENT or len(problems):
+        return {}
+    if not isinstance(entries, dict):
+        what = f"{describe(entries)} is not an object"
+        problems.add(members.at("metadata"), what, "wrong_type")
+        return {}
+    found = dict(entries)
+    for path, document in entries.items():
+        own = document.get(MEMBER) if isinstance(document, dict) else None
+        if isinstance(own, dict) and isinstance(own.get("metadata"), dict):
+            for below, inner in own["metadata"].items():
+                found.setdefault(keys.join(path, below), inner)
+    return found
+
+
+def _entries_v2(value: Any, problems: Problems) -> dict[str, Any]:
+    members = _object(value, "", problems)
+    if members is None:
+        return {}
+    version = members.require("zarr_consolidated_format")
+    if version is not ABSENT and not (is_integer(version) and version == 1):
+        problems.add("/zarr_consolidated_format", f"{describe(version)} is not 1")
+    entries = members.require("metadata")
+    if entries is not ABSENT and not isinstance(entries, dict):
+        problems.add("/metadata", f"{describe(entries)} is not an object", "wrong_type")
+    return entries if isinstance(entries, dict) and not len(problems) else {}
+
+
+def _object(value: Any, loc: str, problems: Problems) -> Members | None:
+    if isinstance(value, dict):
+        return Members(value, loc, problems)
+    problems.add(loc, f"{describe(value)} is not an object", "wrong_type")
+    return None
+
+
+# Writing
+
+
+def keeps_copies(document: Any, zarr_format: ZarrFormat) -> bool:
+    """Tell whether a document (``.zmetadata`` or ``zarr.json``) has copies to be kept in step."""
+    inner = document.get(MEMBER) if zarr_format == 3 and isinstance(document, dict) else document
+    return isinstance(inner, dict) and isinstance(inner.get("metadata"), dict)
+
+
+def without_copies(document: JSONObject) -> JSONObject:
+    """Return a document of a node without the copies that it keeps itself."""
+    return {name: value for name, value in document.items() if name != MEMBER}
+
+
+def restate(
+    document: JSONObject | None,
+    zarr_format: ZarrFormat,
+    nodes: Mapping[str, Documents],
+    *,
+    below: str | None = None,
+) -> JSONObject:
+    """Return a document with copies of `nodes` in the place of those that it has.
+
+    Parameters
+    ----------
+    document
+        ``.zmetadata`` (None: a new one), or the ``zarr.json`` of a group.
+    zarr_format
+        Which of the two.
+    nodes
+        The documents of nodes by their path relative to the group; where there are none,
+        the node is gone.
+    below
+        A path under which there is nothing any more but `nodes`.
+
+    Examples
+    --------
+    >>> restate(None, 2, {"": {".zgroup": {"zarr_format": 2}}})
+    {'metadata': {'.zgroup': {'zarr_format': 2}}, 'zarr_consolidated_format': 1}
+    """
+    if zarr_format == 2:
+        old = {} if document is None else document["metadata"]
+        copies = {
+            key: value
+            for key, value in old.items()
+            if keys.split(key)[0] not in nodes and not _is_below(key, below)
+        }
+        for path, documents in nodes.items():
+            copies.update((keys.join(path, name), value) for name, value in documents.items())
+        return {"metadata": copies, "zarr_consolidated_format": 1}
+    assert document is not None
+    old = document.get(MEMBER)
+    copies = {
+        path: value
+        for path, value in (old["metadata"] if isinstance(old, dict) else {}).items()
+        if path not in nodes and not _is_below(path, below)
+    }
+    for path, documents in nodes.items():
+        if documents:
+            copies[path] = without_copies(documents[v3.DOCUMENT])
+    copies = {path: copies[path] for path in sorted(copies, key=lambda path: path.split("/"))}
+    new = {"kind": "inline", "must_understand": False, "metadata": copies}
+    return {**document, MEMBER: new}
+
+
+def _is_below(path: str, above: str | None) -> bool:
+    return above is not None and path.startswith(f"{above}/")

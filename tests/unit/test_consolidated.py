@@ -1,0 +1,421 @@
+"""Consolidated metadata as users meet it: opened in one request, and kept in step."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr.errors import MetadataError, NotFoundError, TessarrWarning
+from tessarr.store import CountingStore
+from tessarr.stores import MemoryStore
+
+GROUP_V3 = {"zarr_format": 3, "node_type": "group"}
+
+
+@pytest.fixture
+def filled(zarr_format: Any) -> MemoryStore:
+    store = MemoryStore()
+    root = tessarr.create_group(store, zarr_format=zarr_format, attributes={"t": 1})
+    root.create_array("a/x", shape=(4, 4), dtype="i4", attributes={"units": "m"})
+    root.create_group("a/deep/er", attributes={"n": None})
+    root.create_array("top", shape=(2,), dtype="u1")
+    return store
+
+
+@pytest.fixture
+def consolidated(filled: MemoryStore) -> MemoryStore:
+    tessarr.consolidate_metadata(filled)
+    return filled
+
+
+PATHS = ["a", "a/deep", "a/deep/er", "a/x", "top"]
+
+
+def holder(zarr_format: int) -> str:
+    return "zarr.json" if zarr_format == 3 else ".zmetadata"
+
+
+def changed(counting: Any, action: Callable[[], Any]) -> dict[str, int]:
+    before = counting.counts()
+    action()
+    return {k: n - before[k] for k, n in counting.counts().items() if n != before[k]}
+
+
+def look(group: tessarr.Group) -> list[Any]:
+    return [
+        group.tree(), group.keys(), len(group), group.members(None), group.arrays(), group.info,
+        group["a/x"].attrs["units"], group["a"]["deep/er"], group["a"].members(None),
+        "a/x" in group, "nope" in group, group.get("a/nope"), group.require_group("a"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", [None, True])
+def test_no_request_after_opening(consolidated: MemoryStore, zarr_format: Any, use: Any) -> None:
+    store = CountingStore(consolidated)
+    opened = changed(store, lambda: tessarr.open_group(store, "r", use_consolidated=use))
+    assert sum(opened.values()) <= (1 if zarr_format == 3 else 2 if use else 4), opened
+    group = tessarr.open_group(store, "r", use_consolidated=use)
+    assert group.consolidated
+    assert changed(store, lambda: look(group)) == {}
+    assert [path for path, _ in group.members(None)] == PATHS
+
+
+def test_the_same_nodes_with_and_without(consolidated: MemoryStore) -> None:
+    by_copies = tessarr.open(consolidated, "r")
+    looked_up = tessarr.open(consolidated, "r", use_consolidated=False)
+    assert by_copies.consolidated
+    assert not looked_up.consolidated
+    assert by_copies.metadata.attributes == {"t": 1}
+    assert str(by_copies.tree()) == str(looked_up.tree())
+    for (path, one), (other_path, other) in zip(
+        by_copies.members(None), looked_up.members(None), strict=True
+    ):
+        assert path == other_path
+        assert one == other
+        assert one.metadata == other.metadata
+        assert one.read_only
+
+
+def test_for_writing_members_are_looked_up(consolidated: MemoryStore) -> None:
+    group = tessarr.open_group(consolidated)
+    assert not group.consolidated
+    tessarr.open_group(consolidated).create_group("later")
+    assert "later" in group
+
+
+def test_one_has_to_be_there(filled: MemoryStore, zarr_format: Any) -> None:
+    attempts: list[Any] = [
+        lambda: tessarr.open_consolidated(filled),
+        lambda: tessarr.open_group(filled, "r", use_consolidated=True),
+        lambda: tessarr.open(filled, "r", use_consolidated=True),
+        lambda: tessarr.open_consolidated(filled, zarr_format=zarr_format),
+        lambda: tessarr.consolidated_differences(filled),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ValueError, match="consolidated") as caught:
+            attempt()
+        assert caught.value.kind == "consolidated_not_found"  # type: ignore[attr-defined]
+    for path in ("nowhere", "top"):
+        with pytest.raises(NotFoundError):
+            tessarr.open_consolidated(filled, path=path)
+        with pytest.raises(NotFoundError):
+            tessarr.consolidate_metadata(filled, path=path)
+    with pytest.raises(ValueError, match="creates"):
+        tessarr.open_group(filled, "w", use_consolidated=True)
+    assert not tessarr.open_group(filled, "r").consolidated
+
+
+EDITS: dict[str, Callable[[Any], Any]] = {
+    "attribute of an array": lambda g: g["a/x"].attrs.update(units="km", more=[1]),
+    "attribute of a group": lambda g: g["a/deep"].attrs.put({"k": {"l": None}}),
+    "attribute of the root": lambda g: g.attrs.update(t=2),
+    "resize": lambda g: g["a/x"].resize(9, 3),
+    "append": lambda g: g["top"].append([1, 2, 3]),
+    "new array": lambda g: g.create_array("b/c/new", shape=1),
+    "new group": lambda g: g["a"].create_group("deep/er/est"),
+    "overwritten group": lambda g: g.create_array("a", shape=3, overwrite=True),
+    "overwritten array": lambda g: g.create_group("a/x", overwrite=True),
+    "required": lambda g: g.require_group("p/q"),
+    "deletion": lambda g: g.__delitem__("a/deep"),
+    "deletion of an array": lambda g: g["a"].__delitem__("x"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("use", [False, True])
+def test_every_edit_keeps_it_in_step(consolidated: MemoryStore, edit: str, use: bool) -> None:
+    """Whichever handle makes the edit, and in its own view too."""
+    group = tessarr.open_group(consolidated, "r+", use_consolidated=use)
+    before = consolidated.get(holder(group.zarr_format))
+    EDITS[edit](group)
+    assert consolidated.get(holder(group.zarr_format)) != before
+    assert tessarr.consolidated_differences(consolidated) == {}
+    fresh = tessarr.open_group(consolidated, "r", use_consolidated=False)
+    assert str(group.tree()) == str(fresh.tree())
+    for path, node in fresh.members(None):
+        assert group[path].metadata == node.metadata
+
+
+def test_edits_by_path_keep_all_groups_above_in_step(filled: MemoryStore) -> None:
+    tessarr.consolidate_metadata(filled, path="a")
+    tessarr.consolidate_metadata(filled)
+    tessarr.open_array(filled, path="a/x").attrs["units"] = "mm"
+    tessarr.open_group(filled, path="a").create_array("y", shape=1)
+    for path in ("a", None):
+        assert tessarr.consolidated_differences(filled, path=path) == {}
+        group = tessarr.open_consolidated(filled, path=path)
+        assert group["/a/x"].attrs["units"] == "mm"
+        assert "/a/y" in group
+
+
+def test_failed_creation_leaves_no_copy(zarr_format: Any) -> None:
+    class NoChunks(dict[str, bytes]):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            if key.endswith("0"):
+                raise OSError("no space")
+            super().__setitem__(key, value)
+
+    items = NoChunks()
+    tessarr.create_group(items, zarr_format=zarr_format)
+    group = tessarr.consolidate_metadata(items)
+    before = items[holder(zarr_format)]
+    with pytest.raises(OSError, match="no space"):
+        group.create_array("bad", data=[1, 2])
+    assert "bad" not in group
+    assert items[holder(zarr_format)] == before
+
+
+def test_differences_are_told(consolidated: MemoryStore, zarr_format: Any) -> None:
+    """What programs that know nothing of copies change shows as what it is."""
+    name = "zarr.json" if zarr_format == 3 else ".zarray"
+    document = json.loads(bytes(consolidated.get("a/x/" + name) or b""))
+    consolidated.put("a/x/" + name, json.dumps({**document, "shape": [5, 4]}).encode())
+    consolidated.put("b/" + name, consolidated.get("top/" + name) or b"")
+    for key in consolidated.list("top/"):
+        consolidated.delete(key)
+    found = tessarr.consolidated_differences(consolidated)
+    assert found == {"a/x": "changed", "b": "missing", "top": "gone"}
+    stale = tessarr.open_group(consolidated, "r")
+    assert stale["a/x"].shape == (4, 4)  # type: ignore[union-attr]
+    assert tessarr.open_array(consolidated, path="a/x").shape == (5, 4)
+    assert "b" not in stale
+    fresh = tessarr.consolidate_metadata(consolidated)
+    assert tessarr.consolidated_differences(consolidated) == {}
+    assert fresh["a/x"].shape == (5, 4)  # type: ignore[union-attr]
+    assert list(fresh) == ["a", "b"]
+
+
+def test_a_copy_that_cannot_be_updated_is_warned_of(zarr_format: Any) -> None:
+    class Full(dict[str, bytes]):
+        full = False
+
+        def __setitem__(self, key: str, value: bytes) -> None:
+            if self.full and key == holder(zarr_format):
+                raise OSError("no space")
+            super().__setitem__(key, value)
+
+    items = Full()
+    group = tessarr.create_group(items, zarr_format=zarr_format)
+    group.create_group("a")
+    tessarr.consolidate_metadata(items)
+    items.full = True
+    a = tessarr.open_group(items, path="a")
+    with pytest.warns(TessarrWarning, match="call consolidate_metadata again"):
+        a.attrs["x"] = 1
+    assert a.attrs["x"] == tessarr.open_group(items, path="a").attrs["x"] == 1
+    assert tessarr.consolidated_differences(items) == {"a": "changed"}
+
+
+def test_removal(consolidated: MemoryStore) -> None:
+    assert tessarr.remove_consolidated(consolidated)
+    assert not tessarr.remove_consolidated(consolidated)
+    with pytest.raises(NotFoundError):
+        tessarr.open_consolidated(consolidated)
+    group = tessarr.open_group(consolidated, "r")
+    assert [path for path, _ in group.members(None)] == PATHS
+    assert group.attrs["t"] == 1
+
+
+def test_pickles_keep_the_copies(consolidated: MemoryStore) -> None:
+    group = tessarr.open_consolidated(consolidated)
+    group.create_group("new")
+    for one in (group, group["a"]):
+        again = pickle.loads(pickle.dumps(one))
+        assert again.consolidated
+        assert [path for path, _ in again.members(None)] == [p for p, _ in one.members(None)]
+
+
+def test_members_outside_are_looked_up(consolidated: MemoryStore) -> None:
+    tessarr.consolidate_metadata(consolidated, path="a")
+    group = tessarr.open_consolidated(consolidated, path="a")
+    assert group["/top"].shape == (2,)  # type: ignore[union-attr]
+    assert group["/"].attrs["t"] == 1
+    assert not group["/"].consolidated  # type: ignore[union-attr]
+    assert group["x"] == tessarr.open(consolidated, path="a/x")
+
+
+def test_one_broken_member_does_not_hide_the_others(
+    consolidated: MemoryStore, zarr_format: Any
+) -> None:
+    key = holder(zarr_format)
+    document = json.loads(bytes(consolidated.get(key) or b""))
+    copies = (document["consolidated_metadata"] if zarr_format == 3 else document)["metadata"]
+    del copies["top" if zarr_format == 3 else "top/.zarray"]["shape"]
+    consolidated.put(key, json.dumps(document).encode())
+    group = tessarr.open_group(consolidated, "r")
+    assert [path for path, _ in group.members(None)] == PATHS
+    with pytest.raises(MetadataError, match="'shape' is missing") as caught:
+        group["top"]
+    assert "consolidated metadata of group '/'" in str(caught.value.__notes__)
+    assert "top – unreadable" in str(group.tree())
+    assert group["a/x"].shape == (4, 4)  # type: ignore[union-attr]
+
+
+def test_written_as_peers_write_it(consolidated: MemoryStore, zarr_format: Any) -> None:
+    document = json.loads(bytes(consolidated.get(holder(zarr_format)) or b""))
+    if zarr_format == 2:
+        assert document["zarr_consolidated_format"] == 1
+        assert document["metadata"][".zattrs"] == {"t": 1}
+        assert document["metadata"]["a/x/.zarray"]["shape"] == [4, 4]
+        return
+    inner = document["consolidated_metadata"]
+    assert inner["kind"] == "inline"
+    assert inner["must_understand"] is False
+    assert list(inner["metadata"]) == PATHS
+    assert inner["metadata"]["a/x"]["node_type"] == "array"
+
+
+# Documents of other writers
+
+
+def of_v2(**metadata: Any) -> MemoryStore:
+    document = {"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2}}}
+    document["metadata"] |= {name.replace("__", "/."): value for name, value in metadata.items()}
+    return MemoryStore({".zmetadata": json.dumps(document).encode()})
+
+
+def test_v2_without_attributes_and_with_members_of_zarr_python_3() -> None:
+    extra = {"kind": "inline", "must_understand": False, "metadata": {}}
+    store = of_v2(a__zgroup={"zarr_format": 2, "consolidated_metadata": extra})
+    group = tessarr.open_consolidated(store)
+    assert group["a"].attrs.asdict() == {}
+    assert group.attrs.asdict() == {}
+    assert list(group["a"]) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "not an object"),
+        (b'{"metadata": {}}', "zarr_consolidated_format"),
+        (b'{"metadata": {}, "zarr_consolidated_format": 2}', "2 is not 1"),
+        (b'{"zarr_consolidated_format": 1}', "metadata"),
+        (b'{"metadata": [], "zarr_consolidated_format": 1}', r"\[\] is not an object"),
+    ],
+)
+def test_v2_broken(document: bytes, reason: str) -> None:
+    """Refused where it was asked for, else left aside with a warning."""
+    store = MemoryStore({".zgroup": b'{"zarr_format": 2}', ".zmetadata": document})
+    with pytest.raises(MetadataError, match=reason):
+        tessarr.open_consolidated(store)
+    with pytest.warns(TessarrWarning, match=reason):
+        assert not tessarr.open_group(store, "r").consolidated
+    assert not tessarr.open_group(store).consolidated
+
+
+def test_v2_entries_that_are_no_documents_are_left_out() -> None:
+    group = {"zarr_format": 2}
+    store = of_v2(**{"a__zgroup": group, "b__zmeta": {}, "../c__zgroup": group, "d__zattrs": {}})
+    with pytest.warns(TessarrWarning, match="'b/.zmeta' is no document"):
+        opened = tessarr.open_consolidated(store)
+    assert list(opened) == ["a"]
+
+
+def test_v2_by_another_name() -> None:
+    store = of_v2(a__zgroup={"zarr_format": 2})
+    store.put("meta/.mine", store.get(".zmetadata") or b"")
+    store.delete(".zmetadata")
+    opened = tessarr.open_consolidated(store, metadata_key="meta/.mine")
+    assert list(opened) == ["a"]
+    assert list(tessarr.open(store, "r", use_consolidated="meta/.mine")) == ["a"]
+
+
+def of_v3(copies: Any) -> MemoryStore:
+    document = {**GROUP_V3, "consolidated_metadata": copies}
+    return MemoryStore({"zarr.json": json.dumps(document).encode()})
+
+
+def inline(**metadata: Any) -> dict[str, Any]:
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
+
+
+def test_v3_null_is_none() -> None:
+    store = of_v3(None)
+    assert not tessarr.open_group(store, "r").consolidated
+    with pytest.raises(NotFoundError):
+        tessarr.open_consolidated(store)
+
+
+@pytest.mark.parametrize(
+    ("copies", "reason"),
+    [
+        ({"kind": "other", "metadata": {}}, "'other' is not 'inline'"),
+        ({"kind": "inline", "must_understand": False}, "'metadata' is missing"),
+        ({"kind": "inline", "metadata": []}, "not an object"),
+        ({"metadata": {}}, "'kind' is missing"),
+    ],
+)
+def test_v3_of_another_kind(copies: Any, reason: str) -> None:
+    store = of_v3(copies)
+    with pytest.raises(MetadataError, match=reason):
+        tessarr.open_consolidated(store)
+    with pytest.warns(TessarrWarning, match=reason):
+        assert not tessarr.open_group(store, "r").consolidated
+    group = tessarr.open_group(store)
+    group.attrs["x"] = 1  # and what is not understood stays as it is
+    assert json.loads(bytes(store.get("zarr.json") or b""))["consolidated_metadata"] == copies
+
+
+def test_v3_in_any_order_and_nested() -> None:
+    group = {**GROUP_V3, "attributes": {}}
+    nested = {**group, "consolidated_metadata": inline(c=group, d=group)}
+    store = of_v3(
+        inline(**{"a/b/c": {**group, "attributes": {"first": 1}}, "a/b": nested, "a": group})
+    )
+    opened = tessarr.open_consolidated(store)
+    assert [path for path, _ in opened.members(None)] == ["a", "a/b", "a/b/c", "a/b/d"]
+    assert opened["a/b/c"].attrs["first"] == 1
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a/", "../a", "a//b", "__x", "a/zarr.json"])
+def test_v3_paths_that_are_none_are_left_out(path: str) -> None:
+    store = of_v3(inline(**{path: GROUP_V3, "ok": GROUP_V3}))
+    with pytest.warns(TessarrWarning, match="is no path"):
+        opened = tessarr.open_consolidated(store)
+    assert list(opened) == ["ok"]
+
+
+def test_members_of_an_array_are_none() -> None:
+    store = MemoryStore()
+    tessarr.create_group(store).create_array("a", shape=1)
+    document = json.loads(bytes(store.get("a/zarr.json") or b""))
+    opened = tessarr.open_consolidated(of_v3(inline(**{"a": document, "a/b": GROUP_V3})))
+    assert [path for path, _ in opened.members(None)] == ["a"]
+
+
+def test_v3_attributes_that_are_no_json_cannot_be_copied() -> None:
+    store = MemoryStore()
+    tessarr.create_group(store).create_group("a")
+    store.put("a/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"x": NaN}}')
+    before = store.get("zarr.json")
+    with (
+        pytest.raises(MetadataError, match=r"'a/zarr.json'.*NaN"),
+        pytest.warns(TessarrWarning, match="NaN"),
+    ):
+        tessarr.consolidate_metadata(store)
+    assert store.get("zarr.json") == before
+
+
+def test_v2_attributes_may_hold_nan() -> None:
+    store = MemoryStore()
+    root = tessarr.create_group(store, zarr_format=2)
+    root.create_group("a", attributes={"x": float("nan")})
+    group = tessarr.consolidate_metadata(store)
+    assert str(group["a"].attrs["x"]) == "nan"
+    assert tessarr.consolidated_differences(store) == {}
+
+
+def test_nodes_of_the_other_format_are_told() -> None:
+    store = MemoryStore()
+    root = tessarr.create_group(store)
+    root.create_group("new")
+    tessarr.create_group({}, zarr_format=2)
+    store.put("old/.zgroup", b'{"zarr_format": 2}')
+    with pytest.warns(TessarrWarning, match="'old' among them"):
+        assert list(tessarr.consolidate_metadata(store)) == ["new"]
