@@ -58,7 +58,7 @@ def opened(place: str) -> Any:
     store, path = located(place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TessarrWarning)
-        return tessarr.open(store, mode="r", path=path)
+        return tessarr.open(store, mode="r", path=path, use_consolidated=False)
 
 
 def skip_pending(error: UnsupportedError) -> None:
@@ -155,9 +155,9 @@ def test_hierarchy_has_the_nodes_that_its_documents_make(place: str, row: dict[s
                 if row["id"] in BROKEN
                 else dict(group.members(None))
             )
+            assert {path: described(node) for path, node in found.items()} == expected
         except UnsupportedError as error:
             skip_pending(error)
-    assert {path: described(node) for path, node in found.items()} == expected
 
 
 @pytest.mark.parametrize("row", VECTORS)

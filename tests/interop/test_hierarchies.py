@@ -54,6 +54,7 @@ def test_generated_tree(name: str, use: bool | None) -> None:
             assert digest(node[...]) == want["sha256"]
 
 
+@pytest.mark.covers("V3-CONS-06")
 @needs_corpus
 def test_stale_copies() -> None:
     """A node by its own path is what its own document says; by copies, what they say."""
@@ -66,6 +67,7 @@ def test_stale_copies() -> None:
     assert tessarr.consolidated_differences(path) == {"foo/arr": "changed"}
 
 
+@pytest.mark.covers("V3-GRP-07")
 @needs_corpus
 def test_both_formats_at_one_path() -> None:
     path, want = path_of("G3-T5"), expected("G3-T5")[""]

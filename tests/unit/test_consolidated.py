@@ -54,6 +54,7 @@ def look(group: tessarr.Group) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.covers("V2-CONS-03")
 @pytest.mark.parametrize("use", [None, True])
 def test_no_request_after_opening(consolidated: MemoryStore, zarr_format: Any, use: Any) -> None:
     store = CountingStore(consolidated)
@@ -126,6 +127,7 @@ EDITS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.covers("V2-CONS-04")
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("use", [False, True])
 def test_every_edit_keeps_it_in_step(consolidated: MemoryStore, edit: str, use: bool) -> None:
@@ -256,6 +258,7 @@ def test_one_broken_member_does_not_hide_the_others(
     assert group["a/x"].shape == (4, 4)  # type: ignore[union-attr]
 
 
+@pytest.mark.covers("V2-CONS-01", "V3-CONS-01", "V3-CONS-02")
 def test_written_as_peers_write_it(consolidated: MemoryStore, zarr_format: Any) -> None:
     document = json.loads(bytes(consolidated.get(holder(zarr_format)) or b""))
     if zarr_format == 2:
@@ -279,6 +282,7 @@ def of_v2(**metadata: Any) -> MemoryStore:
     return MemoryStore({".zmetadata": json.dumps(document).encode()})
 
 
+@pytest.mark.covers("V2-CONS-05", "V2-CONS-06")
 def test_v2_without_attributes_and_with_members_of_zarr_python_3() -> None:
     extra = {"kind": "inline", "must_understand": False, "metadata": {}}
     store = of_v2(a__zgroup={"zarr_format": 2, "consolidated_metadata": extra})
@@ -288,6 +292,7 @@ def test_v2_without_attributes_and_with_members_of_zarr_python_3() -> None:
     assert list(group["a"]) == []  # type: ignore[arg-type]
 
 
+@pytest.mark.covers("V2-CONS-02")
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
@@ -309,6 +314,7 @@ def test_v2_broken(document: bytes, reason: str) -> None:
     assert not tessarr.open_group(store).consolidated
 
 
+@pytest.mark.covers("V2-CONS-02")
 def test_v2_entries_that_are_no_documents_are_left_out() -> None:
     group = {"zarr_format": 2}
     store = of_v2(**{"a__zgroup": group, "b__zmeta": {}, "../c__zgroup": group, "d__zattrs": {}})
@@ -335,6 +341,7 @@ def inline(**metadata: Any) -> dict[str, Any]:
     return {"kind": "inline", "must_understand": False, "metadata": metadata}
 
 
+@pytest.mark.covers("V3-CONS-04")
 def test_v3_null_is_none() -> None:
     store = of_v3(None)
     assert not tessarr.open_group(store, "r").consolidated
@@ -342,6 +349,7 @@ def test_v3_null_is_none() -> None:
         tessarr.open_consolidated(store)
 
 
+@pytest.mark.covers("V3-CONS-01", "V3-CONS-07")
 @pytest.mark.parametrize(
     ("copies", "reason"),
     [
@@ -362,6 +370,7 @@ def test_v3_of_another_kind(copies: Any, reason: str) -> None:
     assert json.loads(bytes(store.get("zarr.json") or b""))["consolidated_metadata"] == copies
 
 
+@pytest.mark.covers("V3-CONS-03", "V3-CONS-05")
 def test_v3_in_any_order_and_nested() -> None:
     group = {**GROUP_V3, "attributes": {}}
     nested = {**group, "consolidated_metadata": inline(c=group, d=group)}
