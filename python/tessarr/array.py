@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -525,10 +526,48 @@ class Array(ArrayBase, Node[ArrayMeta]):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items along the first axis; each chunk is read once."""
+        for slab in self._slabs():
+            yield from slab
+
+    def __contains__(self, item: object) -> bool:
+        """Whether some element equals `item`; reads until it is found."""
+        if not self._meta.shape:
+            return bool(np.any(self[()] == item))
+        return any(bool(np.any(slab == item)) for slab in self._slabs())
+
+    def _slabs(self) -> Iterator[Any]:
         length = len(self)
         step = self.chunks[0]
-        for start in range(0, length, step):
-            yield from self[start : start + step]
+        return (self[start : start + step] for start in range(0, length, step))
+
+    # As in NumPy, an array of one element is as good as that element.
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"whether {self!r} is true is not clear: it has {self.size} elements. "
+                "Ask for .size, compare with None, or read it and use .any() or .all()"
+            )
+        return bool(self._element())
+
+    def __int__(self) -> int:
+        return int(self._element())
+
+    def __float__(self) -> float:
+        return float(self._element())
+
+    def __complex__(self) -> complex:
+        return complex(self._element())
+
+    def __index__(self) -> int:
+        if self._meta.shape:
+            raise TypeError("only an array of integers without axes can be an index")
+        return operator.index(self._element())
+
+    def _element(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+        return self[(0,) * self.ndim]
 
     def __repr__(self) -> str:
         from tessarr.describe import array_line

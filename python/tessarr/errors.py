@@ -73,6 +73,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "too_large": "a size is beyond what is possible or allowed",
         # UnsupportedError (also problems)
         "unsupported": "valid, but not supported",
+        "unsupported_format": "a format of Zarr that is not supported",
         "unsupported_data_type": "a data type that is not supported",
         "unsupported_codec": "a codec that is not supported",
         "unsupported_chunk_grid": "a chunk grid that is not supported",

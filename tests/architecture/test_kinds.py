@@ -83,6 +83,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "invalid_value": lambda: opened({"shape": [-6]}),
     "mismatch": lambda: opened({"shape": [6, 6]}),
     "too_large": lambda: opened({"shape": [2**64]}),
+    "unsupported_format": lambda: opened({"zarr_format": 4}),
     "unsupported_data_type": lambda: opened({"data_type": "quaternion"}),
     "unsupported_codec": lambda: opened({"codecs": [{"name": "bytes"}, {"name": "wonder"}]}),
     "unsupported_chunk_grid": lambda: opened({"chunk_grid": {"name": "hexagonal"}}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import pickle
 from typing import Any
 
@@ -460,3 +461,67 @@ def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: 
         expected = np.zeros(4, bool)
         expected[key] = mask[key]
         np.testing.assert_array_equal(a[...], expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("value", [0, 3])
+def test_one_element_is_as_good_as_a_number(shape: Any, value: int) -> None:
+    """Conversions of an array of one element are those of NumPy."""
+    a = make(shape=shape, chunks=shape)
+    a[...] = value
+    assert (int(a), float(a), complex(a)) == (value, float(value), complex(value))
+    assert bool(a) is bool(value)
+    assert (value in a, value + 1 in a) == (True, False)
+    if shape == ():
+        assert operator.index(a) == value
+        assert ["a", "b", "c", "d"][a] == "abcd"[value]
+        assert REFERENCE[a, a] == REFERENCE[value, value]
+    else:
+        with pytest.raises(TypeError):
+            operator.index(a)
+
+
+def test_several_elements_are_no_number() -> None:
+    """What NumPy refuses is refused, with the error that NumPy raises."""
+    for a in (make(), make(shape=(0,), chunks=(1,))):
+        numbers: list[Any] = [int, float, complex, operator.index]
+        for convert in numbers:
+            with pytest.raises(TypeError):
+                convert(a)
+        with pytest.raises(ValueError, match="elements"):
+            bool(a)
+    with pytest.raises(TypeError):
+        operator.index(make(shape=(), chunks=(), dtype="f4"))
+
+
+def test_contains_compares_elements() -> None:
+    """`in` means what it means in NumPy, and reads no more than it has to."""
+    a = make()
+    for item in (0, 69, 70, -1, 3.0, 3.5, "x", None):
+        assert (item in a) is (item in REFERENCE)
+    a.store.put("c/2/0", b"damaged")
+    assert 59 in a
+    assert 3 not in make(shape=(0, 4), chunks=(1, 4))
+
+
+def test_arrays_are_equal_where_they_are_the_same_node() -> None:
+    """Comparison is of nodes, as in zarr-python, not of elements."""
+    a = make(path="a")
+    assert a == tessarr.open_array(a.store, path="a")
+    assert (a != make(path="a"), a == 5, hash(a) == hash(a)) == (True, False, True)
+    assert (np.asarray(a) == REFERENCE).all()
+    with pytest.raises(TypeError):
+        _ = a < 5  # type: ignore[operator]
+
+
+def test_an_array_selects_from_arrays() -> None:
+    """A stored array of indices or of booleans is a selection, here and in NumPy."""
+    a = make()
+    rows = make(shape=(3,), chunks=(2,))
+    np.testing.assert_array_equal(a[rows], REFERENCE[[0, 1, 2]])
+    np.testing.assert_array_equal(a.oindex[:, rows], REFERENCE[:, [0, 1, 2]])
+    np.testing.assert_array_equal(REFERENCE[np.asarray(rows)], REFERENCE[[0, 1, 2]])
+    mask = tessarr.array(REFERENCE > 66)
+    np.testing.assert_array_equal(a[mask], REFERENCE[REFERENCE > 66])
+    one = make(shape=(), chunks=())
+    np.testing.assert_array_equal(a[one], REFERENCE[0])

@@ -167,7 +167,9 @@ def _parse_attributes(zattrs: bytes | None, where: str) -> JSONObject:
 def _check_format(members: Members) -> None:
     zarr_format = members.require("zarr_format")
     if zarr_format is not ABSENT and not (is_integer(zarr_format) and zarr_format == 2):
-        members.problems.add("/zarr_format", f"{describe(zarr_format)} is not 2")
+        three = is_integer(zarr_format) and zarr_format == 3
+        hint = ": the document of format 3 is called zarr.json" if three else ""
+        members.problems.add("/zarr_format", f"{describe(zarr_format)} is not 2{hint}")
 
 
 def _parse_array(members: Members) -> ArrayMeta | None:

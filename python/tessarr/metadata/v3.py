@@ -61,7 +61,7 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
     >>> parse(b'{"zarr_format": 2}', where="a")
     Traceback (most recent call last):
     tessarr.errors.MetadataError: invalid metadata 'a/zarr.json': 2 problems
-      /zarr_format: 2 is not 3
+      /zarr_format: 2 is not 3: the documents of format 2 are called .zarray and .zgroup
       member 'node_type' is missing
     """
     key = keys.join(where, DOCUMENT)
@@ -97,13 +97,27 @@ def _parse_node(value: Any, problems: Problems) -> ArrayMeta | GroupMeta | None:
         problems.add("", f"{describe(value)} is not an object", "wrong_type")
         return None
     members = Members(value, "", problems)
-    zarr_format = members.require("zarr_format")
-    if zarr_format is not ABSENT and not (is_integer(zarr_format) and zarr_format == 3):
-        problems.add("/zarr_format", f"{describe(zarr_format)} is not 3")
+    _check_format(members.require("zarr_format"), problems)
+    if problems.found and problems.found[-1].kind == "unsupported_format":
+        return None  # nobody knows what else such a document has to say
     node_type = members.choice("node_type", ("array", "group"))
     if len(problems):
         return None
     return _parse_array(members) if node_type == "array" else _parse_group(members)
+
+
+def _check_format(zarr_format: Any, problems: Problems) -> None:
+    loc = "/zarr_format"
+    if zarr_format is ABSENT or (is_integer(zarr_format) and zarr_format == 3):
+        return
+    if is_integer(zarr_format) and zarr_format > 3:
+        hint = ": this version of Tessarr knows 2 and 3; see whether a newer one knows more"
+        name = str(zarr_format)
+        problems.unsupported(loc, "Zarr format", name, kind="unsupported_format", hint=hint)
+    elif is_integer(zarr_format) and zarr_format == 2:
+        problems.add(loc, "2 is not 3: the documents of format 2 are called .zarray and .zgroup")
+    else:
+        problems.add(loc, f"{describe(zarr_format)} is not 3")
 
 
 def _parse_array(members: Members) -> ArrayMeta | None:

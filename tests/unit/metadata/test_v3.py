@@ -10,7 +10,7 @@ import pytest
 from tessarr.codec import Blosc, Bytes, Crc32c, GZip, ShardingIndexed
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.keys import DefaultKeys, V2Keys
-from tessarr.metadata import GroupMeta, v3
+from tessarr.metadata import GroupMeta, v2, v3
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 MINIMAL = {
@@ -366,3 +366,26 @@ def test_what_the_engine_cannot_hold_is_found_in_the_document(chunk, codecs):
     if codecs is not None:
         changes["codecs"] = [codecs]
     assert "too_large" in problems_of(shape=chunk, **changes).values()
+
+
+@pytest.mark.parametrize("later", [4, 17, 2**70])
+def test_a_later_format_is_not_supported_rather_than_broken(later):
+    """Nothing else is said of such a document: its rules are not known here."""
+    for document in ({"zarr_format": later}, {"zarr_format": later, "novel": [], "shape": "?"}):
+        with pytest.raises(UnsupportedError) as caught:
+            v3.parse(json.dumps(document).encode(), where="a")
+        error = caught.value
+        assert (error.kind, error.extension, error.key) == (
+            "unsupported_format",
+            str(later),
+            "a/zarr.json",
+        )
+        assert f"Zarr format '{later}' is not supported" in str(error)
+        assert "newer" in str(error)
+
+
+def test_a_document_under_the_name_of_another_format_says_what_its_name_would_be():
+    with pytest.raises(MetadataError, match=r"2 is not 3: .* are called \.zarray"):
+        v3.parse(b'{"zarr_format": 2, "node_type": "group"}', where="")
+    with pytest.raises(MetadataError, match=r"3 is not 2: .* is called zarr\.json"):
+        v2.parse_group(b'{"zarr_format": 3}', None, where="")
