@@ -28,6 +28,7 @@ __all__ = [
 _T = TypeVar("_T")
 _Indices: TypeAlias = NDArray[np.int64]
 _Axis: TypeAlias = tuple[int, int, int] | _Indices | tuple[_Indices]
+_Field: TypeAlias = tuple[int, int, int]
 
 @final
 class Description:
@@ -65,10 +66,18 @@ class ArrayBase:
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def _read(
-        self, axes: Sequence[_Axis], out_axes: Sequence[int | None], out: NDArray[Any]
+        self,
+        axes: Sequence[_Axis],
+        out_axes: Sequence[int | None],
+        out: NDArray[Any],
+        fields: Sequence[_Field] | None = None,
     ) -> None: ...
     def _write(
-        self, axes: Sequence[_Axis], out_axes: Sequence[int | None], value: NDArray[Any]
+        self,
+        axes: Sequence[_Axis],
+        out_axes: Sequence[int | None],
+        value: NDArray[Any],
+        fields: Sequence[_Field] | None = None,
     ) -> None: ...
     def _read_future(
         self,
@@ -77,6 +86,7 @@ class ArrayBase:
         out: NDArray[Any],
         future: Future[Any],
         result: Any,
+        fields: Sequence[_Field] | None = None,
     ) -> None: ...
     def _write_future(
         self,
@@ -84,6 +94,7 @@ class ArrayBase:
         out_axes: Sequence[int | None],
         value: NDArray[Any],
         future: Future[Any],
+        fields: Sequence[_Field] | None = None,
     ) -> None: ...
 
 @disjoint_base

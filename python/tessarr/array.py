@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -13,16 +14,19 @@ from tessarr._engine import ArrayBase, Description
 from tessarr.codec import ShardingIndexed
 from tessarr.flow import open as open_flow
 from tessarr.indexing import (
+    Fields,
     Indexer,
     Selection,
     basic,
     block,
     broadcast_value,
     default,
+    fields_of,
     mask,
     outer,
     points,
     read_target,
+    split_fields,
 )
 from tessarr.metadata.node import ArrayMeta
 from tessarr.node import Node
@@ -43,9 +47,11 @@ if TYPE_CHECKING:
     from tessarr.describe import ArrayInfo
     from tessarr.future import Future
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, MemoryOrder, SelectionLike, Shape
+    from tessarr.types import ArrayLike, FieldsLike, MemoryOrder, SelectionLike, Shape
 
 __all__ = ["Array", "bind"]
+
+_Normalize: TypeAlias = "Callable[[Any, Shape], Selection]"
 
 
 class Array(ArrayBase, Node[ArrayMeta]):
@@ -58,7 +64,8 @@ class Array(ArrayBase, Node[ArrayMeta]):
     Notes
     -----
     ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers,
-    slices with any step, ``...``, ``None``, masks and integer arrays. What is read
+    slices with any step, ``...``, ``None``, masks and integer arrays; of records
+    also names of fields, alone or beside these: ``a["x", :10]``. What is read
     is always a new array, never a view. All methods may be called from many
     threads at a time. Reading touches the chunks of the selection only, and
     needs no memory beyond the result and a chunk per thread.
@@ -282,13 +289,14 @@ class Array(ArrayBase, Node[ArrayMeta]):
         >>> rows.result(), more.result()
         (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
         """
-        chosen = default(selection, self._meta.shape)
-        buffer, finish = read_target(chosen, self.dtype, out)
+        chosen, fields = self._choose(default, selection)
+        buffer, finish = self._target(chosen, out, fields)
         from tessarr.future import Future
 
         future: Future[Any] = Future(finish)
         if buffer.size:
-            self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer)
+            parts = fields.parts if fields else None
+            self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer, parts)
         else:
             future.set_result(buffer)
         return future
@@ -315,36 +323,72 @@ class Array(ArrayBase, Node[ArrayMeta]):
             At once, and before anything is stored.
         """
         self._check_writable()
-        chosen = default(selection, self._meta.shape)
-        ready = broadcast_value(value, chosen, self.dtype)
+        chosen, fields = self._choose(default, selection)
+        ready = self._ready(chosen, value, fields)
         from tessarr.future import Future
 
         future: Future[None] = Future()
         if ready.size:
-            self._write_future(chosen.axes, chosen.out_axes, ready, future)
+            parts = fields.parts if fields else None
+            self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
         else:
             future.set_result(None)
         return future
 
     def _getitem(self, key: Any) -> Any:
         """Read what the engine does not parse itself (called by it)."""
-        return self._get(default(key, self._meta.shape))
+        return self._get(default, key)
 
     def _setitem(self, key: Any, value: Any) -> None:
         """Write what the engine does not parse itself (called by it)."""
-        self._set(default(key, self._meta.shape), value)
+        self._set(default, key, value)
 
-    def _get(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> Any:
-        buffer, finish = read_target(selection, self.dtype, out)
+    def _get(
+        self,
+        normalize: _Normalize,
+        key: Any,
+        out: npt.NDArray[Any] | None = None,
+        names: FieldsLike | None = None,
+    ) -> Any:
+        selection, fields = self._choose(normalize, key, names)
+        buffer, finish = self._target(selection, out, fields)
         if buffer.size:
-            self._read(selection.axes, selection.out_axes, buffer)
+            parts = fields.parts if fields else None
+            self._read(selection.axes, selection.out_axes, buffer, parts)
         return finish(buffer)
 
-    def _set(self, selection: Selection, value: object) -> None:
+    def _set(
+        self, normalize: _Normalize, key: Any, value: object, names: FieldsLike | None = None
+    ) -> None:
         self._check_writable()
-        ready = broadcast_value(value, selection, self.dtype)
+        selection, fields = self._choose(normalize, key, names)
+        ready = self._ready(selection, value, fields)
         if ready.size:
-            self._write(selection.axes, selection.out_axes, ready)
+            parts = fields.parts if fields else None
+            self._write(selection.axes, selection.out_axes, ready, parts)
+
+    def _choose(
+        self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
+    ) -> tuple[Selection, Fields | None]:
+        """Return which elements a key selects, and which of their fields if not all."""
+        if names is None and self.dtype.names is not None:
+            key, names = split_fields(key)
+        fields = None if names is None else fields_of(names, self.dtype)
+        return normalize(key, self._meta.shape), fields
+
+    def _target(
+        self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields | None
+    ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
+        if fields is None:
+            return read_target(selection, self.dtype, out)
+        return fields.target(selection, out)
+
+    def _ready(
+        self, selection: Selection, value: object, fields: Fields | None
+    ) -> npt.NDArray[Any]:
+        if fields is None:
+            return broadcast_value(value, selection, self.dtype)
+        return fields.value(value, selection)
 
     # Other forms of indexing
 
@@ -363,61 +407,94 @@ class Array(ArrayBase, Node[ArrayMeta]):
         """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
         return self._indexer(self._block)
 
-    def _indexer(self, normalize: Callable[[Any, Shape], Selection]) -> Indexer:
-        return Indexer(lambda key: normalize(key, self._meta.shape), self._get, self._set)
+    def _indexer(self, normalize: _Normalize) -> Indexer:
+        return Indexer(partial(self._get, normalize), partial(self._set, normalize))
 
     def _block(self, key: Any, shape: Shape) -> Selection:
         return block(key, shape, self.chunks)
 
     def get_basic_selection(
-        self, selection: SelectionLike = ..., *, out: npt.NDArray[Any] | None = None
+        self,
+        selection: SelectionLike = ...,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
     ) -> Any:
-        """Read by integers, slices, ``...`` and None; into `out`, if it is given."""
-        return self._get(basic(selection, self._meta.shape), out)
+        """Read by integers, slices, ``...`` and None; into `out`, if it is given.
 
-    def set_basic_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
-        """Write by integers, slices, ``...`` and None."""
-        self._set(basic(selection, self._meta.shape), value)
+        Of records, only `fields`: one name, or several.
+        """
+        return self._get(basic, selection, out, fields)
+
+    def set_basic_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write by integers, slices, ``...`` and None; of records, only `fields`."""
+        self._set(basic, selection, value, fields)
 
     def get_orthogonal_selection(
-        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `oindex` does; into `out`, if it is given."""
-        return self._get(outer(selection, self._meta.shape), out)
+        """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(outer, selection, out, fields)
 
-    def set_orthogonal_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
-        """Write as `oindex` does."""
-        self._set(outer(selection, self._meta.shape), value)
+    def set_orthogonal_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `oindex` does; of records, only `fields`."""
+        self._set(outer, selection, value, fields)
 
     def get_coordinate_selection(
-        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `vindex` does; into `out`, if it is given."""
-        return self._get(points(selection, self._meta.shape), out)
+        """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(points, selection, out, fields)
 
-    def set_coordinate_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
-        """Write as `vindex` does."""
-        self._set(points(selection, self._meta.shape), value)
+    def set_coordinate_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `vindex` does; of records, only `fields`."""
+        self._set(points, selection, value, fields)
 
     def get_mask_selection(
-        self, selection: ArrayLike, *, out: npt.NDArray[Any] | None = None
+        self,
+        selection: ArrayLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
     ) -> Any:
-        """Read where a mask of the array's shape is true; into `out`, if it is given."""
-        return self._get(mask(selection, self._meta.shape), out)
+        """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
+        return self._get(mask, selection, out, fields)
 
-    def set_mask_selection(self, selection: ArrayLike, value: ArrayLike) -> None:
-        """Write where a mask of the array's shape is true."""
-        self._set(mask(selection, self._meta.shape), value)
+    def set_mask_selection(
+        self, selection: ArrayLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write where a mask of the array's shape is true; of records, only `fields`."""
+        self._set(mask, selection, value, fields)
 
     def get_block_selection(
-        self, selection: SelectionLike, *, out: npt.NDArray[Any] | None = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
     ) -> Any:
-        """Read as `blocks` does; into `out`, if it is given."""
-        return self._get(self._block(selection, self._meta.shape), out)
+        """Read as `blocks` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(self._block, selection, out, fields)
 
-    def set_block_selection(self, selection: SelectionLike, value: ArrayLike) -> None:
-        """Write as `blocks` does."""
-        self._set(self._block(selection, self._meta.shape), value)
+    def set_block_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `blocks` does; of records, only `fields`."""
+        self._set(self._block, selection, value, fields)
 
     # Changing the shape
 
@@ -516,7 +593,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
     ) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot be had without a copy")
-        data: npt.NDArray[Any] = self._get(basic(..., self._meta.shape))
+        data: npt.NDArray[Any] = self._get(basic, ...)
         return data if dtype is None else data.astype(dtype, copy=False)
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ __all__ = [
     "ArrayLike",
     "BytesLike",
     "DTypeLike",
+    "FieldsLike",
     "JSONObject",
     "MemoryOrder",
     "SelectionLike",
@@ -51,7 +52,10 @@ ArrayLike: TypeAlias = "npt.ArrayLike"
 BytesLike: TypeAlias = "bytes | bytearray | memoryview | np.ndarray[Any, Any]"
 """An object with a contiguous buffer."""
 
+FieldsLike: TypeAlias = "str | Sequence[str]"
+"""Names of fields of records: one, or several, which make a record again."""
+
 SelectionLike: TypeAlias = (
-    "int | slice | EllipsisType | npt.ArrayLike | tuple[SelectionLike, ...] | None"
+    "int | slice | str | EllipsisType | npt.ArrayLike | tuple[SelectionLike, ...] | None"
 )
 """What may stand between the brackets of an array."""

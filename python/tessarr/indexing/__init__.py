@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from tessarr.indexing.assign import broadcast_value, read_target
+from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
 from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
 
 __all__ = [
     "AxisSelection",
+    "Fields",
     "IndexList",
     "Indexer",
     "Range",
@@ -20,8 +22,10 @@ __all__ = [
     "block",
     "broadcast_value",
     "default",
+    "fields_of",
     "mask",
     "outer",
     "points",
     "read_target",
+    "split_fields",
 ]

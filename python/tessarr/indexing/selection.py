@@ -119,26 +119,18 @@ class Indexer:
 
     Parameters
     ----------
-    normalize
-        Makes a selection of a key.
     read, write
-        Read a selection, and write a value to one.
+        Read what a key selects, and write a value to it.
     """
 
-    __slots__ = ("_normalize", "_read", "_write")
+    __slots__ = ("_read", "_write")
 
-    def __init__(
-        self,
-        normalize: Callable[[Any], Selection],
-        read: Callable[[Selection], Any],
-        write: Callable[[Selection, Any], None],
-    ) -> None:
-        self._normalize = normalize
+    def __init__(self, read: Callable[[Any], Any], write: Callable[[Any, Any], None]) -> None:
         self._read = read
         self._write = write
 
     def __getitem__(self, key: Any) -> Any:
-        return self._read(self._normalize(key))
+        return self._read(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._write(self._normalize(key), value)
+        self._write(key, value)

@@ -5,7 +5,7 @@ use crate::copy::Axis;
 use crate::error::Result;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::selection::{divide, Direction, Division, Piece, Selection};
+use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
 use crate::store::Store;
 
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
@@ -64,6 +64,18 @@ impl Run {
     }
 }
 
+/// A strided copy between a decoded chunk and the caller's buffer.
+pub struct Copy<'c> {
+    /// First byte in the decoded chunk.
+    pub cell: isize,
+    /// First byte in the caller's buffer.
+    pub caller: isize,
+    /// The axes, in the direction asked for.
+    pub axes: &'c [Axis<'c>],
+    /// What is copied of each item.
+    pub field: Field,
+}
+
 /// What an operation touches of one chunk, shard or subchunk.
 #[derive(Clone, Copy)]
 pub struct Portion<'p, 's> {
@@ -91,10 +103,25 @@ impl<'s> Portion<'_, 's> {
         self.piece.span(self.origin, &self.level.strides, self.level.item_bytes)
     }
 
-    /// Call `copy` with the first byte offsets and the axes of the strided copy
-    /// between the decoded chunk and the caller's buffer.
-    pub fn with_copy<R>(&self, direction: Direction, copy: impl FnOnce(isize, isize, &[Axis<'_>]) -> R) -> R {
-        self.piece.with_copy(direction, self.origin, &self.level.strides, copy)
+    /// Call `copy` with the strided copy between the decoded chunk and the caller's
+    /// buffer; if only fields of the items are touched, for each of them.
+    pub fn each_copy(&self, direction: Direction, mut copy: impl FnMut(&Copy<'_>)) {
+        let fields = self.piece.fields(self.level.item_bytes);
+        self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
+            for &field in &fields {
+                let (cell, caller) = (cell + field.item as isize, caller + field.caller as isize);
+                copy(&Copy { cell, caller, axes, field });
+            }
+        });
+    }
+
+    /// What `find` makes of the copy, where there is only one.
+    pub fn of_copy<R>(&self, direction: Direction, find: impl FnOnce(&Copy<'_>) -> Option<R>) -> Option<R> {
+        let [field] = self.piece.fields(self.level.item_bytes)[..] else { return None };
+        self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
+            let (cell, caller) = (cell + field.item as isize, caller + field.caller as isize);
+            find(&Copy { cell, caller, axes, field })
+        })
     }
 }
 

@@ -65,9 +65,10 @@ impl Reader<'_> {
     }
 
     fn fill(&self, portion: &Portion<'_, '_>) {
-        portion.with_copy(Direction::FromCell, |_, to, axes| {
+        portion.each_copy(Direction::FromCell, |copy| {
+            let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
             // SAFETY: the caller of `read` vouches for every offset of the selection.
-            unsafe { copy::fill(self.out.0.offset(to), axes, &self.array.fill) }
+            unsafe { copy::fill(self.out.0.offset(copy.caller), copy.axes, value) }
         });
     }
 
@@ -248,13 +249,13 @@ impl Reader<'_> {
     /// chunk, where the two are one run of the same bytes.
     #[allow(clippy::mut_from_ref)]
     fn run(&self, portion: &Portion<'_, '_>) -> Option<(usize, &mut [u8])> {
-        let item = Item { bytes: portion.level.item_bytes, swap: 0 };
-        portion.with_copy(Direction::FromCell, |from, to, axes| {
-            let bytes = copy::Plan::new(axes, item).contiguous_bytes()?;
+        portion.of_copy(Direction::FromCell, |copy| {
+            let item = Item { bytes: copy.field.bytes, swap: 0 };
+            let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
             // SAFETY: the caller of `read` vouches for every offset of the
             // selection; no two tasks reach the same items.
-            let out = unsafe { std::slice::from_raw_parts_mut(self.out.0.offset(to), bytes) };
-            Some((from as usize, out))
+            let out = unsafe { std::slice::from_raw_parts_mut(self.out.0.offset(copy.caller), bytes) };
+            Some((copy.cell as usize, out))
         })
     }
 
@@ -274,12 +275,14 @@ impl Reader<'_> {
         if self.array.is_bool && !copy::bool_ok(decoded) {
             self.check_selected(portion, decoded, low)?;
         }
-        let item = Item { bytes: portion.level.item_bytes, swap: portion.level.swap() };
-        portion.with_copy(Direction::FromCell, |from, to, axes| {
+        let swap = portion.level.swap();
+        portion.each_copy(Direction::FromCell, |copy| {
+            let item = Item { bytes: copy.field.bytes, swap };
             // SAFETY: `decoded` covers the span of the portion, the caller of
             // `read` vouches for the other side, and the two do not overlap.
             unsafe {
-                copy::copy(decoded.as_ptr().offset(from - low as isize), self.out.0.offset(to), axes, item)
+                let from = decoded.as_ptr().offset(copy.cell - low as isize);
+                copy::copy(from, self.out.0.offset(copy.caller), copy.axes, item);
             }
         });
         Ok(())
@@ -288,8 +291,9 @@ impl Reader<'_> {
     /// Some byte of the chunk is neither 0 nor 1: is it one that was asked for?
     /// What stands past the edge of the array is nobody's business.
     fn check_selected(&self, portion: &Portion<'_, '_>, decoded: &[u8], low: usize) -> Result<()> {
-        let good = portion.with_copy(Direction::FromCell, |from, _, axes| {
-            offsets(axes).all(|offset| decoded[(from + offset) as usize - low] <= 1)
+        let mut good = true;
+        portion.each_copy(Direction::FromCell, |copy| {
+            good &= offsets(copy.axes).all(|offset| decoded[(copy.cell + offset) as usize - low] <= 1);
         });
         if good {
             Ok(())

@@ -58,10 +58,23 @@ pub enum Request<'a> {
     },
 }
 
+/// Bytes of every selected item, and where they are in an item of the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// First byte in the array's item.
+    pub item: usize,
+    /// First byte in the caller's item.
+    pub caller: usize,
+    /// How many bytes.
+    pub bytes: usize,
+}
+
 /// A selection, checked against the array's shape.
 pub struct Selection {
     axes: PerAxis<AxisForm>,
     points: Points,
+    fields: Vec<Field>,
+    whole_items: bool,
 }
 
 enum AxisForm {
@@ -135,7 +148,32 @@ impl Selection {
                 }
             });
         }
-        Ok(Selection { axes, points })
+        Ok(Selection { axes, points, fields: Vec::new(), whole_items: true })
+    }
+
+    /// Select only `fields` of every item of `item_bytes` bytes; none means all of it.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if one of them leaves the item or meets another.
+    pub fn with_fields(mut self, mut fields: Vec<Field>, item_bytes: usize) -> Result<Selection> {
+        fields.sort_unstable_by_key(|field| field.item);
+        let mut end = 0;
+        for field in &fields {
+            if field.item < end {
+                return Err(Error::new(Kind::Selection, format!("two fields have byte {}", field.item)));
+            }
+            end = field.item.saturating_add(field.bytes);
+        }
+        if end > item_bytes {
+            return Err(Error::new(
+                Kind::Selection,
+                format!("a field ends past an item of {item_bytes} bytes"),
+            ));
+        }
+        self.whole_items =
+            fields.is_empty() || fields.iter().map(|field| field.bytes).sum::<usize>() == item_bytes;
+        self.fields = fields;
+        Ok(self)
     }
 
     /// The whole selection as one piece.
@@ -148,7 +186,7 @@ impl Selection {
             AxisForm::Joint(column) => Part::Joint(*column),
         });
         let ids = (!self.points.columns.is_empty()).then_some(Ids::All(self.points.count));
-        Piece { axes: axes.collect(), points: &self.points, ids, offset: 0 }
+        Piece { axes: axes.collect(), selection: self, ids, offset: 0 }
     }
 }
 
@@ -230,7 +268,7 @@ impl Direction {
 /// The part of a selection that falls into one cell (or into the whole array).
 pub struct Piece<'a> {
     axes: PerAxis<Part<'a>>,
-    points: &'a Points,
+    selection: &'a Selection,
     ids: Option<Ids<'a>>,
     /// Byte offset in the caller's buffer of the ranges' first items.
     offset: isize,
@@ -247,20 +285,22 @@ impl<'a> Piece<'a> {
     }
 
     /// Every index of the cell at `origin` with `shape` that lies inside the
-    /// array is selected, each axis by itself.
+    /// array is selected, each axis by itself, with all its bytes.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: &[u64]) -> bool {
-        self.axes.iter().enumerate().all(|(axis, part)| {
-            let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
-            match part {
-                Part::Range { step, count, .. } => {
-                    *count as u64 == inside && (step.unsigned_abs() == 1 || inside <= 1)
+        self.selection.whole_items
+            && self.axes.iter().enumerate().all(|(axis, part)| {
+                let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
+                match part {
+                    Part::Range { step, count, .. } => {
+                        *count as u64 == inside && (step.unsigned_abs() == 1 || inside <= 1)
+                    }
+                    Part::List(hits) => {
+                        1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
+                            == inside
+                    }
+                    Part::Joint(_) => false,
                 }
-                Part::List(hits) => {
-                    1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64 == inside
-                }
-                Part::Joint(_) => false,
-            }
-        })
+            })
     }
 
     /// How many places there are along `axis` for [`Piece::slab`]; for joint axes: points.
@@ -283,7 +323,7 @@ impl<'a> Piece<'a> {
     pub fn slab(&self, axis: usize, places: std::ops::Range<usize>) -> Piece<'a> {
         let mut piece = Piece {
             axes: self.axes.clone(),
-            points: self.points,
+            selection: self.selection,
             ids: self.ids.clone(),
             offset: self.offset,
         };
@@ -300,9 +340,19 @@ impl<'a> Piece<'a> {
         piece
     }
 
+    /// What is selected of every item, of which all has `item_bytes` bytes.
+    pub fn fields(&self, item_bytes: usize) -> SmallVec<[Field; 1]> {
+        if self.selection.fields.is_empty() {
+            return SmallVec::from_buf([Field { item: 0, caller: 0, bytes: item_bytes }]);
+        }
+        SmallVec::from_slice(&self.selection.fields)
+    }
+
     /// First and last byte (exclusive) of the decoded cell that the piece touches.
     pub fn span(&self, origin: &[u64], strides: &[isize], item_bytes: usize) -> (usize, usize) {
-        let (mut low, mut high) = (0usize, item_bytes);
+        let fields = &self.selection.fields;
+        let mut low = fields.first().map_or(0, |field| field.item);
+        let mut high = fields.last().map_or(item_bytes, |field| field.item + field.bytes);
         for (axis, part) in self.axes.iter().enumerate() {
             let (first, last) = match *part {
                 Part::Range { start, step, count, .. } => {
@@ -311,7 +361,7 @@ impl<'a> Piece<'a> {
                 }
                 Part::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
                 Part::Joint(column) => {
-                    let column = &self.points.columns[column];
+                    let column = &self.selection.points.columns[column];
                     let ids = self.ids.as_ref().map(Ids::iter);
                     let indices = ids.into_iter().flatten().map(|id| column[id]);
                     indices.fold((i64::MAX, i64::MIN), |(low, high), index| (low.min(index), high.max(index)))
@@ -367,8 +417,8 @@ impl<'a> Piece<'a> {
 
     fn joint_offsets(&self, ids: &Ids<'_>, origin: &[u64], strides: &[isize]) -> Vec<(isize, isize)> {
         let mut offsets: Vec<(isize, isize)> =
-            ids.iter().map(|id| (0, id as isize * self.points.stride)).collect();
-        for (column, &axis) in self.points.columns.iter().zip(&self.points.axes) {
+            ids.iter().map(|id| (0, id as isize * self.selection.points.stride)).collect();
+        for (column, &axis) in self.selection.points.columns.iter().zip(&self.selection.points.axes) {
             for (offset, id) in offsets.iter_mut().zip(ids.iter()) {
                 offset.0 += (column[id] as u64 - origin[axis]) as isize * strides[axis];
             }
@@ -462,7 +512,7 @@ pub struct Division<'a> {
     axes: PerAxis<Along<'a>>,
     groups: Vec<Group>,
     ids: Vec<u32>,
-    points: &'a Points,
+    selection: &'a Selection,
     offset: isize,
     tasks: usize,
 }
@@ -486,14 +536,14 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Result<Di
         .collect();
     let (groups, ids) = match &piece.ids {
         None => (Vec::new(), Vec::new()),
-        Some(ids) => group_points(piece.points, ids, origin, shape),
+        Some(ids) => group_points(&piece.selection.points, ids, origin, shape),
     };
     let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
     let tasks = axes.iter().map(Along::cells).try_fold(joint, u64::checked_mul);
     let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MOST_TASKS);
     let tasks =
         tasks.ok_or_else(|| Error::new(Kind::Selection, "the selection touches more than 2^62 chunks"))?;
-    Ok(Division { axes, groups, ids, points: piece.points, offset: piece.offset, tasks })
+    Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
 }
 
 fn list_cells(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[(u64, &[Hit]); 2]> {
@@ -610,6 +660,6 @@ impl<'a> Division<'a> {
             rest /= cells;
         }
         let ids = group.map(|group| Ids::Some(&self.ids[group.first..group.last]));
-        Piece { axes, points: self.points, ids, offset }
+        Piece { axes, selection: self.selection, ids, offset }
     }
 }

@@ -185,11 +185,15 @@ impl<'a> Writer<'a> {
             _ if full && self.inside(portion) => {}
             _ => fill_all(chunk, &level.stored_fill),
         }
-        let item = Item { bytes: level.item_bytes, swap: level.swap() };
-        portion.with_copy(Direction::ToCell, |cell, caller, axes| {
+        let swap = level.swap();
+        portion.each_copy(Direction::ToCell, |copy| {
+            let item = Item { bytes: copy.field.bytes, swap };
             // SAFETY: the caller of `write` vouches for its side; the
             // portion lies inside the cell, whose bytes `chunk` has.
-            unsafe { copy::copy(self.value.0.offset(caller), chunk.as_mut_ptr().offset(cell), axes, item) }
+            unsafe {
+                let from = self.value.0.offset(copy.caller);
+                copy::copy(from, chunk.as_mut_ptr().offset(copy.cell), copy.axes, item);
+            }
         });
         if self.array.is_bool {
             copy::canonical_bools(chunk);
@@ -231,15 +235,15 @@ impl<'a> Writer<'a> {
         if level.swap() > 1 {
             return None;
         }
-        let item = Item { bytes: level.item_bytes, swap: 0 };
-        portion.with_copy(Direction::ToCell, |cell, caller, axes| {
-            let bytes = copy::Plan::new(axes, item).contiguous_bytes()?;
-            if cell != 0 || bytes != level.decoded_bytes {
+        portion.of_copy(Direction::ToCell, |copy| {
+            let item = Item { bytes: copy.field.bytes, swap: 0 };
+            let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
+            if copy.cell != 0 || bytes != level.decoded_bytes {
                 return None;
             }
             // SAFETY: the caller of `write` vouches for every offset of the
             // selection and changes nothing until the write has ended.
-            let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(caller), bytes) };
+            let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
             (!self.array.is_bool || copy::bool_ok(bytes)).then_some(bytes)
         })
     }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
-use tessarr_engine::selection::{Request, Selection};
+use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::{pool, read, write, Error, Kind};
 
@@ -202,34 +202,41 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
     }
 
-    /// Read into `out`, whose axes are those of `axes` as `out_axes` says.
+    /// Read into `out`, whose axes are those of `axes` as `out_axes` says; if `fields`
+    /// are given, only these bytes of the items.
+    #[pyo3(signature = (axes, out_axes, out, fields=None))]
     fn _read(
         slf: &Bound<'_, Self>,
         axes: Vec<AxisArgument<'_>>,
         out_axes: Vec<Option<usize>>,
         out: Bound<'_, PyUntypedArray>,
+        fields: Option<Fields>,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let state = this.state();
-        let selection = checked(py, &state, &axes, &out_axes, &out, true)?;
+        let selection = checked(py, &state, &axes, &out_axes, &out, fields, true)?;
         this.run(py, &state, &selection, &Memory { address: data(&out) }, false)
     }
 
-    /// Write from `value`, whose axes are those of `axes` as `out_axes` says.
+    /// Write from `value`, whose axes are those of `axes` as `out_axes` says; if `fields`
+    /// are given, only these bytes of the items.
+    #[pyo3(signature = (axes, out_axes, value, fields=None))]
     fn _write(
         slf: &Bound<'_, Self>,
         axes: Vec<AxisArgument<'_>>,
         out_axes: Vec<Option<usize>>,
         value: Bound<'_, PyUntypedArray>,
+        fields: Option<Fields>,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.check_writable(py)?;
         let state = this.state();
-        let selection = checked(py, &state, &axes, &out_axes, &value, false)?;
+        let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
         this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
     }
 
     /// `_read` on the pool; `future` gets `result` when it is done.
+    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
     fn _read_future(
         slf: &Bound<'_, Self>,
         axes: Vec<AxisArgument<'_>>,
@@ -237,51 +244,72 @@ impl ArrayBase {
         out: Bound<'_, PyUntypedArray>,
         future: Py<PyAny>,
         result: Py<PyAny>,
+        fields: Option<Fields>,
     ) -> PyResult<()> {
         let state = slf.get().state();
-        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, true)?;
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
         Self::start(slf, state, selection, out, future, result, false);
         Ok(())
     }
 
     /// `_write` on the pool; `future` gets None when it is done.
+    #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
     fn _write_future(
         slf: &Bound<'_, Self>,
         axes: Vec<AxisArgument<'_>>,
         out_axes: Vec<Option<usize>>,
         value: Bound<'_, PyUntypedArray>,
         future: Py<PyAny>,
+        fields: Option<Fields>,
     ) -> PyResult<()> {
         slf.get().check_writable(slf.py())?;
         let state = slf.get().state();
-        let selection = checked(slf.py(), &state, &axes, &out_axes, &value, false)?;
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
         let none = slf.py().None();
         Self::start(slf, state, selection, value, future, none, true);
         Ok(())
     }
 }
 
-/// Check the buffer against the array's data type, and the selection against its shape.
+/// First bytes in the array's item and in the buffer's, and how many.
+type Fields = Vec<(usize, usize, usize)>;
+
+/// Check the buffer against the array's data type or its fields, and the selection against its shape.
 fn checked(
     py: Python<'_>,
     state: &State,
     axes: &[AxisArgument<'_>],
     out_axes: &[Option<usize>],
     buffer: &Bound<'_, PyUntypedArray>,
+    fields: Option<Fields>,
     writable: bool,
 ) -> PyResult<Selection> {
     let dtype = state.description.bind(py).get().dtype.bind(py);
-    if !buffer.dtype().is_equiv_to(dtype) || buffer.dtype().itemsize() != state.array.item_bytes {
+    let item_bytes = buffer.dtype().itemsize();
+    let fits = match &fields {
+        None => buffer.dtype().is_equiv_to(dtype) && item_bytes == state.array.item_bytes,
+        Some(fields) => {
+            let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
+                caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
+            };
+            !fields.is_empty() && fields.iter().all(inside) && !buffer.dtype().has_object()
+        }
+    };
+    if !fits {
         return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
     }
     if writable && flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
         return Err(PyValueError::new_err("the buffer to read into is read-only"));
     }
-    if writable && overlaps_itself(buffer.shape(), buffer.strides(), state.array.item_bytes) {
+    if writable && overlaps_itself(buffer.shape(), buffer.strides(), item_bytes) {
         return Err(PyValueError::new_err("places of the buffer to read into share memory"));
     }
     let requests = requests(axes, out_axes, buffer)?;
-    Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))
+    let fields = fields.unwrap_or_default().into_iter();
+    let fields = fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect();
+    Selection::new(&requests, &state.array.shape)
+        .and_then(|selection| selection.with_fields(fields, state.array.item_bytes))
+        .map_err(|error| to_py(py, error))
 }
 
 /// The box and the value of an assignment that needs neither cast nor broadcast.

@@ -1,0 +1,154 @@
+"""Fields of records: ``a["f"]``, ``a["f", 0:10]``, ``a[["f", "g"]]``.
+
+A field is some bytes of every item. The engine copies these and no others, so that writing
+one field leaves the others as they are stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.indexing.assign import broadcast_value, read_target
+from tessarr.indexing.selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["Fields", "fields_of", "split_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Fields of the items of an array.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        What the engine's buffer holds: the type of the field, or packed records of several.
+    parts : tuple of (int, int, int)
+        Per field its first byte in an item of the array, that in an item of the buffer, and
+        how many bytes it has.
+    inner : str, optional
+        The one field of the buffer's records that the user means: a field that is an array.
+    """
+
+    dtype: np.dtype[Any]
+    parts: tuple[tuple[int, int, int], ...]
+    inner: str | None = None
+
+    def target(
+        self, selection: Selection, out: npt.NDArray[Any] | None
+    ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
+        """Return the buffer that the engine is to fill, and what makes the result of it."""
+        inner = self.inner
+        if inner is None:
+            return read_target(selection, self.dtype, out)
+        buffer, finish = read_target(selection, self.dtype, None)
+        if out is None:
+            return buffer, lambda filled: finish(filled)[inner]
+        base, shape = _subarray(self.dtype[inner])
+        check = Selection((), (), selection.shape + shape, selection.shape + shape)
+        read_target(check, base, out)  # says what does not fit
+
+        def copy(filled: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            out[...] = finish(filled)[inner]
+            return out
+
+        return buffer, copy
+
+    def value(self, value: object, selection: Selection) -> npt.NDArray[Any]:
+        """Convert and broadcast a value to what the engine is to store."""
+        if self.inner is None:
+            return broadcast_value(value, selection, self.dtype)
+        base, shape = _subarray(self.dtype[self.inner])
+        whole = selection.shape + shape
+        elements = broadcast_value(value, Selection((), (), whole, whole), base)
+        records = np.empty(selection.shape, self.dtype)
+        records[self.inner] = elements
+        return records.reshape(selection.buffer_shape)
+
+
+def _subarray(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    return dtype.subdtype or (dtype, ())
+
+
+def split_fields(key: Any) -> tuple[Any, list[str] | str | None]:
+    """Take the names of fields out of a key.
+
+    Parameters
+    ----------
+    key : object
+        What stands between the brackets: names, or lists of names, among other things.
+
+    Returns
+    -------
+    rest : object
+        The key without names.
+    names : str, list of str, or None
+        One name; several, or a list of one; or no names at all.
+
+    Examples
+    --------
+    >>> split_fields(("f", slice(3))), split_fields(["f", "g"]), split_fields(("f", "g", 0))
+    (((slice(None, 3, None),), 'f'), (Ellipsis, ['f', 'g']), ((0,), ['f', 'g']))
+    >>> split_fields((0, 1))
+    ((0, 1), None)
+    """
+    rest: list[Any] = []
+    names: list[str] = []
+    listed = False
+    for item in key if isinstance(key, tuple) else (key,):
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, list) and item and all(isinstance(name, str) for name in item):
+            names += item
+            listed = True
+        else:
+            rest.append(item)
+    if not names:
+        return key, None
+    return tuple(rest) or ..., names if listed or len(names) > 1 else names[0]
+
+
+def fields_of(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
+    """Return the fields of a record's type with these names.
+
+    Raises
+    ------
+    SelectionError
+        If there are no such fields.
+    ArgumentError
+        If a name comes twice, or there are no names.
+
+    Examples
+    --------
+    >>> record = np.dtype([("a", "u1"), ("b", "f4"), ("c", "i2")])
+    >>> fields_of("b", record)
+    Fields(dtype=dtype('float32'), parts=((1, 0, 4),), inner=None)
+    >>> fields_of(["c", "a"], record).parts
+    ((5, 0, 2), (0, 2, 1))
+    """
+    wanted = [names] if isinstance(names, str) else list(names)
+    known = cast("dict[str, Any]", dtype.fields or {})
+    for name in wanted:
+        if name not in known:
+            listed = f"there are {', '.join(map(repr, known))}" if known else "it has no fields"
+            raise SelectionError(f"the array has no field {name!r}: {listed}")
+    if len(set(wanted)) < len(wanted) or not wanted:
+        raise ArgumentError(f"{wanted} are not different names of fields")
+    parts: list[tuple[int, int, int]] = []
+    end = 0
+    for name in wanted:
+        size = known[name][0].itemsize
+        parts.append((known[name][1], end, size))
+        end += size
+    if isinstance(names, str) and known[names][0].subdtype is None:
+        return Fields(known[names][0], tuple(parts))
+    packed = np.dtype([(name, known[name][0]) for name in wanted])
+    return Fields(packed, tuple(parts), names if isinstance(names, str) else None)

@@ -1,0 +1,218 @@
+"""Fields of records are read and written by name; the others keep every byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import codecs
+from tessarr.errors import ArgumentError, SelectionError
+
+RECORD = np.dtype(
+    [
+        ("a", "<i4"),
+        ("b", "|S3"),
+        ("c", "<f8"),
+        ("d", "<u2", (2,)),
+        ("e", [("f", "u1"), ("g", "M8[s]")]),
+    ]
+)
+SIMPLE = np.dtype([("x", "<f4"), ("y", "<u2"), ("z", "<i8")])
+SHAPE = (7, 9)
+
+
+def any_records(dtype, shape, seed=1):
+    dice = np.random.default_rng(seed)
+    size = int(np.prod(shape, dtype=int)) * dtype.itemsize
+    return np.frombuffer(dice.bytes(size), dtype).reshape(shape).copy()
+
+
+LAYOUTS = {
+    "v2": {"zarr_format": 2, "chunks": (3, 4)},
+    "v2 F raw": {"zarr_format": 2, "chunks": (3, 4), "order": "F", "compressors": None},
+    "v2 one element per chunk": {"zarr_format": 2, "chunks": (1, 1), "compressors": None},
+    "v3": {"chunks": (3, 4)},
+    "v3 big": {"chunks": (3, 4), "serializer": codecs.Bytes("big"), "compressors": ["zstd"]},
+    "v3 shards": {"chunks": (1, 2), "shards": (4, 6)},
+    "v3 raw shards F": {"chunks": (2, 2), "shards": (4, 6), "order": "F", "compressors": None},
+}
+
+
+def created(layout, dtype, **more):
+    if "zarr_format" not in LAYOUTS[layout]:
+        dtype = SIMPLE
+    return tessarr.create_array(None, shape=SHAPE, dtype=dtype, **LAYOUTS[layout], **more)
+
+
+KEYS = [
+    ...,
+    (slice(1, 6, 2), slice(None, None, -1)),
+    (2, slice(3, 8)),
+    (6, 8),
+    ([4, 0, 4], slice(2, 5)),
+    ([1, 2, 3], [0, 8, 4]),
+    (None, 0),
+    np.arange(63).reshape(SHAPE) % 3 == 0,
+]
+
+
+def with_names(names, key):
+    return (names, *key) if isinstance(key, tuple) else (names, key)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
+def test_fields_are_read_as_numpy_reads_them(layout, key):
+    a = created(layout, RECORD)
+    values = any_records(a.dtype, SHAPE)
+    a[...] = values
+    for name in a.dtype.names:
+        expected = values[key][name] if a.ndim else values[name]
+        found = a[with_names(name, key)]
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+        assert a.read(with_names(name, key)).result().tobytes() == expected.tobytes()
+    names = list(a.dtype.names)[::-2]
+    found = a[with_names(names, key)]
+    assert found.dtype.names == tuple(names)
+    assert found.dtype.itemsize == sum(a.dtype[name].itemsize for name in names)
+    for name in names:
+        assert found[name].tobytes() == values[key][name].tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
+def test_writing_fields_leaves_the_others_as_they_are(layout, stored, key):
+    dtype = RECORD if "zarr_format" in LAYOUTS[layout] else SIMPLE
+    fill = any_records(dtype, (), 3)[()]
+    a = created(layout, RECORD, fill_value=fill)
+    values = np.broadcast_to(np.asarray(fill), SHAPE).copy()
+    if stored:
+        values = any_records(a.dtype, SHAPE)
+        a[...] = values
+    for seed, names in enumerate([*a.dtype.names, list(a.dtype.names)[::-2], list(a.dtype.names)]):
+        part = any_records(a.dtype, np.shape(values[key]), 10 + seed)[names]
+        if isinstance(names, list):
+            new = values[key].copy()
+            for name in names:
+                new[name] = part[name]
+            values[key] = new
+        else:
+            values[names][key] = part
+        a[with_names(names, key)] = part
+        assert a[...].tobytes() == values.tobytes()
+
+
+def test_a_whole_write_of_one_field_reads_what_is_stored(tmp_path):
+    a = tessarr.create_array(tmp_path, shape=(4,), dtype=SIMPLE, chunks=(2,))
+    a[...] = any_records(SIMPLE, (4,))
+    before = a[...]
+    a["y"] = 7
+    assert a["y"].tolist() == [7] * 4
+    for name in ("x", "z"):
+        assert a[name].tobytes() == before[name].tobytes()
+
+
+def test_fields_that_become_fill_remove_the_chunk():
+    a = tessarr.create_array({}, shape=(4,), dtype=SIMPLE, chunks=(4,))
+    a["y"] = 7
+    assert a.nchunks_initialized == 1
+    a["y"] = 0
+    assert a.nchunks_initialized == 0
+
+
+def test_names_stand_anywhere_in_a_key():
+    a = tessarr.create_array(None, shape=(4,), dtype=SIMPLE)
+    values = any_records(SIMPLE, (4,))
+    a[...] = values
+    assert a["x", 1:3].tobytes() == a[1:3, "x"].tobytes() == values["x"][1:3].tobytes()
+    assert a["x", "z"].dtype.names == ("x", "z")
+    assert a["x", 0] == values["x"][0] or np.isnan(values["x"][0])
+    assert isinstance(a["x", 0], np.float32)
+    assert a.oindex["x", [0, 2]].tobytes() == values["x"][[0, 2]].tobytes()
+    assert a.vindex["x", [0, 2]].tobytes() == values["x"][[0, 2]].tobytes()
+    assert a.blocks["x", 0].tobytes() == values["x"].tobytes()
+    a.oindex["y", [0, 2]] = 5
+    a.vindex["z", [1]] = 6
+    assert (a["y", 0], a["y", 2], a["z", 1]) == (5, 5, 6)
+
+
+def test_a_field_of_an_array_without_axes_is_an_array_as_in_numpy():
+    a = tessarr.create_array(None, shape=(), dtype=SIMPLE)
+    a["y"] = 3
+    assert a["y"].shape == ()
+    assert isinstance(a["y"], np.ndarray)
+    assert isinstance(a.get_basic_selection((), fields="y"), np.uint16)
+
+
+@pytest.mark.parametrize("form", ["basic", "orthogonal", "coordinate", "mask", "block"])
+def test_methods_take_fields(form):
+    a = tessarr.create_array(None, shape=(4,), dtype=SIMPLE, chunks=(4,))
+    values = any_records(SIMPLE, (4,))
+    a[...] = values
+    key = {"mask": np.ones(4, bool), "block": 0, "coordinate": [0, 1, 2, 3]}.get(form, slice(None))
+    read = getattr(a, f"get_{form}_selection")
+    write = getattr(a, f"set_{form}_selection")
+    assert read(key, fields="y").tobytes() == values["y"].tobytes()
+    assert read(key, fields=["z", "y"]).dtype.names == ("z", "y")
+    out = np.empty(4, "u2")
+    assert read(key, fields="y", out=out) is out
+    assert out.tobytes() == values["y"].tobytes()
+    write(key, [1, 2, 3, 4], fields="y")
+    assert a["y"].tolist() == [1, 2, 3, 4]
+    assert a["z"].tobytes() == values["z"].tobytes()
+
+
+def test_a_field_that_is_an_array_is_read_into_an_array():
+    a = tessarr.create_array(None, shape=(3,), dtype=RECORD, zarr_format=2)
+    a["d"] = [[1, 2], [3, 4], [5, 6]]
+    out = np.zeros((3, 2), "u2")
+    assert a.get_basic_selection(fields="d", out=out) is out
+    assert out.tolist() == [[1, 2], [3, 4], [5, 6]]
+    a["d", 1] = 9
+    a["d", 2] = [7, 8]
+    assert a["d"].tolist() == [[1, 2], [9, 9], [7, 8]]
+    assert a["d", 2].tolist() == [7, 8]
+    with pytest.raises(ArgumentError):
+        a.get_basic_selection(fields="d", out=np.zeros((3, 3), "u2"))
+    with pytest.raises(ArgumentError):
+        a["d", 0] = [1, 2, 3]
+
+
+def test_what_is_no_field_is_refused():
+    a = tessarr.create_array(None, shape=(3,), dtype=SIMPLE)
+    with pytest.raises(SelectionError, match="no field 'w': there are 'x', 'y', 'z'"):
+        a["w"]
+    with pytest.raises(SelectionError, match="no field 'w'"):
+        a["w"] = 1
+    with pytest.raises(ArgumentError, match="different"):
+        a[["x", "x"]]
+    with pytest.raises(ArgumentError, match="different"):
+        a.get_basic_selection(fields=[])
+    with pytest.raises(ArgumentError, match="shape"):
+        a["x"] = [1, 2]
+    with pytest.raises(SelectionError):
+        a["x", 3]
+    plain = tessarr.create_array(None, shape=(3,), dtype="i4")
+    with pytest.raises(SelectionError):
+        plain["x"]
+    with pytest.raises(SelectionError, match="it has no fields"):
+        plain.get_basic_selection(fields="x")
+
+
+def test_the_engine_checks_what_it_is_told_of_fields():
+    a = tessarr.create_array(None, shape=(3,), dtype=SIMPLE)
+    buffer = np.zeros(3, "u2")
+    axes, out_axes = ((0, 1, 3),), (0,)
+    a._read(axes, out_axes, buffer, [(4, 0, 2)])
+    for fields in ([(4, 1, 2)], [(4, 0, 2**63)], [], [(4, 2**64 - 1, 2)]):
+        with pytest.raises(TypeError):
+            a._read(axes, out_axes, buffer, fields)
+    for fields in ([(13, 0, 2)], [(2**64 - 1, 0, 2)], [(0, 0, 2), (1, 0, 1)]):
+        with pytest.raises(SelectionError):
+            a._read(axes, out_axes, buffer, fields)
+    with pytest.raises(TypeError):
+        a._read(axes, out_axes, np.array([None] * 3), [(0, 0, 4)])
