@@ -16,23 +16,25 @@ w-    created; an error if it exists (also: x)
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from tessarr import drive
 from tessarr.array import bind as bind_array
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, TessarrWarning
 from tessarr.flow import open as open_flow
-from tessarr.group import Group, bind
+from tessarr.group import Group
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store.url import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tessarr.array import Array
     from tessarr.codec import CodecLike
+    from tessarr.flow.open import Kind
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.store import Store
     from tessarr.store.url import StoreLike
@@ -52,6 +54,8 @@ __all__ = [
     "open_group",
     "zeros",
 ]
+
+T = TypeVar("T")
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
@@ -111,20 +115,25 @@ def open(
             store, mode, path=path, zarr_format=zarr_format, use_consolidated=use_consolidated
         )
     opened, at = locate(store, mode, path, zarr_format)
-    if mode in ("r", "r+", "a"):
-        wanted = _wants_copies(opened, mode, use_consolidated)
-        copies = ".zmetadata" if wanted else None
-        found = drive.run(open_flow.find(at, zarr_format=zarr_format, copies=copies), opened)
-        if isinstance(found, GroupMeta):
-            return _bind_group(found, opened, at, read_only=mode == "r", copies=wanted)
-        if found is not None:
-            return bind(found, opened, at, read_only=mode == "r")
-        if mode != "a" or opened.read_only:
-            raise open_flow.missing(at, None, zarr_format, store=opened)
+    copies = _wants_copies(opened, mode, use_consolidated)
     is_array = settings.get("shape") is not None or settings.get("data") is not None
-    opener: Any = open_array if is_array else open_group
-    node: Array | Group = opener(opened, mode, path=at, zarr_format=zarr_format, **settings)
-    return node
+    creator: Callable[..., Array | Group] = create_array if is_array else create_group
+
+    def bound(found: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
+        if isinstance(found, ArrayMeta):
+            return bind_array(
+                found,
+                opened,
+                at,
+                read_only=read_only,
+                write_empty_chunks=settings.get("write_empty_chunks"),
+            )
+        return _bind_group(found, opened, at, read_only=read_only, copies=copies)
+
+    def create(*, overwrite: bool) -> Array | Group:
+        return creator(opened, path=at, zarr_format=zarr_format, overwrite=overwrite, **settings)
+
+    return _Opening(opened, at, zarr_format, None, copies=copies).node(mode, bound, create)
 
 
 def open_array(
@@ -177,33 +186,26 @@ def open_array(
     array([0, 0], dtype=uint8)
     """
     opened, at = locate(store, mode, path, zarr_format)
-    if mode in ("r", "r+", "a"):
-        found = drive.run(open_flow.find(at, zarr_format=zarr_format, kind="array"), opened)
-        if isinstance(found, ArrayMeta):
-            return bind_array(
-                found,
-                opened,
-                at,
-                read_only=mode == "r",
-                write_empty_chunks=write_empty_chunks,
-            )
-        may_create = mode == "a" and ("shape" in settings or "data" in settings)
-        if found is not None or not may_create or opened.read_only:
-            raise open_flow.missing(at, "array", zarr_format, other=found is not None, store=opened)
-    try:
+
+    def bound(found: ArrayMeta, *, read_only: bool) -> Array:
+        return bind_array(
+            found, opened, at, read_only=read_only, write_empty_chunks=write_empty_chunks
+        )
+
+    def create(*, overwrite: bool) -> Array:
         return create_array(
             opened,
             path=at,
-            overwrite=mode == "w",
+            overwrite=overwrite,
             write_empty_chunks=write_empty_chunks,
             zarr_format=zarr_format,
             **settings,
         )
-    except ExistsError:
-        if mode != "a":
-            raise
-        # Somebody else created it in the meantime.
-        return open_array(opened, "r+", path=at, write_empty_chunks=write_empty_chunks)
+
+    # Without a shape nothing can be created, so that something is missing.
+    may_create = mode != "a" or "shape" in settings or "data" in settings
+    opening = _Opening(opened, at, zarr_format, "array")
+    return opening.node(mode, bound, create if may_create else None)
 
 
 def open_group(
@@ -260,28 +262,17 @@ def open_group(
     opened, at = locate(store, mode, path, zarr_format)
     if use_consolidated:
         return _open_consolidated(opened, at, mode, zarr_format, use_consolidated)
-    if mode in ("r", "r+", "a"):
-        wanted = _wants_copies(opened, mode, use_consolidated)
-        copies = ".zmetadata" if wanted else None
-        flow = open_flow.find(at, zarr_format=zarr_format, kind="group", copies=copies)
-        found = drive.run(flow, opened)
-        if isinstance(found, GroupMeta):
-            return _bind_group(found, opened, at, read_only=mode == "r", copies=wanted)
-        if found is not None or mode != "a" or opened.read_only:
-            raise open_flow.missing(at, "group", zarr_format, other=found is not None, store=opened)
-    try:
+    copies = _wants_copies(opened, mode, use_consolidated)
+
+    def bound(found: GroupMeta, *, read_only: bool) -> Group:
+        return _bind_group(found, opened, at, read_only=read_only, copies=copies)
+
+    def create(*, overwrite: bool) -> Group:
         return create_group(
-            opened,
-            path=at,
-            overwrite=mode == "w",
-            zarr_format=zarr_format,
-            attributes=attributes,
+            opened, path=at, overwrite=overwrite, zarr_format=zarr_format, attributes=attributes
         )
-    except ExistsError:
-        if mode != "a":
-            raise
-        # Somebody else created it in the meantime.
-        return open_group(opened, "r+", path=at)
+
+    return _Opening(opened, at, zarr_format, "group", copies=copies).node(mode, bound, create)
 
 
 def create_array(
@@ -536,6 +527,63 @@ def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array
     array([3, 4])
     """
     return create_array(store, data=data, **settings)
+
+
+_KINDS: Final[dict[Kind | None, Any]] = {
+    "array": ArrayMeta,
+    "group": GroupMeta,
+    None: (ArrayMeta, GroupMeta),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What is to be opened: where, and of which format and kind; None means any."""
+
+    store: Store
+    path: str
+    zarr_format: ZarrFormat | None
+    kind: Kind | None
+    copies: bool = False
+
+    def node(
+        self,
+        mode: str,
+        bound: Callable[..., T],
+        create: Callable[..., T] | None,
+    ) -> T:
+        """Do what the mode says: return what is there, bound, or what is created.
+
+        Parameters
+        ----------
+        mode
+            r, r+, a, w or w-.
+        bound
+            Given the metadata that was found, and ``read_only``.
+        create
+            Given ``overwrite``; None where nothing can be created.
+        """
+        if mode in ("r", "r+", "a"):
+            copies = ".zmetadata" if self.copies else None
+            flow = open_flow.find(
+                self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
+            )
+            found = drive.run(flow, self.store)
+            if isinstance(found, _KINDS[self.kind]):
+                return bound(found, read_only=mode == "r")
+            if found is not None or mode != "a" or self.store.read_only or create is None:
+                other = found is not None
+                raise open_flow.missing(
+                    self.path, self.kind, self.zarr_format, other=other, store=self.store
+                )
+        assert create is not None
+        try:
+            return create(overwrite=mode == "w")
+        except ExistsError:
+            if mode != "a":
+                raise
+            # Somebody else created it in the meantime.
+            return self.node("r+", bound, None)
 
 
 def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:

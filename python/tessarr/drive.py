@@ -102,24 +102,24 @@ Request: TypeAlias = Get | Put | Replace | Delete | DeletePrefix | Size | List |
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
-def _document(store: Store, key: str) -> bytes | None:
+def _document(store: Store, request: Get) -> bytes | None:
     limit = current().metadata_bytes
     try:
-        return store.get(key, limit)
+        return store.get(request.key, limit)
     except DataError as error:
         if error.kind != "too_large":
             raise
         problem = Problem("", f"it has more than {limit} bytes", "too_large")
         raise MetadataError(
-            f"invalid metadata {key!r}: {problem}; raise the option metadata_bytes "
+            f"invalid metadata {request.key!r}: {problem}; raise the option metadata_bytes "
             "if it is meant to be so large",
-            key=key,
+            key=request.key,
             problems=[problem],
         ) from error
 
 
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
-    Get: lambda store, r: _document(store, r.key),
+    Get: _document,
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Delete: lambda store, r: store.delete(r.key),
