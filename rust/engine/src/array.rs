@@ -5,14 +5,17 @@
 //! of sharding. Transposition is therefore no step of its own: it is a choice
 //! of strides ([`Level::strides`]), and the one strided copy does the rest.
 
+use std::collections::HashMap;
 use std::fmt::Write;
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
 use crate::codec::{BytesCodec, Foreign};
 use crate::error::{Error, Kind, Result};
+use crate::grid::Cuts;
 use crate::pipeline::{expect_size, Pipeline};
 use crate::scratch::Scratch;
 use crate::source::Source;
@@ -57,20 +60,54 @@ pub enum ArrayBytes {
 }
 
 /// How the key of a chunk is made from its grid position.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyEncoding {
-    /// "c" and a separator first (`default`), else the bare numbers (`v2`).
-    pub with_c: bool,
-    /// '/' or '.'.
-    pub separator: char,
+pub enum KeyEncoding {
+    /// The numbers, joined.
+    Numbers {
+        /// "c" and a separator first (`default`), else the bare numbers (`v2`).
+        with_c: bool,
+        /// '/' or '.'.
+        separator: char,
+    },
+    /// An encoding outside the engine.
+    Foreign(Box<dyn ForeignKeys>),
+}
+
+/// A key encoding that lives outside of the engine.
+pub trait ForeignKeys: Send + Sync {
+    /// Append the key of chunk `cell` to `key`.
+    fn push_key(&self, cell: &[u64], key: &mut String) -> Result<()>;
+}
+
+/// How the array is cut into chunks, and how these are encoded.
+pub enum Grid {
+    /// Chunks of one shape.
+    Regular {
+        /// The shape of a chunk.
+        chunk_shape: Vec<u64>,
+        /// The codecs.
+        chain: Chain,
+    },
+    /// Chunks of several shapes.
+    Varying {
+        /// How each axis is cut.
+        cuts: Vec<Cuts>,
+        /// The codecs.
+        chains: Box<dyn Chains>,
+    },
+}
+
+/// The codecs of an array whose chunks have several shapes.
+pub trait Chains: Send + Sync {
+    /// The codecs of a chunk of `shape`.
+    fn chain(&self, shape: &[u64]) -> Result<Chain>;
 }
 
 /// What the binding extracts from Python.
 pub struct Plan {
     /// The array's shape.
     pub shape: Vec<u64>,
-    /// The shape of an outer chunk.
-    pub chunk_shape: Vec<u64>,
+    /// Its chunks.
+    pub grid: Grid,
     /// Bytes of one item.
     pub item_bytes: usize,
     /// Bytes other than 0 and 1 are refused.
@@ -81,14 +118,14 @@ pub struct Plan {
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
     pub store_fill: bool,
-    /// The codecs.
-    pub chain: Chain,
 }
 
 /// A compiled array.
 pub struct Array {
     /// The array's shape.
     pub shape: PerAxis<u64>,
+    /// How each axis is cut into chunks.
+    pub cuts: PerAxis<Cuts>,
     /// Bytes of one item.
     pub item_bytes: usize,
     /// Bytes other than 0 and 1 are refused.
@@ -99,8 +136,39 @@ pub struct Array {
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
     pub store_fill: bool,
-    /// The outermost level: a chunk of the grid.
-    pub level: Level,
+    levels: Levels,
+}
+
+/// The outermost levels: one per shape of a chunk.
+enum Levels {
+    One(Box<Level>),
+    Many {
+        chains: Box<dyn Chains>,
+        /// Bound when a chunk of the shape is first met.
+        bound: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
+    },
+}
+
+/// Levels of so many shapes are kept; a grid may have any number of them.
+const KEPT_LEVELS: usize = 1024;
+
+/// The level of a chunk.
+pub enum LevelRef<'a> {
+    /// Of all chunks.
+    One(&'a Level),
+    /// Of chunks of this shape.
+    Shared(Arc<Level>),
+}
+
+impl Deref for LevelRef<'_> {
+    type Target = Level;
+
+    fn deref(&self) -> &Level {
+        match self {
+            LevelRef::One(level) => level,
+            LevelRef::Shared(level) => level,
+        }
+    }
 }
 
 /// A codec chain bound to a chunk shape.
@@ -144,8 +212,8 @@ pub struct Shard {
     pub id: u64,
     /// Subchunks.
     pub level: Level,
-    /// Subchunks per axis, array axes.
-    pub grid: PerAxis<u64>,
+    /// How the shard is cut into subchunks, array axes.
+    pub cuts: PerAxis<Cuts>,
     /// Steps in the index per subchunk, array axes: the index is in C order of the encoded axes.
     pub entry_strides: PerAxis<u64>,
     /// Number of subchunks.
@@ -168,12 +236,6 @@ impl Array {
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
-        if plan.chunk_shape.len() != rank {
-            return Err(bad(format!(
-                "chunk shape has {} axes, the array has {rank}",
-                plan.chunk_shape.len()
-            )));
-        }
         if plan.item_bytes == 0 || plan.fill.len() != plan.item_bytes {
             return Err(bad(format!(
                 "the fill value has {} bytes, an item {}",
@@ -187,35 +249,76 @@ impl Array {
         if plan.shape.iter().any(|&size| size > i64::MAX as u64) {
             return Err(bad("the array's shape exceeds 2^63 - 1"));
         }
-        let axes: Vec<usize> = (0..rank).collect();
-        let level = Level::bind(plan.chain, &axes, &plan.chunk_shape, plan.item_bytes, &plan.fill)?;
+        let (cuts, levels): (PerAxis<Cuts>, Levels) = match plan.grid {
+            Grid::Regular { chunk_shape, chain } => {
+                let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &plan.fill)?;
+                (chunk_shape.into_iter().map(Cuts::Every).collect(), Levels::One(Box::new(level)))
+            }
+            Grid::Varying { cuts, chains } => {
+                (cuts.into(), Levels::Many { chains, bound: RwLock::default() })
+            }
+        };
+        if cuts.len() != rank {
+            return Err(bad(format!("the grid has {} axes, the array has {rank}", cuts.len())));
+        }
         Ok(Array {
             shape: plan.shape.into(),
+            cuts,
             item_bytes: plan.item_bytes,
             is_bool: plan.is_bool,
             fill: plan.fill,
             keys: plan.keys,
             store_fill: plan.store_fill,
-            level,
+            levels,
         })
     }
 
+    /// The level of a chunk of `shape`, which is one of the grid's.
+    pub fn level(&self, shape: &[u64]) -> Result<LevelRef<'_>> {
+        let (chains, bound) = match &self.levels {
+            Levels::One(level) => return Ok(LevelRef::One(level)),
+            Levels::Many { chains, bound } => (chains, bound),
+        };
+        if let Some(level) = bound.read().unwrap_or_else(PoisonError::into_inner).get(shape) {
+            return Ok(LevelRef::Shared(level.clone()));
+        }
+        // No lock is held meanwhile: the chain may come from Python, which others may hold.
+        let level = Arc::new(bind_chunk(chains.chain(shape)?, shape, self.item_bytes, &self.fill)?);
+        let mut bound = bound.write().unwrap_or_else(PoisonError::into_inner);
+        if bound.len() >= KEPT_LEVELS {
+            bound.clear();
+        }
+        // Who came first is kept: a level is known by its identity.
+        Ok(LevelRef::Shared(bound.entry(shape.into()).or_insert(level).clone()))
+    }
+
     /// Write the key of chunk `cell` below `prefix` to `key`.
-    pub fn format_key(&self, prefix: &str, cell: &[u64], key: &mut String) {
+    pub fn format_key(&self, prefix: &str, cell: &[u64], key: &mut String) -> Result<()> {
         key.clear();
         key.push_str(prefix);
-        if self.keys.with_c {
+        let (with_c, separator) = match &self.keys {
+            KeyEncoding::Numbers { with_c, separator } => (*with_c, *separator),
+            KeyEncoding::Foreign(keys) => return keys.push_key(cell, key),
+        };
+        if with_c {
             key.push('c');
         } else if cell.is_empty() {
             key.push('0');
         }
         for (axis, index) in cell.iter().enumerate() {
-            if self.keys.with_c || axis > 0 {
-                key.push(self.keys.separator);
+            if with_c || axis > 0 {
+                key.push(separator);
             }
             push_decimal(key, *index);
         }
+        Ok(())
     }
+}
+
+/// The level of a chunk of `shape`.
+fn bind_chunk(chain: Chain, shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
+    let axes: PerAxis<usize> = (0..shape.len()).collect();
+    Level::bind(chain, &axes, shape, item_bytes, fill)
 }
 
 /// Append `number`; most chunk indices are short, and `write!` costs more than the digits.
@@ -378,7 +481,6 @@ impl Shard {
         index_at_start: bool,
     ) -> Result<Shard> {
         let rank = outer.len();
-        let mut grid: PerAxis<u64> = SmallVec::from_elem(0, rank);
         let mut entry_strides: PerAxis<u64> = SmallVec::from_elem(0, rank);
         let mut entries = 1u64;
         let mut index_shape = Vec::with_capacity(rank + 1);
@@ -390,7 +492,6 @@ impl Shard {
                 )));
             }
             let count = outer[position] / inner[position];
-            grid[encoded_axes[position]] = count;
             entry_strides[encoded_axes[position]] = entries;
             entries = entries.saturating_mul(count);
             index_shape.push(count);
@@ -408,8 +509,8 @@ impl Shard {
             index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            cuts: level.shape.iter().copied().map(Cuts::Every).collect(),
             level,
-            grid,
             entry_strides,
             entries: entries as usize,
             index,

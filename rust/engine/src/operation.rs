@@ -3,6 +3,7 @@
 use crate::array::{Array, Level, PerAxis};
 use crate::copy::Axis;
 use crate::error::Result;
+use crate::grid::{self, Cuts};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
@@ -88,9 +89,9 @@ pub struct Portion<'p, 's> {
 }
 
 impl<'s> Portion<'_, 's> {
-    /// Which subchunks of shape `shape` are touched.
-    pub fn divide(&self, shape: &[u64]) -> Result<Division<'s>> {
-        divide(self.piece, self.origin, shape)
+    /// Which subchunks are touched of a shard that is cut by `cuts`.
+    pub fn divide(&self, cuts: &[Cuts]) -> Result<Division<'s>> {
+        divide(self.piece, self.origin, cuts)
     }
 
     /// Every element that lies inside `array` is touched.
@@ -126,22 +127,13 @@ impl<'s> Portion<'_, 's> {
 }
 
 /// One chunk that a selection touches.
-pub struct Chunk<'k, 'p> {
+pub struct Chunk<'k, 's> {
     /// Its key in the store.
     pub key: &'k str,
-    /// The part of the selection inside it.
-    pub piece: Piece<'p>,
-    /// The array index at which it begins.
-    pub origin: PerAxis<u64>,
+    /// What is touched of it.
+    pub portion: Portion<'k, 's>,
     /// There are so few chunks that shards spread their subchunks over the pool.
     pub spread: bool,
-}
-
-impl<'s> Chunk<'_, 's> {
-    /// What is touched of it, encoded as `level` says.
-    pub fn portion<'p>(&'p self, level: &'p Level) -> Portion<'p, 's> {
-        Portion { level, piece: &self.piece, origin: &self.origin }
-    }
 }
 
 impl Operation<'_> {
@@ -151,25 +143,30 @@ impl Operation<'_> {
         selection: &Selection,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        let level = &self.array.level;
         let whole = selection.piece();
         if whole.is_empty() {
             return Ok(());
         }
-        let base: PerAxis<u64> = self.array.shape.iter().map(|_| 0).collect();
-        let division = divide(&whole, &base, &level.shape)?;
+        let cuts = &self.array.cuts;
+        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
+        let division = divide(&whole, &base, cuts)?;
         let spread = division.tasks() < 2 * pool::threads();
-        let run = Run::decide(division.tasks(), level.decoded_bytes);
+        let mut first = PerAxis::new();
+        division.task(0, &mut first);
+        let first = self.array.level(&grid::bounds(cuts, &first).1)?;
+        let run = Run::decide(division.tasks(), first.decoded_bytes);
         run.each(division.tasks(), self.interrupt, &|task, scratch| {
             let mut cell = PerAxis::new();
             let piece = division.task(task, &mut cell);
-            let origin = origin_of(&base, &cell, &level.shape);
+            let (origin, shape) = grid::bounds(cuts, &cell);
             let mut key = std::mem::take(&mut scratch.key);
-            self.array.format_key(self.prefix, &cell, &mut key);
-            let done = work(&Chunk { key: &key, piece, origin, spread }, scratch);
-            let done = done.map_err(|error| error.at_key(&key).at_chunk(&cell));
+            let done = self.array.format_key(self.prefix, &cell, &mut key).and_then(|()| {
+                let level = self.array.level(&shape)?;
+                let portion = Portion { level: &level, piece: &piece, origin: &origin };
+                work(&Chunk { key: &key, portion, spread }, scratch).map_err(|error| error.at_key(&key))
+            });
             scratch.key = key;
-            done
+            done.map_err(|error| error.at_chunk(&cell))
         })
     }
 }

@@ -54,7 +54,7 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
 impl Reader<'_> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let portion = chunk.portion(&self.array.level);
+        let portion = chunk.portion;
         match self.operation.store.open(chunk.key, want(portion.level))? {
             Some(object) => self.level(&portion, Source::of(&*object), scratch),
             None => {
@@ -101,7 +101,7 @@ impl Reader<'_> {
     ) -> Result<()> {
         let index = shard::index(shard, source, scratch)?;
         let level = &shard.level;
-        let division = portion.divide(&level.shape)?;
+        let division = portion.divide(&shard.cuts)?;
         let mut cell = PerAxis::new();
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, division.tasks())?;

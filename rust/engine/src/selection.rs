@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use crate::array::PerAxis;
 use crate::copy::Axis as CopyAxis;
 use crate::error::{Error, Kind, Result};
+use crate::grid::{Cuts, Run};
 
 /// More tasks than this are refused: the pool counts past the last one.
 const MOST_TASKS: usize = 1 << 62;
@@ -429,7 +430,8 @@ impl<'a> Piece<'a> {
 
 /// One axis of a piece, divided among cells.
 enum Along<'a> {
-    Range(Ranges),
+    /// Per run of equal cells that is touched.
+    Range(SmallVec<[Ranges; 1]>),
     /// Per touched cell: the cell and its hits.
     List(SmallVec<[(u64, &'a [Hit]); 2]>),
     Joint(usize),
@@ -439,62 +441,105 @@ impl Along<'_> {
     /// How many cells are touched; joint axes are counted together, elsewhere.
     fn cells(&self) -> u64 {
         match self {
-            Along::Range(ranges) => ranges.cells,
+            Along::Range(ranges) => ranges.last().map_or(0, |last| last.before + last.cells),
             Along::List(cells) => cells.len() as u64,
             Along::Joint(_) => 1,
         }
     }
 }
 
-/// A range over the cells of one axis. They are computed when asked for: a range
+/// A range over equal cells of one axis. They are computed when asked for: a range
 /// may meet more of them than memory could list.
 struct Ranges {
     start: i64,
     step: i64,
     count: usize,
     stride: isize,
-    origin: u64,
-    size: u64,
+    /// The run of cells; its start is absolute.
+    run: Run,
     cells: u64,
+    /// Cells that the same range touches in runs before this one.
+    before: u64,
+    /// Places of the range in runs before this one.
+    skipped: u64,
+}
+
+/// The places of a range from `start` by `step` that lie in `low..high`.
+fn places(start: i64, step: i64, low: u64, high: u64) -> (u64, u64) {
+    let apart = step.unsigned_abs();
+    if step > 0 {
+        let before = |end: u64| end.saturating_sub(start as u64).div_ceil(apart);
+        (before(low), before(high))
+    } else {
+        let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(apart);
+        (before(high), before(low))
+    }
+}
+
+/// Divide a range among the cells of an axis that is cut from `origin` on.
+fn range_cells(
+    start: i64,
+    step: i64,
+    count: usize,
+    stride: isize,
+    origin: u64,
+    cuts: &Cuts,
+) -> SmallVec<[Ranges; 1]> {
+    let mut ranges: SmallVec<[Ranges; 1]> = SmallVec::new();
+    if count == 0 {
+        return ranges;
+    }
+    let last = start + step * (count as i64 - 1);
+    let (low, high) = (start.min(last) as u64 - origin, start.max(last) as u64 - origin);
+    let mut add = |(run, end): (Run, u64)| {
+        let run = Run { start: origin + run.start, ..run };
+        let (from, to) = places(start, step, run.start, origin.saturating_add(end));
+        let to = to.min(count as u64);
+        if from < to {
+            let before = ranges.last().map_or(0, |last| last.before + last.cells);
+            let start = start + step * from as i64;
+            ranges.push(Ranges::new(start, step, (to - from) as usize, stride, run, before, from));
+        }
+    };
+    let runs = cuts.between(low, high);
+    if step > 0 {
+        runs.for_each(&mut add);
+    } else {
+        runs.rev().for_each(&mut add);
+    }
+    ranges
 }
 
 impl Ranges {
-    fn new(start: i64, step: i64, count: usize, stride: isize, origin: u64, size: u64) -> Self {
-        let cells = if count == 0 {
-            0
-        } else if step.unsigned_abs() > size {
+    fn new(start: i64, step: i64, count: usize, stride: isize, run: Run, before: u64, skipped: u64) -> Self {
+        let cells = if step.unsigned_abs() > run.size {
             // No two indices are in one cell.
             count as u64
         } else {
             // No cell is stepped over.
-            let cell = |index: i64| (index as u64 - origin) / size;
+            let cell = |index: i64| run.cell_of(index as u64);
             cell(start).abs_diff(cell(start + step * (count as i64 - 1))) + 1
         };
-        Ranges { start, step, count, stride, origin, size, cells }
+        Ranges { start, step, count, stride, run, cells, before, skipped }
     }
 
     /// Touched cell `number`: its index, the part inside it, and that part's offset in the buffer.
     fn cell(&self, number: u64) -> (u64, Part<'static>, isize) {
-        let Ranges { start, step, count, stride, origin, size, .. } = *self;
-        let apart = step.unsigned_abs();
-        let first_cell = (start as u64 - origin) / size;
-        let (cell, from, to) = if apart > size {
+        let Ranges { start, step, count, stride, run, .. } = *self;
+        let number = number - self.before;
+        let (cell, from, to) = if step.unsigned_abs() > run.size {
             let index = (start + step * number as i64) as u64;
-            ((index - origin) / size, number, number + 1)
-        } else if step > 0 {
-            let cell = first_cell + number;
-            let (low, high) = (origin + cell * size, origin + (cell + 1) * size);
-            let before = |end: u64| end.saturating_sub(start as u64).div_ceil(apart);
-            (cell, before(low), before(high))
+            (run.cell_of(index), number, number + 1)
         } else {
-            let cell = first_cell - number;
-            let (low, high) = (origin + cell * size, origin + (cell + 1) * size);
-            let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(apart);
-            (cell, before(high), before(low))
+            let first = run.cell_of(start as u64);
+            let cell = if step > 0 { first + number } else { first - number };
+            let low = run.start_of(cell);
+            let (from, to) = places(start, step, low, low.saturating_add(run.size));
+            (cell, from, to)
         };
         let (from, to) = (from as usize, count.min(to as usize));
         let part = Part::Range { start: start + step * from as i64, step, count: to - from, stride };
-        (cell, part, from as isize * stride)
+        (cell, part, (self.skipped as usize + from) as isize * stride)
     }
 }
 
@@ -517,26 +562,26 @@ pub struct Division<'a> {
     tasks: usize,
 }
 
-/// Divide `piece` among cells of `shape`, counted from `origin`.
+/// Divide `piece` among the cells of axes that are cut by `cuts` from `origin` on.
 ///
 /// # Errors
 /// `Kind::Selection` if there are more tasks than can be counted.
-pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Result<Division<'a>> {
+pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], cuts: &[Cuts]) -> Result<Division<'a>> {
     let axes: PerAxis<Along<'a>> = piece
         .axes
         .iter()
-        .zip(origin.iter().zip(shape))
-        .map(|(part, (&origin, &size))| match *part {
+        .zip(origin.iter().zip(cuts))
+        .map(|(part, (&origin, cuts))| match *part {
             Part::Range { start, step, count, stride } => {
-                Along::Range(Ranges::new(start, step, count, stride, origin, size))
+                Along::Range(range_cells(start, step, count, stride, origin, cuts))
             }
-            Part::List(hits) => Along::List(list_cells(hits, origin, size)),
+            Part::List(hits) => Along::List(list_cells(hits, origin, cuts)),
             Part::Joint(column) => Along::Joint(column),
         })
         .collect();
     let (groups, ids) = match &piece.ids {
         None => (Vec::new(), Vec::new()),
-        Some(ids) => group_points(&piece.selection.points, ids, origin, shape),
+        Some(ids) => group_points(&piece.selection.points, ids, origin, cuts),
     };
     let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
     let tasks = axes.iter().map(Along::cells).try_fold(joint, u64::checked_mul);
@@ -546,12 +591,14 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], shape: &[u64]) -> Result<Di
     Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
 }
 
-fn list_cells(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[(u64, &[Hit]); 2]> {
+fn list_cells<'a>(hits: &'a [Hit], origin: u64, cuts: &Cuts) -> SmallVec<[(u64, &'a [Hit]); 2]> {
     let mut cells = SmallVec::new();
     let mut rest = hits;
     while let Some(hit) = rest.first() {
-        let cell = (hit.index as u64 - origin) / size;
-        let end = origin as i128 + (cell as i128 + 1) * size as i128;
+        let index = hit.index as u64 - origin;
+        let run = cuts.at_index(index);
+        let cell = run.cell_of(index);
+        let end = origin as i128 + run.start_of(cell) as i128 + run.size as i128;
         let (here, after) = rest.split_at(rest.partition_point(|hit| (hit.index as i128) < end));
         cells.push((cell, here));
         rest = after;
@@ -560,10 +607,10 @@ fn list_cells(hits: &[Hit], origin: u64, size: u64) -> SmallVec<[(u64, &[Hit]); 
 }
 
 /// Group points by cell: (groups, point ids in the order of the groups).
-fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], shape: &[u64]) -> (Vec<Group>, Vec<u32>) {
+fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], cuts: &[Cuts]) -> (Vec<Group>, Vec<u32>) {
     let cell_of = |column: usize, id: usize| {
         let axis = points.axes[column];
-        (points.columns[column][id] as u64 - origin[axis]) / shape[axis]
+        cuts[axis].cell_of(points.columns[column][id] as u64 - origin[axis])
     };
     let columns = points.columns.len();
     let same = |a: usize, b: usize| (0..columns).all(|column| cell_of(column, a) == cell_of(column, b));
@@ -642,8 +689,13 @@ impl<'a> Division<'a> {
             let cells = along.cells() as usize;
             match along {
                 Along::Range(ranges) => {
+                    let number = (rest % cells) as u64;
+                    let run = match ranges.len() {
+                        1 => 0,
+                        _ => ranges.partition_point(|run| run.before <= number) - 1,
+                    };
                     let at;
-                    (cell[axis], axes[axis], at) = ranges.cell((rest % cells) as u64);
+                    (cell[axis], axes[axis], at) = ranges[run].cell(number);
                     offset += at;
                 }
                 Along::List(cells) => {

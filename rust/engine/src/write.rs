@@ -56,7 +56,7 @@ pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *con
 impl<'a> Writer<'a> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let portion = chunk.portion(&self.array.level);
+        let portion = chunk.portion;
         let full = portion.is_full(self.array);
         let change = self.operation.store.update(chunk.key, !full, &mut |object| {
             self.change(&portion, object.map(Source::of), full, scratch)
@@ -260,7 +260,7 @@ impl<'a> Writer<'a> {
             Some(source) => Some(Old { source, index: shard::index(shard, source, scratch)? }),
             None => None,
         };
-        let division = portion.divide(&shard.level.shape)?;
+        let division = portion.divide(&shard.cuts)?;
         let mut touched: Vec<Touched> = Vec::new();
         reserve(&mut touched, division.tasks())?;
         let mut cell = PerAxis::new();

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
 use tessarr_engine::codec::CodecSpec;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
@@ -135,13 +135,12 @@ struct Level {
 fn compile(shape: &[u64], chunk_shape: &[u64], chain: Chain) -> Result<Array, Error> {
     Array::compile(Plan {
         shape: shape.to_vec(),
-        chunk_shape: chunk_shape.to_vec(),
+        grid: Grid::Regular { chunk_shape: chunk_shape.to_vec(), chain },
         item_bytes: 2,
         is_bool: false,
         fill: vec![0, 0],
-        keys: KeyEncoding { with_c: true, separator: '/' },
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,
-        chain,
     })
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
 use tessarr_engine::codec::{CodecSpec, Foreign, ForeignCodec, Take};
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
@@ -204,13 +204,12 @@ fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
 fn run(case: &Case) {
     let array = Array::compile(Plan {
         shape: case.shape.clone(),
-        chunk_shape: case.chunk.clone(),
+        grid: Grid::Regular { chunk_shape: case.chunk.clone(), chain: chain(case, 0, &case.chunk) },
         item_bytes: 2,
         is_bool: false,
         fill: 7u16.to_ne_bytes().to_vec(),
-        keys: KeyEncoding { with_c: case.at_start, separator: '/' },
+        keys: KeyEncoding::Numbers { with_c: case.at_start, separator: '/' },
         store_fill: case.store_fill,
-        chain: chain(case, 0, &case.chunk),
     })
     .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

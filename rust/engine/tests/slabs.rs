@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::read;
@@ -32,19 +32,19 @@ fn slabs_hold_what_was_asked_for() {
     let model: Vec<u32> = (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect();
     let bytes: Vec<u8> = model.iter().flat_map(|item| item.to_be_bytes()).collect();
     (&store as &dyn Store).put("c/0/0", &bytes).unwrap();
+    let chain = Chain {
+        order: Some(vec![1, 0]),
+        array_bytes: ArrayBytes::Bytes { swap: if cfg!(target_endian = "little") { 4 } else { 0 } },
+        pipeline: Pipeline::default(),
+    };
     let array = Array::compile(Plan {
         shape: vec![SIDE as u64; 2],
-        chunk_shape: vec![SIDE as u64; 2],
+        grid: Grid::Regular { chunk_shape: vec![SIDE as u64; 2], chain },
         item_bytes: 4,
         is_bool: false,
         fill: vec![0; 4],
-        keys: KeyEncoding { with_c: true, separator: '/' },
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
-        chain: Chain {
-            order: Some(vec![1, 0]),
-            array_bytes: ArrayBytes::Bytes { swap: if cfg!(target_endian = "little") { 4 } else { 0 } },
-            pipeline: Pipeline::default(),
-        },
     });
     let array = array.unwrap();
     let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };

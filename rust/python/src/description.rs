@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
-use tessarr_engine::array::{Array, ArrayBytes, Chain, KeyEncoding, Plan};
+use pyo3::types::{PyDict, PyList, PyTuple};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Plan};
+use tessarr_engine::grid::Cuts;
 use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::{Error, Result};
 
 use crate::codec::{array_codec, bytes_codec};
-use crate::error::{argument, to_py};
+use crate::error::{argument, foreign, to_py};
 
 /// A compiled array description: independent of store and path, immutable, shareable.
 #[pyclass(frozen, module = "tessarr._engine")]
@@ -25,21 +27,14 @@ impl Description {
     #[new]
     fn new(py: Python<'_>, description: &Bound<'_, PyDict>) -> PyResult<Self> {
         let dtype: Bound<'_, PyArrayDescr> = get(description, "dtype")?.cast_into()?;
-        let keys = get(description, "keys")?;
-        let kind: String = keys.get_item("kind")?.extract()?;
-        let separator: char = keys.get_item("separator")?.extract()?;
-        if !matches!(kind.as_str(), "default" | "v2") || !matches!(separator, '/' | '.') {
-            return Err(argument(py, format!("unknown key encoding {kind:?} with separator {separator:?}")));
-        }
         let plan = Plan {
             shape: get(description, "shape")?.extract()?,
-            chunk_shape: get(description, "chunk_shape")?.extract()?,
+            grid: grid(description)?,
             item_bytes: get(description, "item_bytes")?.extract()?,
             is_bool: get(description, "is_bool")?.extract()?,
             fill: get(description, "fill")?.extract()?,
-            keys: KeyEncoding { with_c: kind == "default", separator },
+            keys: keys(&get(description, "keys")?)?,
             store_fill: get(description, "store_fill")?.extract()?,
-            chain: chain(get(description, "chain")?.cast::<PyDict>()?)?,
         };
         if dtype.itemsize() != plan.item_bytes || dtype.has_object() {
             return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
@@ -58,6 +53,63 @@ impl Description {
 
 fn get<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     dict.get_item(name)?.ok_or_else(|| argument(dict.py(), format!("the description has no {name:?}")))
+}
+
+/// Chunks of one shape with their chain, or cuts and what makes a chain for a shape.
+fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
+    let (lengths, codecs) = (get(description, "grid")?, get(description, "chain")?);
+    if let Ok(dict) = codecs.cast::<PyDict>() {
+        return Ok(Grid::Regular { chunk_shape: lengths.extract()?, chain: chain(dict)? });
+    }
+    let lengths: Vec<Vec<(u64, u64)>> = lengths.extract()?;
+    let cuts = lengths.iter().map(|lengths| Cuts::new(lengths)).collect::<Result<_>>();
+    let cuts = cuts.map_err(|error| to_py(description.py(), error))?;
+    Ok(Grid::Varying { cuts, chains: Box::new(PythonChains(codecs.unbind())) })
+}
+
+/// Chains that a Python function makes.
+struct PythonChains(Py<PyAny>);
+
+impl Chains for PythonChains {
+    fn chain(&self, shape: &[u64]) -> Result<Chain> {
+        attached(|py| {
+            let made = self.0.bind(py).call1((PyTuple::new(py, shape)?,))?;
+            chain(made.cast()?)
+        })
+    }
+}
+
+fn keys(keys: &Bound<'_, PyAny>) -> PyResult<KeyEncoding> {
+    if keys.is_callable() {
+        return Ok(KeyEncoding::Foreign(Box::new(PythonKeys(keys.clone().unbind()))));
+    }
+    let kind: String = keys.get_item("kind")?.extract()?;
+    let separator: char = keys.get_item("separator")?.extract()?;
+    if !matches!(kind.as_str(), "default" | "v2") || !matches!(separator, '/' | '.') {
+        let message = format!("unknown key encoding {kind:?} with separator {separator:?}");
+        return Err(argument(keys.py(), message));
+    }
+    Ok(KeyEncoding::Numbers { with_c: kind == "default", separator })
+}
+
+/// Keys that a Python function makes.
+struct PythonKeys(Py<PyAny>);
+
+impl ForeignKeys for PythonKeys {
+    fn push_key(&self, cell: &[u64], key: &mut String) -> Result<()> {
+        attached(|py| {
+            let made = self.0.bind(py).call1((PyTuple::new(py, cell)?,))?;
+            key.push_str(&made.extract::<String>()?);
+            Ok(())
+        })
+    }
+}
+
+/// What `call` gives, with the GIL; what it raises is passed on.
+fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    Python::try_attach(|py| call(py).map_err(|error| foreign(py, error))).unwrap_or_else(|| {
+        Err(Error::internal("an extension written in Python was called while Python shuts down"))
+    })
 }
 
 fn chain(dict: &Bound<'_, PyDict>) -> PyResult<Chain> {
