@@ -34,7 +34,7 @@ _Field: TypeAlias = tuple[int, int, int]
 class Description:
     """A compiled array description: immutable, independent of store and path.
 
-    ``description`` has the members shape, chunk_shape, dtype, item_bytes,
+    ``description`` has the members shape, grid, dtype, item_bytes,
     is_bool, fill, keys, store_fill and chain, as `tessarr.codec.chain` makes them.
     """
 

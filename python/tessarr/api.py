@@ -316,10 +316,13 @@ def create_array(
         What to write into the new array.
     chunks
         The shape of a chunk. None or True: chosen for you. An integer: that along
-        each axis. In a sequence None and -1 mean the whole axis, as do axes left out.
+        each axis. In a sequence None and -1 mean the whole axis, as do axes left out; a list
+        in it gives the lengths of all chunks of an axis, as in ``[[10, 20, 30], 5]`` (a
+        rectilinear grid, format 3 only).
     shards
         The shape of a shard, which holds several chunks in one stored object: a
-        multiple of the chunk shape. By default no shards. Format 3 only.
+        multiple of the chunk shape. By default no shards. Lists of lengths as for chunks.
+        Format 3 only.
     codecs
         All codecs in the order of encoding, instead of the next three. A codec is
         an object such as ``tessarr.codecs.Zstd(3)``, JSON such as

@@ -47,7 +47,11 @@ if TYPE_CHECKING:
     from tessarr.describe import ArrayInfo
     from tessarr.future import Future
     from tessarr.store import Store
+<<<<<<< HEAD
     from tessarr.types import ArrayLike, FieldsLike, MemoryOrder, SelectionLike, Shape
+=======
+    from tessarr.types import ArrayLike, ChunkLengths, MemoryOrder, SelectionLike, Shape
+>>>>>>> a3e4dd8 (Rectilinear chunk grids: created, read, written, resized, appended to, in shards)
 
 __all__ = ["Array", "bind"]
 
@@ -146,20 +150,36 @@ class Array(ArrayBase, Node[ArrayMeta]):
         return self.size * self.itemsize
 
     @property
-    def chunks(self) -> Shape:
-        """The shape of the smallest part that is read by itself; in shards, of a subchunk."""
-        return self._meta.chunk_shape
+    def chunks(self) -> ChunkLengths:
+        """The shape of the smallest part that is read by itself; in shards, of a subchunk.
+
+        Where chunks of an axis have different lengths, these stand in a tuple, as Dask
+        has it: ``((10, 20, 5), 4)``.
+        """
+        return self._meta.chunks
 
     @property
-    def shards(self) -> Shape | None:
+    def shards(self) -> ChunkLengths | None:
         """The shape of a shard, which is written as one; None without shards."""
-        return self._meta.shard_shape
+        return self._meta.shards
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Per axis the length of each of `chunks`, inside the array: what Dask calls chunks."""
+        pairs = zip(self._meta.chunk_cuts, self.shape, strict=True)
+        return tuple(cuts.lengths(size) for cuts, size in pairs)
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Per axis the length of each shard, or chunk if there are no shards, inside the array."""
+        pairs = zip(self._meta.chunk_grid.cuts, self.shape, strict=True)
+        return tuple(cuts.lengths(size) for cuts, size in pairs)
 
     @property
     def cdata_shape(self) -> Shape:
         """The number of `chunks` along each axis."""
-        pairs = zip(self.shape, self.chunks, strict=True)
-        return tuple(-(-length // chunk) for length, chunk in pairs)
+        pairs = zip(self._meta.chunk_cuts, self.shape, strict=True)
+        return tuple(cuts.count(size) for cuts, size in pairs)
 
     @property
     def nchunks(self) -> int:
@@ -411,7 +431,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
         return Indexer(partial(self._get, normalize), partial(self._set, normalize))
 
     def _block(self, key: Any, shape: Shape) -> Selection:
-        return block(key, shape, self.chunks)
+        return block(key, shape, self._meta.chunk_cuts)
 
     def get_basic_selection(
         self,
@@ -614,6 +634,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
 
     def _slabs(self) -> Iterator[Any]:
         length = len(self)
+<<<<<<< HEAD
         step = self.chunks[0]
         return (self[start : start + step] for start in range(0, length, step))
 
@@ -645,6 +666,11 @@ class Array(ArrayBase, Node[ArrayMeta]):
         if self.size != 1:
             raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
         return self[(0,) * self.ndim]
+=======
+        cuts = self._meta.chunk_cuts[0]
+        for cell in range(cuts.count(length)):
+            yield from self[cuts.start(cell) : cuts.start(cell + 1)]
+>>>>>>> a3e4dd8 (Rectilinear chunk grids: created, read, written, resized, appended to, in shards)
 
     def __repr__(self) -> str:
         from tessarr.describe import array_line

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tessarr.metadata.node import Found, GroupMeta
-    from tessarr.types import JSONObject
+    from tessarr.types import ChunkLengths, JSONObject
 
-__all__ = ["ArrayInfo", "GroupInfo", "Tree", "array_line", "human_bytes"]
+__all__ = ["ArrayInfo", "GroupInfo", "Tree", "array_line", "axis_text", "human_bytes"]
 
 
 def human_bytes(size_bytes: int) -> str:
@@ -33,12 +33,32 @@ def human_bytes(size_bytes: int) -> str:
     return f"{size_bytes / 1024**power:.1f}{'KMGTPE'[power - 1]}"
 
 
+def axis_text(lengths: int | tuple[int, ...]) -> str:
+    """Return the lengths of the chunks of an axis to read: long lists without their middle.
+
+    Examples
+    --------
+    >>> axis_text(10), axis_text((1, 2, 3)), axis_text(tuple(range(1, 99)))
+    ('10', '(1, 2, 3)', '(1, 2, 3, …, 98)')
+    """
+    if isinstance(lengths, int) or len(lengths) <= 8:
+        return str(lengths)
+    first, second, third, *_, last = lengths
+    return f"({first}, {second}, {third}, …, {last})"
+
+
+def _text(lengths: ChunkLengths) -> str:
+    comma = "," if len(lengths) == 1 else ""
+    return f"({', '.join(map(axis_text, lengths))}{comma})"
+
+
 def array_line(name: str, meta: ArrayMeta) -> str:
     """Return an array in one line."""
     where = f"{name}, " if name != "/" else ""
-    shards = f", shards={meta.shard_shape}" if meta.shard_shape else ""
+    shards = f", shards={_text(meta.shards)}" if meta.shards else ""
+    chunks = _text(meta.chunks)
     return (
-        f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={meta.chunk_shape}{shards}, "
+        f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
         f"order={meta.order})"
     )
 
@@ -110,8 +130,8 @@ class ArrayInfo:
             "zarr_format": meta.zarr_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
-            "chunks": list(meta.chunk_shape),
-            "shards": list(meta.shard_shape) if meta.shard_shape else None,
+            "chunks": _lengths_json(meta.chunks),
+            "shards": _lengths_json(meta.shards),
             "order": meta.order,
             "fill_value": None
             if fill is None
@@ -143,6 +163,12 @@ class ArrayInfo:
         return "\n  ".join(lines)
 
     __repr__ = __str__
+
+
+def _lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
+    if lengths is None:
+        return None
+    return [axis if isinstance(axis, int) else list(axis) for axis in lengths]
 
 
 def _stated(meta: ArrayMeta) -> list[Any]:
@@ -288,6 +314,6 @@ def _node(meta: Found) -> JSONObject:
         "zarr_format": meta.zarr_format,
         "shape": list(meta.shape),
         "data_type": meta.data_type.to_json(meta.zarr_format),
-        "chunks": list(meta.chunk_shape),
-        "shards": list(meta.shard_shape) if meta.shard_shape else None,
+        "chunks": _lengths_json(meta.chunks),
+        "shards": _lengths_json(meta.shards),
     }

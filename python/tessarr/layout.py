@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tessarr.types import Shape
+    from tessarr.types import ChunkLengths, Shape
 
-__all__ = ["chunk_shape", "guess_chunk_shape", "normalize_shape"]
+__all__ = ["chunk_lengths", "chunk_shape", "guess_chunk_shape", "normalize_shape"]
 
 _BASE_BYTES: Final = 64 * 1024
 _MIN_BYTES: Final = 128 * 1024
@@ -45,19 +46,24 @@ def normalize_shape(shape: Any) -> Shape:
     return lengths
 
 
-def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
-    """Return the chunk shape that a user means.
+def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
+    """Return the lengths of chunks that a user means.
 
     Parameters
     ----------
-    chunks : None, bool, int, or sequence of (int or None)
+    chunks : None, bool, int, or sequence of (int, None, or sequence of int)
         ``None`` or ``True``: guess. ``False`` or ``-1``: one chunk. An integer: that length
         along every axis. In a sequence ``None`` and ``-1`` mean the whole axis, and so do
-        axes that a short sequence leaves out.
+        axes that a short sequence leaves out; a sequence in it lists the chunks of an axis.
     shape : tuple of int
         The shape of the array.
     item_bytes : int
         Bytes of one element.
+
+    Returns
+    -------
+    tuple of (int or tuple)
+        What is listed is a tuple, and not checked.
 
     Raises
     ------
@@ -66,10 +72,12 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
 
     Examples
     --------
-    >>> chunk_shape(None, (10000, 10000), 4), chunk_shape((100,), (10000, 500), 4)
+    >>> chunk_lengths(None, (10000, 10000), 4), chunk_lengths((100,), (10000, 500), 4)
     ((313, 313), (100, 500))
-    >>> chunk_shape(-1, (20, 30), 4), chunk_shape(10, (20, 30), 4)
+    >>> chunk_lengths(-1, (20, 30), 4), chunk_lengths(10, (20, 30), 4)
     ((20, 30), (10, 10))
+    >>> chunk_lengths([[5, 10, 5], -1], (20, 30), 4)
+    ((5, 10, 5), 30)
     """
     if chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         return guess_chunk_shape(shape, item_bytes)
@@ -80,15 +88,38 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
     if len(entries) > len(shape):
         message = f"chunks {chunks!r} has more lengths than the {len(shape)} axes of the array"
         raise ArgumentError(message, kind="invalid_argument")
-    lengths = list(whole)
+    lengths: list[Any] = list(whole)
     for axis, entry in enumerate(entries):
         if entry is None or (_is_index(entry) and entry == -1):
             continue
-        if not _is_index(entry) or entry < 1:
+        if _is_index(entry) and entry >= 1:
+            lengths[axis] = operator.index(entry)
+        elif isinstance(entry, Iterable) and not isinstance(entry, str | bytes):
+            lengths[axis] = tuple(entry)
+        else:
             message = f"chunks {chunks!r}: {entry!r} is not None, -1 or an integer of at least 1"
             raise ArgumentError(message, kind="invalid_argument")
-        lengths[axis] = operator.index(entry)
     return tuple(lengths)
+
+
+def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
+    """Return the one chunk shape that a user means; as `chunk_lengths`, but nothing is listed.
+
+    Raises
+    ------
+    ArgumentError
+        As there, and where the chunks of an axis are listed.
+
+    Examples
+    --------
+    >>> chunk_shape((100,), (10000, 500), 4)
+    (100, 500)
+    """
+    lengths = chunk_lengths(chunks, shape, item_bytes)
+    if not all(isinstance(length, int) for length in lengths):
+        message = f"chunks {chunks!r}: subchunks have one length along each axis"
+        raise ArgumentError(message, kind="invalid_argument")
+    return lengths
 
 
 def guess_chunk_shape(shape: Shape, item_bytes: int) -> Shape:

@@ -86,7 +86,7 @@ def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
 def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
     old = _refreshed(array, accept)
     new = _with_shape(old, shape)
-    drive.run(edit.shape(array.path, old.zarr_format, shape, expected=old.shape), array.store)
+    drive.run(_store_shape(array.path, old, new), array.store)
     accept(new)
     if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
         return
@@ -128,10 +128,7 @@ def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
     grown = _handle(array, new, store_fill=array.write_empty_chunks)
     try:
         _write(grown, behind, ready)
-        drive.run(
-            edit.shape(array.path, old.zarr_format, shape, expected=old.shape),
-            array.store,
-        )
+        drive.run(_store_shape(array.path, old, new), array.store)
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
         raise
@@ -148,7 +145,7 @@ def _undo_append(
 ) -> None:
     """Remove what was stored behind the end, unless it has become somebody else's."""
     try:
-        if drive.run(edit.stored_shape(array.path, old.zarr_format), array.store) == old.shape:
+        if drive.run(edit.stored(array.path, old.zarr_format), array.store).shape == old.shape:
             fill = np.broadcast_to(_fill(old), behind.buffer_shape)
             _write(_handle(array, new), behind, fill)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
@@ -156,23 +153,29 @@ def _undo_append(
 
 
 def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
-    """Return the metadata with the shape that is stored now."""
+    """Return the metadata with the shape and the chunks that are stored now."""
     meta = array.metadata
-    shape = drive.run(edit.stored_shape(array.path, meta.zarr_format), array.store)
-    if shape != meta.shape:
-        if len(shape) != len(meta.shape):
+    found = drive.run(edit.stored(array.path, meta.zarr_format), array.store)
+    if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
+        if found.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
-        meta = _with_shape(meta, shape)
+        meta = replace(meta, shape=found.shape, chunk_grid=found.chunk_grid)
         accept(meta)
     return meta
 
 
 def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
     problems = Problems()
-    grid = meta.chunk_grid.fit(shape, "chunks", problems)
+    parts = meta.chunk_shape if meta.is_sharded else (1,) * meta.rank
+    grid = meta.chunk_grid.resized(shape, parts).fit(shape, "chunks", problems)
     problems.check_arguments(f"resize to shape {shape}")
     assert grid is not None
     return replace(meta, shape=shape, chunk_grid=grid)
+
+
+def _store_shape(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
+    grid = None if new.chunk_grid == old.chunk_grid else new.chunk_grid.to_json()
+    return edit.shape(path, old.zarr_format, new.shape, expected=old.shape, chunk_grid=grid)
 
 
 def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
@@ -202,10 +205,9 @@ def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
 
 def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
     """Set what kept chunks hold outside the new shape to the fill value."""
-    chunk = new.chunk_spec.shape
     kept = tuple(
-        min(before, count * length)
-        for before, count, length in zip(old.shape, new.grid_shape, chunk, strict=True)
+        min(before, axis.start(count))
+        for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
     )
     handle = _handle(array, replace(old, shape=kept))
     for axis in range(old.rank):

@@ -15,6 +15,7 @@ __all__ = [
     "JSON",
     "ArrayLike",
     "BytesLike",
+    "ChunkLengths",
     "DTypeLike",
     "FieldsLike",
     "JSONObject",
@@ -27,6 +28,9 @@ __all__ = [
 
 Shape: TypeAlias = tuple[int, ...]
 """Lengths of the axes, axis 0 first."""
+
+ChunkLengths: TypeAlias = tuple[Any, ...]
+"""Per axis the one length of all chunks, or a tuple of the lengths of all where they differ."""
 
 ShapeLike: TypeAlias = "int | Sequence[int]"
 """A shape as users give it; an integer is a shape of one axis."""

@@ -18,6 +18,9 @@ NUMPY_KINDS = ("basic", "advanced", "points", "mask")
 OUTER, BLOCKS = "outer", "blocks"
 
 
+Chunks = tuple[tuple[int, ...], ...]
+"""Per axis the lengths of the chunks, inside the array."""
+
 STRATEGIES: dict[str, Any] = {
     "basic": keys.basic_keys,
     "advanced": keys.advanced_keys,
@@ -34,9 +37,9 @@ class Model:
     up or assigned to, in C order.
     """
 
-    def __init__(self, array: np.ndarray, chunk_shape: tuple[int, ...]) -> None:
+    def __init__(self, array: np.ndarray, chunks: Chunks) -> None:
         self.array = array
-        self._chunk_shape = chunk_shape
+        self._chunks = chunks
         self._numbers = np.arange(array.size).reshape(array.shape)
 
     def read(self, kind: str, key: Any) -> Any:
@@ -58,8 +61,8 @@ class Model:
         items = _items(key, self.array.ndim)
         if kind == OUTER:
             return _axis_by_axis(self._numbers, items)
-        sizes = zip(items, self.array.shape, self._chunk_shape, strict=True)
-        return self._numbers[tuple(_span(item, size, chunk) for item, size, chunk in sizes)]
+        pairs = zip(items, self._chunks, strict=True)
+        return self._numbers[tuple(_span(item, lengths) for item, lengths in pairs)]
 
 
 def _has_ellipsis(key: Any) -> bool:
@@ -83,23 +86,23 @@ def _axis_by_axis(array: np.ndarray, items: list[Any]) -> np.ndarray:
     return np.asarray(array)
 
 
-def _span(item: Any, size: int, chunk: int) -> slice:
+def _span(item: Any, lengths: tuple[int, ...]) -> slice:
     """Turn an item that counts in chunks into a slice of elements."""
-    blocks = -(-size // chunk)
+    blocks = len(lengths)
     if isinstance(item, slice):
         start, stop, _ = item.indices(blocks)
     else:
         start = item % blocks
         stop = start + 1
-    return slice(start * chunk, max(start, stop) * chunk)
+    return slice(sum(lengths[:start]), sum(lengths[: max(start, stop)]))
 
 
 @st.composite
-def selections(draw: st.DrawFn, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Any:
+def selections(draw: st.DrawFn, shape: tuple[int, ...], chunks: Chunks) -> Any:
     """Generate a kind of indexing and a valid key for it."""
     kind = draw(st.sampled_from(("basic", "basic", "advanced", OUTER, "points", "mask", BLOCKS)))
     if kind == BLOCKS:
-        return kind, draw(keys.block_keys(shape, chunk_shape))
+        return kind, draw(keys.block_keys(tuple(map(len, chunks))))
     key = draw(STRATEGIES[kind](shape))
     # The masks of a key may not broadcast with its index arrays.
     return (kind, key) if kind != "advanced" or _fits(key, shape) else ("basic", ...)

@@ -28,6 +28,7 @@ CASES = {
     "v2": array_cases(zarr_format=2),
     "v3": array_cases(zarr_format=3, sharded=False),
     "sharded": array_cases(zarr_format=3, sharded=True),
+    "rectilinear": array_cases(zarr_format=3, rectilinear=True),
 }
 
 
@@ -45,7 +46,7 @@ class Subject:
         self.reference = ReferenceArray(self.store, scramble=scramble)
         self.fill = self.reference.meta.fill
         one = np.frombuffer(self.fill, case.dtype)[0:1].reshape(())
-        self.model = Model(np.broadcast_to(one, case.shape).copy(), self.array.chunks)
+        self.model = Model(np.broadcast_to(one, case.shape).copy(), self.array.read_chunk_sizes)
 
     def view(self, kind: str) -> Any:
         """Return what takes the keys of a kind between its brackets."""
@@ -54,7 +55,7 @@ class Subject:
 
     def drawn(self, data: st.DataObject) -> tuple[str, Any]:
         """Draw a kind of indexing, and a key."""
-        return data.draw(selections(self.case.shape, self.array.chunks))
+        return data.draw(selections(self.case.shape, self.array.read_chunk_sizes))
 
     def write(self, data: st.DataObject) -> None:
         """Write one random selection."""

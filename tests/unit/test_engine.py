@@ -23,7 +23,7 @@ def describe(**changes: object) -> Description:
     """An int32 array of 4 times 4 in chunks of 2 times 2, with changes."""
     description: dict[str, object] = {
         "shape": (4, 4),
-        "chunk_shape": (2, 2),
+        "grid": (2, 2),
         "dtype": np.dtype("int32"),
         "item_bytes": 4,
         "is_bool": False,
@@ -46,8 +46,8 @@ def handle(*, read_only: bool = False, **changes: object) -> ArrayBase:
         {"dtype": np.dtype("int16")},
         {"dtype": np.dtype(object), "item_bytes": 8, "fill": bytes(8)},
         {"is_bool": True},
-        {"chunk_shape": (2,)},
-        {"chunk_shape": (1 << 62, 4)},
+        {"grid": (2,)},
+        {"grid": (1 << 62, 4)},
     ],
 )
 def test_descriptions_that_do_not_fit_memory_are_refused(changes: dict[str, object]) -> None:
@@ -106,7 +106,7 @@ def test_a_handle_for_reading_refuses_every_write() -> None:
 def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
     """An operation keeps the description that its selection was checked against."""
     array = handle()
-    small = describe(shape=(1,), chunk_shape=(1,))
+    small = describe(shape=(1,), grid=(1,))
     large = describe()
     stop = threading.Event()
 
@@ -141,7 +141,7 @@ def test_steps_that_are_never_taken_may_be_any(key: slice) -> None:
 def test_a_chunk_that_memory_cannot_hold_is_a_memory_error() -> None:
     """The size of a chunk comes from the metadata; the process goes on."""
     chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c"}]}
-    array = handle(chunk_shape=(1 << 29, 1 << 29), chain=chain)
+    array = handle(grid=(1 << 29, 1 << 29), chain=chain)
     with pytest.raises(MemoryError, match=r"chunk \(0, 0\)"):
         array._write((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from tessarr.api import open as open_node
 from tessarr.array import Array
 from tessarr.cli.render import as_json, table
-from tessarr.describe import human_bytes
+from tessarr.describe import axis_text, human_bytes
 
 if TYPE_CHECKING:
     import argparse
 
     from tessarr.describe import ArrayInfo, GroupInfo
+    from tessarr.types import ChunkLengths
 
 __all__ = ["add_to"]
 
@@ -48,10 +49,10 @@ def _array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
         ("path", info.name),
         ("shape", _lengths(meta.shape)),
         ("data type", str(meta.data_type.numpy)),
-        ("chunks", _lengths(meta.chunk_shape)),
+        ("chunks", _lengths(meta.chunks)),
     ]
-    if meta.shard_shape is not None:
-        rows.append(("shards", _lengths(meta.shard_shape)))
+    if meta.shards is not None:
+        rows.append(("shards", _lengths(meta.shards)))
     if meta.dimension_names:
         rows.append(("dimensions", ", ".join(name or "–" for name in meta.dimension_names)))
     rows += [
@@ -93,8 +94,8 @@ def _names(names: tuple[str, ...]) -> str:
     return f"{len(names)}: {', '.join(names)}" if names else "0"
 
 
-def _lengths(shape: tuple[int, ...]) -> str:
-    return " × ".join(map(str, shape)) or "() – a single element"
+def _lengths(lengths: ChunkLengths) -> str:
+    return " × ".join(map(axis_text, lengths)) or "() – a single element"
 
 
 def _bytes(size_bytes: int) -> str:

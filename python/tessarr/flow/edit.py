@@ -13,11 +13,12 @@ from tessarr import _json
 from tessarr.drive import Delete, DeletePrefix, Flow, Get
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import copies
-from tessarr.flow.open import MARKERS, Kind, missing, prefix_of
+from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of
 from tessarr.flow.replace import replace
+from tessarr.metadata.node import ArrayMeta
 from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["attributes", "delete", "shape", "stored_shape"]
+__all__ = ["attributes", "delete", "shape", "stored"]
 
 
 def attributes(
@@ -72,18 +73,36 @@ def attributes(
     return found
 
 
-def stored_shape(path: str, zarr_format: int) -> Flow[Shape]:
-    """Return the shape of an array as it is stored now."""
+def stored(path: str, zarr_format: int) -> Flow[ArrayMeta]:
+    """Return the metadata of an array as it is stored now; of format 2 without attributes."""
     key = _array_key(path, zarr_format)
     document = yield Get(key)
     if document is None:
         raise missing(path, "array")
-    value, _ = _json.load(document, what=f"metadata {key!r}")
-    return tuple(value["shape"])
+    found = parse({key.rpartition("/")[2]: document}, path)
+    if not isinstance(found, ArrayMeta):
+        raise missing(path, "array", other=True)
+    return found
 
 
-def shape(path: str, zarr_format: ZarrFormat, new: Shape, *, expected: Shape) -> Flow[None]:
+def shape(
+    path: str,
+    zarr_format: ZarrFormat,
+    new: Shape,
+    *,
+    expected: Shape,
+    chunk_grid: JSONObject | None = None,
+) -> Flow[None]:
     """Store a new shape for an array whose shape is `expected`.
+
+    Parameters
+    ----------
+    path, zarr_format
+        Of the array.
+    new, expected
+        The new shape, and the one that has to be stored now.
+    chunk_grid
+        The chunk grid of format 3, if that is another one too.
 
     Raises
     ------
@@ -100,7 +119,8 @@ def shape(path: str, zarr_format: ZarrFormat, new: Shape, *, expected: Shape) ->
                 retryable=True,
                 path=path,
             )
-        return {**document, "shape": list(new)}
+        grid = {} if chunk_grid is None else {"chunk_grid": chunk_grid}
+        return {**document, "shape": list(new), **grid}
 
     keepers = yield from copies.keepers(path, zarr_format)
     key = _array_key(path, zarr_format)

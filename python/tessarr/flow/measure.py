@@ -39,10 +39,13 @@ def stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
 
 def _chunks_in(meta: ArrayMeta, cell: Shape) -> int:
     """Return how many chunks the stored object at `cell` has inside of the array."""
+    cuts = meta.chunk_grid.cuts
     inside = [
-        min(length - at * long, long)
-        for at, long, length in zip(cell, meta.chunk_spec.shape, meta.shape, strict=True)
+        min(size - axis.start(at), axis.length(at))
+        for axis, at, size in zip(cuts, cell, meta.shape, strict=True)
     ]
     if any(length <= 0 for length in inside):
         return 0
+    if not meta.is_sharded:
+        return 1
     return prod(-(-length // short) for length, short in zip(inside, meta.chunk_shape, strict=True))

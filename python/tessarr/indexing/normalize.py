@@ -27,7 +27,11 @@ from tessarr.indexing.selection import AxisSelection, Selection
 from tessarr.indexing.terms import Array, Integer, Mask, Slice, Term, Zero, terms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
+
+    from tessarr.grid import Cuts
 
 __all__ = ["basic", "block", "default", "mask", "outer", "points"]
 
@@ -214,7 +218,7 @@ def outer(key: object, shape: Shape) -> Selection:
     return plan.selection(scalar=integers_only)
 
 
-def block(key: object, shape: Shape, chunk_shape: Shape) -> Selection:
+def block(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
     """Normalise a key of `blocks`, which counts in chunks.
 
     Parameters
@@ -222,8 +226,10 @@ def block(key: object, shape: Shape, chunk_shape: Shape) -> Selection:
     key : object
         Integers and slices of step 1, in chunks; ``...`` stands for all chunks. An integer
         takes the whole chunk and drops no axis.
-    shape, chunk_shape : tuple of int
-        The shapes of the array and of one chunk.
+    shape : tuple of int
+        The shape of the array.
+    cuts : sequence of Cuts
+        How each axis is cut into chunks.
 
     Returns
     -------
@@ -237,11 +243,11 @@ def block(key: object, shape: Shape, chunk_shape: Shape) -> Selection:
 
     Examples
     --------
-    >>> block((-1, slice(1, 3)), (10, 100), (4, 10)).axes
+    >>> from tessarr.grid import RegularGrid
+    >>> block((-1, slice(1, 3)), (10, 100), RegularGrid((4, 10)).cuts).axes
     ((8, 1, 2), (10, 1, 20))
     """
-    lengths = [max(chunk, 1) for chunk in chunk_shape]
-    grid = tuple(-(-size // chunk) for size, chunk in zip(shape, lengths, strict=True))
+    grid = tuple(axis.count(size) for axis, size in zip(cuts, shape, strict=True))
     plan = _Plan(shape)
     for term in terms(key, grid):
         if term is Zero.ELLIPSIS:
@@ -254,8 +260,8 @@ def block(key: object, shape: Shape, chunk_shape: Shape) -> Selection:
             raise SelectionError("a selection of blocks has integers, slices and ellipsis only")
         if step != 1:
             raise SelectionError(f"a slice of blocks has step 1, not {step}")
-        first = start * lengths[axis]
-        size = min((start + count) * lengths[axis], shape[axis]) - first
+        first = cuts[axis].start(start)
+        size = min(cuts[axis].start(start + count), shape[axis]) - first
         plan.put(axis, plan.add(size, (size,)), (first if size else 0, 1, size))
     return plan.selection(scalar=False)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr import _json, dtype, keys, layout
+from tessarr import _json, dtype, grid, keys, layout
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -25,10 +26,10 @@ from tessarr.codec import (
 )
 from tessarr.codec.blosc import MAX_BUFFER_BYTES
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.grid import RegularGrid
+from tessarr.grid import ChunkGrid, RectilinearGrid, RegularGrid
 from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
 from tessarr.metadata import v2
-from tessarr.metadata.node import ArrayMeta, check_sizes
+from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
 from tessarr.problems import Members, Problems
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ def array_meta(
         Lengths of the array.
     dtype : dtype_like or DataType
         Its elements.
-    chunks : None, bool, int, or sequence of (int or None)
-        The chunk shape; see `tessarr.layout.chunk_shape`. If sharded, the subchunk shape.
-    shards : None, int, or sequence of (int or None)
-        The shard shape, a multiple of the chunk shape; None and -1 in a sequence mean the
-        whole axis. Format 3 only.
+    chunks : None, bool, int, sequence of (int, None or sequence of int), or ChunkGrid
+        The lengths of chunks; see `tessarr.layout.chunk_lengths`. If sharded, the subchunk
+        shape. A grid may also be given as its JSON.
+    shards : None, int, sequence of (int, None or sequence of int), or ChunkGrid
+        The lengths of shards, multiples of the chunk shape; None and -1 in a sequence mean
+        the whole axis. Format 3 only.
     codecs : sequence of codecs, optional
         All codecs, in the order of encoding; excludes the next three.
     compressors, filters : codec, sequence of codecs, None or "auto"
@@ -110,7 +112,7 @@ def array_meta(
     Examples
     --------
     >>> meta = array_meta(shape=(100, 100), dtype="int32", chunks=(10, 10), shards=(50, 50))
-    >>> meta.chunk_shape, meta.shard_shape, meta.codecs.array_bytes.codecs.bytes_bytes
+    >>> meta.chunk_shape, meta.shards, meta.codecs.array_bytes.codecs.bytes_bytes
     ((10, 10), (50, 50), (Blosc(cname='lz4', clevel=5, shuffle=1, blocksize=0, typesize=4),))
     >>> array_meta(shape=(10,), dtype="uint8", fill_value=300, dimension_names=["x", "y"])
     Traceback (most recent call last):
@@ -179,8 +181,8 @@ class _Request:
     shape: Shape | None = None
     data_type: DataType | None = None
     fill: bytes | None = None
-    chunks: Shape | None = None
-    shards: Shape | None = None
+    grid: ChunkGrid | None = None
+    subchunks: Shape | None = None
     encoding: ChunkKeyEncoding | None = None
     names: tuple[str | None, ...] | None = None
     whole_chain: Chain | None = None
@@ -265,30 +267,30 @@ class _Request:
             return
         shape, item_bytes = self.shape, self.data_type.item_bytes
         if shards is None or shards is False:
-            self.chunks = self.attempt(
-                "chunks", lambda: layout.chunk_shape(chunks, shape, item_bytes)
-            )
+            self.grid = self.attempt("chunks", lambda: _grid(chunks, shape, item_bytes))
+            if self.zarr_format == 2 and not isinstance(self.grid, RegularGrid | None):
+                self.problems.add("chunks", "format 2 has chunks of one shape only", "mismatch")
             return
         if self.zarr_format == 2:
             self.problems.add("shards", "format 2 has no shards", "mismatch")
             return
-        self.shards = self.attempt("shards", lambda: _explicit_shape(shards, shape))
-        if self.shards is None:
+        if shards is True or _is_auto(shards):
+            what = f"{shards!r} is not an integer or a sequence of integers"
+            self.problems.add("shards", what)
             return
-        shard_shape = self.shards
-        self.chunks = self.attempt(
-            "chunks", lambda: _subchunk_shape(chunks, shape, shard_shape, item_bytes)
+        shard_grid = self.attempt("shards", lambda: _grid(shards, shape, 1))
+        if shard_grid is None:
+            return
+        asked = shard_grid
+        self.subchunks = self.attempt(
+            "chunks", lambda: _subchunk_shape(chunks, shape, asked, item_bytes)
         )
-        if self.chunks is None:
+        if self.subchunks is None:
             return
-        whole = _whole_axes(shards, len(shape))
-        rounded = [
-            -(-length // part) * part if axis in whole else length
-            for axis, (length, part) in enumerate(zip(shard_shape, self.chunks, strict=True))
-        ]
-        self.shards = tuple(rounded)
-        if any(length % part for length, part in zip(rounded, self.chunks, strict=True)):
-            what = f"chunks {self.chunks} do not divide shards {self.shards}"
+        self.grid = grid = _rounded(asked, _whole_axes(shards, len(shape)), self.subchunks)
+        parts = zip(grid.cuts, self.subchunks, strict=True)
+        if any(length % part for cuts, part in parts for length in cuts.distinct):
+            what = f"chunks {self.subchunks} do not divide shards {grid.lengths(shape)}"
             self.problems.add("shards", what, "mismatch")
 
     def read_keys(self, encoding: Any, separator: str | None) -> None:
@@ -324,10 +326,10 @@ class _Request:
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
         assert self.shape is not None
         assert self.data_type is not None
-        assert self.chunks is not None
+        assert self.grid is not None
         assert self.encoding is not None
-        grid_chunk = self.chunks if self.shards is None else self.shards
-        grid = RegularGrid(grid_chunk).fit(self.shape, "chunks", self.problems)
+        name = "chunks" if self.subchunks is None else "shards"
+        grid = self.grid.fit(self.shape, name, self.problems)
         last_is_filter = False
         if self.zarr_format == 2:
             chain = self._chain_v2(fortran)
@@ -336,11 +338,11 @@ class _Request:
         else:
             chain = self._chain_v3(fortran)
         data_type = self.data_type if self.zarr_format == 2 else self.data_type.ordered("native")
-        spec = ArraySpec(grid_chunk, data_type)
-        check_sizes(self.shape, spec, "shape", "chunks", self.problems)
+        spec = ArraySpec(next(self.grid.shapes()), data_type)
+        check_sizes(self.shape, spec, "shape", name, self.problems)
         if grid is None or chain is None or len(self.problems):
             return None
-        chain.check(spec, "codecs", self.problems)
+        check_codecs(chain, grid, data_type, "codecs", self.problems)
         if len(self.problems):
             return None
         resolved = chain.resolve(spec, self.zarr_format)
@@ -374,12 +376,11 @@ class _Request:
             chain = Chain((*self.arrays, serializer, *self.rest))
         if fortran and len(self.shape) > 1:
             chain = Chain((Transpose("F"), *chain.codecs))
-        if self.shards is not None:
-            assert self.chunks is not None
+        if self.subchunks is not None:
             if isinstance(chain.array_bytes, ShardingIndexed):
                 what = "cannot be given together with the codec sharding_indexed"
                 self.problems.add("shards", what, "mismatch")
-            return Chain((ShardingIndexed(self.chunks, chain),))
+            return Chain((ShardingIndexed(self.subchunks, chain),))
         return chain
 
     def _chain_v2(self, fortran: bool) -> Chain | None:
@@ -451,10 +452,27 @@ def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
     return codec
 
 
-def _explicit_shape(shards: Any, shape: Shape) -> Shape:
-    if shards is True or _is_auto(shards):
-        raise ArgumentError(f"{shards!r} is not an integer or a sequence of integers")
-    return layout.chunk_shape(shards, shape, 1)
+def _grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
+    if isinstance(chunks, ChunkGrid):
+        return chunks
+    if isinstance(chunks, Mapping):
+        stated: ChunkGrid = _from_json(chunks, grid.find_grid, "chunk grid")
+        return stated
+    return grid.grid_of(layout.chunk_lengths(chunks, shape, item_bytes))
+
+
+def _rounded(shards: ChunkGrid, whole: set[int], parts: Shape) -> ChunkGrid:
+    """Return the grid with axes that a shard takes whole rounded up to whole subchunks."""
+
+    def round_up(axis: int, length: Any) -> Any:
+        part = parts[axis]
+        return -(-length // part) * part if axis in whole and isinstance(length, int) else length
+
+    if isinstance(shards, RegularGrid):
+        return RegularGrid(tuple(round_up(*pair) for pair in enumerate(shards.chunk_shape)))
+    if isinstance(shards, RectilinearGrid):
+        return RectilinearGrid(tuple(round_up(*pair) for pair in enumerate(shards.chunk_shapes)))
+    return shards
 
 
 def _whole_axes(shards: Any, rank: int) -> set[int]:
@@ -465,33 +483,39 @@ def _whole_axes(shards: Any, rank: int) -> set[int]:
     return {axis for axis, entry in enumerate(entries) if entry is None or entry == -1}
 
 
-def _subchunk_shape(chunks: Any, shape: Shape, shards: Shape, item_bytes: int) -> Shape:
+def _subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
     if chunks is not None and chunks is not True and not _is_auto(chunks):
         return layout.chunk_shape(chunks, shape, item_bytes)
-    guess = layout.guess_chunk_shape(shards, item_bytes)
+    guess = layout.guess_chunk_shape(next(shards.shapes()), item_bytes)
     return tuple(
-        next(part for part in range(limit, 0, -1) if length % part == 0)
-        for length, limit in zip(shards, guess, strict=True)
+        next(part for part in range(limit, 0, -1) if math.gcd(*cuts.distinct) % part == 0)
+        for cuts, limit in zip(shards.cuts, guess, strict=True)
     )
 
 
 def _key_encoding(value: Any) -> ChunkKeyEncoding:
     if isinstance(value, ChunkKeyEncoding):
         return value
+    stated: ChunkKeyEncoding = _from_json(value, keys.find_key_encoding, "chunk key encoding")
+    return stated
+
+
+def _from_json(value: Any, find: Callable[[str], Any], what: str) -> Any:
+    """Return the extension whose name or JSON a user gives."""
     if isinstance(value, str):
         value = {"name": value}
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise ArgumentError(f"{value!r} is not a chunk key encoding")
+        raise ArgumentError(f"{value!r} is not a {what}")
     name = value["name"]
     configuration = dict(value.get("configuration", {}))
     if "separator" in value:  # zarr-python's short form
         configuration["separator"] = value["separator"]
-    encoding = keys.find_key_encoding(name)
-    if encoding is None:
-        kind = "unsupported_chunk_key_encoding"
+    extension = find(name)
+    if extension is None:
+        kind = f"unsupported_{what.replace(' ', '_')}"
         raise UnsupportedError(f"{name!r} is not supported", kind=kind, extension=name)
     problems = Problems()
-    read = encoding.from_json(Members(configuration, "", problems))
+    read = extension.from_json(Members(configuration, "", problems))
     if read is None or len(problems):
         raise ArgumentError("; ".join(str(problem) for problem in problems.found))
     return read

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
-from tessarr.errors import UnsupportedError
 from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.dtype import DataType
-    from tessarr.errors import MetadataError
-    from tessarr.grid import ChunkGrid
+    from tessarr.errors import MetadataError, UnsupportedError
+    from tessarr.grid import ChunkGrid, Cuts
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.problems import Problems
-    from tessarr.types import JSONObject, MemoryOrder, Shape, ZarrFormat
+    from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Shape, ZarrFormat
 
-__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_sizes"]
+__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +80,36 @@ class ArrayMeta:
 
     @property
     def chunk_spec(self) -> ArraySpec:
-        """What the first codec is given: a chunk of the grid."""
-        return ArraySpec(_regular(self.chunk_grid).chunk_shape, self.data_type)
+        """What the first codec is given: a chunk of the grid; if they differ, the longest."""
+        return ArraySpec(next(self.chunk_grid.shapes()), self.data_type)
 
     @property
     def chunk_shape(self) -> Shape:
-        """The shape of the smallest part that is read by itself: chunk, or innermost subchunk."""
+        """The shape of the smallest part that is read by itself: chunk, or innermost subchunk.
+
+        If chunks differ, the longest along each axis.
+        """
         return _innermost(self.codecs, self.chunk_spec)
 
     @property
-    def shard_shape(self) -> Shape | None:
-        """The shape of a shard, or None if the array is not sharded."""
-        if isinstance(self.codecs.array_bytes, ShardingIndexed):
-            return _regular(self.chunk_grid).chunk_shape
-        return None
+    def chunks(self) -> ChunkLengths:
+        """The lengths of the smallest parts that are read by themselves."""
+        return self.chunk_shape if self.is_sharded else self.chunk_grid.lengths(self.shape)
+
+    @property
+    def chunk_cuts(self) -> tuple[Cuts, ...]:
+        """Where the array is cut into the smallest parts that are read by themselves."""
+        return RegularGrid(self.chunk_shape).cuts if self.is_sharded else self.chunk_grid.cuts
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the chunks of the grid are shards."""
+        return isinstance(self.codecs.array_bytes, ShardingIndexed)
+
+    @property
+    def shards(self) -> ChunkLengths | None:
+        """The lengths of the shards, or None if the array is not sharded."""
+        return self.chunk_grid.lengths(self.shape) if self.is_sharded else None
 
     @property
     def grid_shape(self) -> Shape:
@@ -126,18 +141,22 @@ class ArrayMeta:
         store_fill : bool
             Whether chunks that hold nothing but the fill value are stored.
         """
-        data_type, spec = self.data_type, self.chunk_spec
+        data_type, cuts = self.data_type, self.chunk_grid.cuts
+        varying = not all(axis.even for axis in cuts)
         return {
             "shape": self.shape,
-            "chunk_shape": spec.shape,
+            "grid": [axis.runs if varying else axis.longest for axis in cuts],
             "dtype": data_type.numpy,
             "item_bytes": data_type.item_bytes,
             "is_bool": data_type.name == "bool",
             "fill": data_type.default_fill() if self.fill_value is None else self.fill_value,
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
-            "chain": self.codecs.compile(spec, self.zarr_format),
+            "chain": self._compile if varying else self._compile(self.chunk_spec.shape),
         }
+
+    def _compile(self, chunk_shape: Shape) -> dict[str, object]:
+        return self.codecs.compile(ArraySpec(chunk_shape, self.data_type), self.zarr_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +186,17 @@ Found: TypeAlias = "ArrayMeta | GroupMeta | MetadataError | UnsupportedError"
 """What a listing finds at a path: a node, or why it cannot be read."""
 
 
+def check_codecs(
+    codecs: Chain, grid: ChunkGrid, data_type: DataType, loc: str, problems: Problems
+) -> None:
+    """Note which codecs do not fit the chunks of a grid; stops at the first shape with problems."""
+    before = len(problems)
+    for shape in grid.shapes():
+        codecs.check(ArraySpec(shape, data_type), loc, problems)
+        if len(problems) > before:
+            return
+
+
 def check_sizes(
     shape: Shape, spec: ArraySpec, shape_loc: str, chunks_loc: str, problems: Problems
 ) -> None:
@@ -175,16 +205,6 @@ def check_sizes(
         problems.add(shape_loc, "more than 2**63 - 1 elements", "too_large")
     if spec.size_bytes > INT64_MAX // 2:  # as much as the engine can address
         problems.add(chunks_loc, "a chunk has more than 2**62 - 1 bytes", "too_large")
-
-
-def _regular(grid: ChunkGrid) -> RegularGrid:
-    if isinstance(grid, RegularGrid):
-        return grid
-    raise UnsupportedError(
-        f"chunk grid {grid.name!r} is not supported here",
-        kind="unsupported_chunk_grid",
-        extension=grid.name,
-    )
 
 
 def _innermost(chain: Chain, spec: ArraySpec) -> Shape:

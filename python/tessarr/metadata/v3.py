@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _json, dtype, grid, keys
 from tessarr.codec import ArraySpec, Bytes, Chain, ShardingIndexed
-from tessarr.grid import RegularGrid
-from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
 from tessarr.problems import (
     ABSENT,
     Members,
@@ -135,11 +134,12 @@ def _parse_array(members: Members) -> ArrayMeta | None:
     transformers = _parse_transformers(members)
     names = _parse_dimension_names(members, shape)
     extra = _parse_extra(members)
-    if shape is not None and data_type is not None and isinstance(chunk_grid, RegularGrid):
-        spec = ArraySpec(chunk_grid.chunk_shape, data_type)
-        check_sizes(shape, spec, "/shape", "/chunk_grid/configuration/chunk_shape", problems)
+    if shape is not None and data_type is not None and chunk_grid is not None:
+        spec = ArraySpec(next(chunk_grid.shapes()), data_type)
+        at = pointer("/chunk_grid/configuration", chunk_grid.lengths_member)
+        check_sizes(shape, spec, "/shape", at, problems)
         if codecs is not None:
-            codecs.check(spec, "/codecs", problems)
+            check_codecs(codecs, chunk_grid, data_type, "/codecs", problems)
         if codecs is not None and not len(problems):
             codecs = codecs.resolve(spec)
     if len(problems):
@@ -207,7 +207,7 @@ def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
         chunks = cls.from_json(extension.configuration)
         if chunks is None or shape is None:
             return chunks
-        return chunks.fit(shape, extension.configuration.at("chunk_shape"), problems)
+        return chunks.fit(shape, extension.configuration.at(cls.lengths_member), problems)
 
     chunks: ChunkGrid | None = _member(members, "chunk_grid", read)
     return chunks

@@ -156,11 +156,10 @@ def advanced_keys(draw: st.DrawFn, shape: Shape) -> Any:
 
 
 @st.composite
-def block_keys(draw: st.DrawFn, shape: Shape, chunk_shape: Shape) -> Any:
-    """Generate a valid key of `blocks`."""
+def block_keys(draw: st.DrawFn, grid_shape: Shape) -> Any:
+    """Generate a valid key of `blocks` for so many chunks along each axis."""
     items: list[Any] = []
-    for size, chunk in zip(shape, chunk_shape, strict=True):
-        blocks = -(-size // chunk)
+    for blocks in grid_shape:
         bound = st.none() | st.integers(-blocks - 1, blocks + 1)
         spans = st.builds(slice, bound, bound)
         items.append(draw(spans | st.integers(-blocks, blocks - 1) if blocks else spans))

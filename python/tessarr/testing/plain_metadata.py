@@ -17,10 +17,13 @@ __all__ = ["PlainArray", "parse_v2", "parse_v3"]
 
 @dataclass(frozen=True)
 class PlainArray:
-    """The metadata of an array of either format, in the terms of format 3."""
+    """The metadata of an array of either format, in the terms of format 3.
+
+    ``chunks`` are the lengths of all chunks along each axis; the last may reach over the edge.
+    """
 
     shape: tuple[int, ...]
-    chunk_shape: tuple[int, ...]
+    chunks: tuple[tuple[int, ...], ...]
     dtype: np.dtype[Any]
     fill: bytes
     codecs: list[dict[str, Any]]
@@ -58,7 +61,7 @@ def parse_v3(document: bytes) -> PlainArray:
     default = encoding["name"] == "default"
     return PlainArray(
         shape=tuple(found["shape"]),
-        chunk_shape=tuple(found["chunk_grid"]["configuration"]["chunk_shape"]),
+        chunks=_chunks(found["shape"], found["chunk_grid"]["configuration"]),
         dtype=dtype,
         fill=_fill(found["fill_value"], dtype),
         codecs=[_deep_named(codec) for codec in found["codecs"]],
@@ -91,13 +94,28 @@ def parse_v2(document: bytes) -> PlainArray:
             codecs.append({"name": name, "configuration": config})
     return PlainArray(
         shape=tuple(found["shape"]),
-        chunk_shape=tuple(found["chunks"]),
+        chunks=_chunks(found["shape"], {"chunk_shape": found["chunks"]}),
         dtype=dtype,
         fill=_fill(found["fill_value"], dtype),
         codecs=codecs,
         key_prefix="",
         separator=found.get("dimension_separator", "."),
     )
+
+
+def _chunks(shape: list[int], grid: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
+    """Return the lengths of the chunks of a regular or a rectilinear grid."""
+    axes = grid["chunk_shape"] if "chunk_shape" in grid else grid["chunk_shapes"]
+    return tuple(_axis(size, axis) for size, axis in zip(shape, axes, strict=True))
+
+
+def _axis(size: int, stated: Any) -> tuple[int, ...]:
+    if isinstance(stated, int):
+        return (stated,) * -(-size // stated)
+    pairs = [item if isinstance(item, list) else [item, 1] for item in stated]
+    lengths = [length for length, count in pairs for _ in range(count)]
+    starts = [sum(lengths[:n]) for n in range(len(lengths))]
+    return tuple(length for length, start in zip(lengths, starts, strict=True) if start < size)
 
 
 def _named(value: Any) -> dict[str, Any]:

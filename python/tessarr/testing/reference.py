@@ -79,8 +79,7 @@ class ReferenceArray:
             self.meta: PlainArray = parse_v2(bytes(document))
         else:
             self.meta = parse_v3(bytes(document))
-        meta = self.meta
-        self._layout = Layout(meta.chunk_shape, meta.dtype, meta.fill, scramble)
+        self._layout = Layout((), self.meta.dtype, self.meta.fill, scramble)
 
     def read(self, key: Any = ...) -> Any:
         """Read a NumPy selection.
@@ -127,26 +126,31 @@ class ReferenceArray:
 
     def _cells(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
         """Yield each cell of the grid, where it is in the array, and the part of it inside."""
-        shape, chunk_shape = self.meta.shape, self.meta.chunk_shape
-        grid = [-(-a // b) for a, b in zip(shape, chunk_shape, strict=True)]
-        for cell in itertools.product(*map(range, grid)):
-            starts = [n * b for n, b in zip(cell, chunk_shape, strict=True)]
-            counts = [min(b, a - s) for a, b, s in zip(shape, chunk_shape, starts, strict=True)]
+        shape, chunks = self.meta.shape, self.meta.chunks
+        for cell in itertools.product(*(range(len(lengths)) for lengths in chunks)):
+            starts = [sum(lengths[:n]) for n, lengths in zip(cell, chunks, strict=True)]
+            whole = self._layout_of(cell).shape
+            counts = [min(b, a - s) for a, b, s in zip(shape, whole, starts, strict=True)]
             window = tuple(slice(s, s + c) for s, c in zip(starts, counts, strict=True))
             yield cell, window, tuple(slice(0, c) for c in counts)
 
     def _chunk(self, cell: tuple[int, ...]) -> npt.NDArray[Any]:
         data = self._store.get(self._prefix + self.meta.key(cell))
+        layout = self._layout_of(cell)
         if data is None:
-            return self._layout.filled()
-        return decode(bytes(data), self.meta.codecs, self._layout).copy()
+            return layout.filled()
+        return decode(bytes(data), self.meta.codecs, layout).copy()
+
+    def _layout_of(self, cell: tuple[int, ...]) -> Layout:
+        pairs = zip(self.meta.chunks, cell, strict=True)
+        return self._layout.having(tuple(lengths[n] for lengths, n in pairs))
 
     def _put(self, cell: tuple[int, ...], chunk: npt.NDArray[Any]) -> None:
         key = self._prefix + self.meta.key(cell)
         if self._layout.is_fill(chunk) and not self._store_fill:
             self._store.delete(key)
         else:
-            self._store.put(key, encode(chunk, self.meta.codecs, self._layout))
+            self._store.put(key, encode(chunk, self.meta.codecs, self._layout_of(cell)))
 
 
 class _Dict:

@@ -6,6 +6,7 @@ mistake there is found and not repeated.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -47,8 +48,8 @@ class ArrayCase:
         2 or 3.
     document : dict
         The JSON of ``.zarray`` or ``zarr.json``.
-    shape, chunk_shape : tuple of int
-        The shapes of the array and of what has a key of its own: a shard, if it is sharded.
+    shape : tuple of int
+        The shape of the array.
     dtype : numpy.dtype
         The data type of the elements in memory.
     """
@@ -56,7 +57,6 @@ class ArrayCase:
     zarr_format: int
     document: dict[str, Any]
     shape: Shape
-    chunk_shape: Shape
     dtype: np.dtype[Any]
 
     def store(self, path: str = "") -> dict[str, bytes]:
@@ -129,7 +129,11 @@ def _codec(name: str, **configuration: st.SearchStrategy[Any]) -> st.SearchStrat
 
 @st.composite
 def array_cases(
-    draw: st.DrawFn, *, zarr_format: int | None = None, sharded: bool | None = None
+    draw: st.DrawFn,
+    *,
+    zarr_format: int | None = None,
+    sharded: bool | None = None,
+    rectilinear: bool = False,
 ) -> ArrayCase:
     """Generate an array of either format.
 
@@ -139,10 +143,12 @@ def array_cases(
         2 or 3; both by default.
     sharded : bool, optional
         Whether it is sharded; both by default. Format 2 has no shards.
+    rectilinear : bool, optional
+        Whether chunks, or shards, have different lengths. Format 3 only.
     """
     if zarr_format is None:
         zarr_format = 3 if sharded else draw(st.sampled_from((2, 3, 3)))
-    return draw(_v2_cases() if zarr_format == 2 else _v3_cases(sharded))
+    return draw(_v2_cases() if zarr_format == 2 else _v3_cases(sharded, rectilinear))
 
 
 @st.composite
@@ -163,7 +169,7 @@ def _v2_cases(draw: st.DrawFn) -> ArrayCase:
     separator = draw(st.sampled_from((None, ".", "/")))
     if separator:
         document["dimension_separator"] = separator
-    return ArrayCase(2, document, shape, chunk_shape, dtype)
+    return ArrayCase(2, document, shape, dtype)
 
 
 def _v2_codecs() -> st.SearchStrategy[Codec]:
@@ -186,7 +192,7 @@ def _v2_codecs() -> st.SearchStrategy[Codec]:
 
 
 @st.composite
-def _v3_cases(draw: st.DrawFn, sharded: bool | None) -> ArrayCase:
+def _v3_cases(draw: st.DrawFn, sharded: bool | None, rectilinear: bool) -> ArrayCase:
     shape = draw(shapes())
     name = draw(st.sampled_from(_V3_TYPES))
     dtype = np.dtype(f"V{int(name[1:]) // 8}") if name[0] == "r" else np.dtype(name)
@@ -209,12 +215,35 @@ def _v3_cases(draw: st.DrawFn, sharded: bool | None) -> ArrayCase:
         "node_type": "array",
         "shape": list(shape),
         "data_type": name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
+        "chunk_grid": draw(_rectilinear_grids(shape, levels[-2] if depth else (1,) * len(shape)))
+        if rectilinear
+        else {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
         "chunk_key_encoding": draw(_key_encodings()),
         "fill_value": draw(_fill_values(dtype, zarr_format=3)),
         "codecs": draw(_chains(dtype, len(shape), levels[:depth][::-1])),
     }
-    return ArrayCase(3, document, shape, chunk_shape, dtype)
+    return ArrayCase(3, document, shape, dtype)
+
+
+@st.composite
+def _rectilinear_grids(draw: st.DrawFn, shape: Shape, parts: Shape) -> Codec:
+    """Generate a grid of chunks that are multiples of `parts`; some are past the edge."""
+    axes: list[Any] = []
+    for size, part in zip(shape, parts, strict=True):
+        longest = max(1, -(-size // part))
+        least = max(1, longest // 4)
+        if draw(st.integers(0, 3)) == 0:
+            axes.append(part * draw(st.integers(least, longest)))
+            continue
+        lengths: list[int] = []
+        while sum(lengths) < size or not lengths:
+            lengths.append(part * draw(st.integers(least, longest)))
+        lengths += [part * n for n in draw(st.sampled_from(((), (), (), (1,), (2, 1))))]
+        packed = draw(st.booleans())
+        runs = [(length, len(list(run))) for length, run in itertools.groupby(lengths)]
+        axes.append([[*run] if run[1] > 1 else run[0] for run in runs] if packed else lengths)
+    configuration = {"kind": "inline", "chunk_shapes": axes}
+    return {"name": "rectilinear", "configuration": configuration}
 
 
 def _key_encodings() -> st.SearchStrategy[Codec]:

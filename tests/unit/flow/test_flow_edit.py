@@ -89,7 +89,7 @@ def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
 
 def test_shape(store: Any, zarr_format: Any) -> None:
     run(edit.shape("a", zarr_format, (5,), expected=(2,)), store)
-    assert run(edit.stored_shape("a", zarr_format), store) == (5,)
+    assert run(edit.stored("a", zarr_format), store).shape == (5,)
 
 
 def test_shape_that_others_changed(store: Any, zarr_format: Any) -> None:
@@ -97,4 +97,4 @@ def test_shape_that_others_changed(store: Any, zarr_format: Any) -> None:
     with pytest.raises(StoreError, match="resized") as caught:
         run(edit.shape("a", zarr_format, (3,), expected=(2,)), store)
     assert caught.value.retryable
-    assert run(edit.stored_shape("a", zarr_format), store) == (5,)
+    assert run(edit.stored("a", zarr_format), store).shape == (5,)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessarr.errors import SelectionError
+from tessarr.grid import RegularGrid
 from tessarr.indexing import Selection, block, mask, outer, points
 from tessarr.testing import keys, walk
 
@@ -93,7 +94,7 @@ def test_blocks(data: st.DataObject) -> None:
     """A block is a slice of as many elements as the chunk has, clipped at the end."""
     shape = data.draw(st.sampled_from(SHAPES))
     chunk_shape = tuple(data.draw(st.integers(1, size + 2)) for size in shape)
-    key = data.draw(keys.block_keys(shape, chunk_shape))
+    key = data.draw(keys.block_keys(RegularGrid(chunk_shape).grid_shape(shape)))
     grid = [-(-size // chunk) for size, chunk in zip(shape, chunk_shape, strict=True)]
     picked = outer_by_numpy_blocks(key, grid)
     indices = [
@@ -101,7 +102,7 @@ def test_blocks(data: st.DataObject) -> None:
         for blocks, chunk, size in zip(picked, chunk_shape, shape, strict=True)
     ]
     expected = numbered(shape)[np.ix_(*indices)] if shape else np.array(0, np.int32)
-    same(block(key, shape, chunk_shape), shape, expected)
+    same(block(key, shape, RegularGrid(chunk_shape).cuts), shape, expected)
 
 
 def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
@@ -137,7 +138,7 @@ def test_scalars() -> None:
     """Integers for every axis give a scalar here too, but never in blocks."""
     assert outer((0, -1), (2, 3)).scalar
     assert points((0, -1), (2, 3)).scalar
-    assert not block((0, -1), (2, 3), (1, 1)).scalar
+    assert not block((0, -1), (2, 3), RegularGrid((1, 1)).cuts).scalar
     assert not points((0, [1]), (2, 3)).scalar
 
 
@@ -181,7 +182,7 @@ def test_a_second_mask_of_several_axes_is_refused() -> None:
 def test_block_errors(key: object, text: str) -> None:
     """Blocks are counted in chunks and come whole."""
     with pytest.raises(SelectionError, match=text):
-        block(key, (5, 4), (2, 4))
+        block(key, (5, 4), RegularGrid((2, 4)).cuts)
 
 
 def test_ranges_of_every_short_list() -> None:

@@ -124,7 +124,7 @@ def test_codecs_are_the_whole_chain():
 
 def test_shards():
     meta = array_meta(shape=(100, 100), chunks=(10, 10), shards=(50, 50), order="F", compressors=[])
-    assert meta.shard_shape == (50, 50)
+    assert meta.shards == (50, 50)
     assert meta.chunk_shape == (10, 10)
     sharding = meta.codecs.array_bytes
     assert isinstance(sharding, ShardingIndexed)
@@ -144,12 +144,12 @@ def test_shards():
 )
 def test_forms_of_shards(chunks, shards, expected):
     meta = array_meta(shape=(105, 60), dtype="u1", chunks=chunks, shards=shards)
-    assert (meta.chunk_shape, meta.shard_shape) == expected
+    assert (meta.chunk_shape, meta.shards) == expected
 
 
 def test_a_guess_for_subchunks_divides_the_shard():
     meta = array_meta(shape=(10**5, 10**5), dtype="u2", shards=(9999, 1000))
-    assert all(s % c == 0 for s, c in zip(meta.shard_shape, meta.chunk_shape, strict=True))
+    assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
 
 
 def test_all_faults_are_named_at_once():
@@ -274,7 +274,7 @@ class _Plus(ArrayArrayCodec):
 def test_a_python_codec_before_shards_is_refused_at_creation():
     with pytest.raises(UnsupportedError, match=r"'test\.plus' is not supported before shards"):
         array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
-    assert array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shard_shape == (8,)
+    assert array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shards == (8,)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_members_become_the_terms_of_format_3():
     assert meta.order == "F"
     assert meta.fill_scalar.imag == 0
     assert meta.chunk_shape == (3, 2)
-    assert meta.shard_shape is None
+    assert meta.shards is None
     array_bytes = meta.description()["chain"]["array_bytes"]
     assert array_bytes == {"kind": "bytes", "unit_bytes": 8, "swap": False}
 

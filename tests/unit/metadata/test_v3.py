@@ -222,7 +222,7 @@ def test_subchunks_divide_the_transposed_shard():
     codecs = [transpose(1, 0), sharding([1, 3])]
     meta = parse(codecs=codecs)  # the shard is (3, 2); transposed (2, 3)
     assert meta.chunk_shape == (3, 1)
-    assert meta.shard_shape == (3, 2)
+    assert meta.shards == (3, 2)
     chain = meta.description()["chain"]
     assert chain["order"] == (1, 0)
     assert chain["array_bytes"]["subchunk_shape"] == (1, 3)
@@ -237,7 +237,7 @@ def test_shards_in_shards_and_codecs_after_them():
     assert isinstance(outer, ShardingIndexed)
     assert after == GZip(1)
     assert meta.chunk_shape == (2, 2)
-    assert meta.shard_shape == (8, 8)
+    assert meta.shards == (8, 8)
     assert meta.order == "F"
     chain = meta.description()["chain"]["array_bytes"]
     assert chain["chain"]["array_bytes"]["index_location"] == "start"
