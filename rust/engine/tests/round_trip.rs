@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, Grid, KeyEncoding, Plan};
 use tessarr_engine::codec::{CodecSpec, Foreign, ForeignCodec, Take};
+use tessarr_engine::grid::Cuts;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
@@ -50,6 +51,8 @@ impl ForeignCodec for Backwards {
 struct Case {
     shape: Vec<u64>,
     chunk: Vec<u64>,
+    /// Runs of chunk lengths per axis, instead of the one shape.
+    runs: Option<Vec<Vec<(u64, u64)>>>,
     /// Subchunk counts per axis of each level of sharding.
     shards: Vec<Vec<u64>>,
     orders: Vec<Option<Vec<usize>>>,
@@ -89,13 +92,14 @@ fn case() -> impl Strategy<Value = Case> {
                 .collect();
             let selection = shape.iter().map(|&size| along(size)).collect::<Vec<_>>();
             let points = shape.iter().map(|&size| 0..size).collect::<Vec<_>>();
+            let runs = prop::collection::vec(prop::collection::vec((1..5u64, 1..3u64), 1..4), rank);
             (
                 prop::collection::vec(permutation(rank), shards.len() + 1),
                 any::<bool>(),
                 0..6u8,
                 any::<bool>(),
                 any::<bool>(),
-                (any::<bool>(), prop::bool::weighted(0.2)),
+                (any::<bool>(), prop::bool::weighted(0.2), prop::option::weighted(0.4, runs)),
                 prop::collection::vec(selection, 1..5),
                 prop::collection::vec(points, 0..12),
             )
@@ -106,12 +110,13 @@ fn case() -> impl Strategy<Value = Case> {
                         codec,
                         outer_codec,
                         at_start,
-                        (store_fill, foreign),
+                        (store_fill, foreign, runs),
                         selections,
                         points,
                     )| Case {
                         shape: shape.clone(),
                         chunk: chunk.clone(),
+                        runs,
                         shards: shards.clone(),
                         orders,
                         swap,
@@ -173,6 +178,28 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
     }
 }
 
+/// Codecs that depend on the shape of the chunk.
+struct ByShape(Case);
+
+impl Chains for ByShape {
+    fn chain(&self, shape: &[u64]) -> Result<Chain> {
+        Ok(chain(&self.0, 0, shape))
+    }
+}
+
+/// The grid of a case, and its number of chunks.
+fn grid(case: &Case) -> (Grid, u64) {
+    let Some(runs) = &case.runs else {
+        let counts = case.shape.iter().zip(&case.chunk).map(|(size, chunk)| size.div_ceil(*chunk));
+        let chain = chain(case, 0, &case.chunk);
+        return (Grid::Regular { chunk_shape: case.chunk.clone(), chain }, counts.product());
+    };
+    let cuts: Vec<Cuts> = runs.iter().map(|lengths| Cuts::new(lengths).unwrap()).collect();
+    let counts = case.shape.iter().zip(&cuts).map(|(size, cuts)| cuts.cell_of(size - 1) + 1);
+    let chunks = counts.product();
+    (Grid::Varying { cuts, chains: Box::new(ByShape(case.clone())) }, chunks)
+}
+
 fn strides(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![2isize; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -202,9 +229,10 @@ fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
 }
 
 fn run(case: &Case) {
+    let (grid, chunks) = grid(case);
     let array = Array::compile(Plan {
         shape: case.shape.clone(),
-        grid: Grid::Regular { chunk_shape: case.chunk.clone(), chain: chain(case, 0, &case.chunk) },
+        grid,
         item_bytes: 2,
         is_bool: false,
         fill: 7u16.to_ne_bytes().to_vec(),
@@ -268,7 +296,6 @@ fn run(case: &Case) {
     unsafe { write::write(operation, &selection, fill.as_ptr().cast()) }.unwrap();
     unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
     assert_eq!(out, fill);
-    let chunks: u64 = case.shape.iter().zip(&case.chunk).map(|(size, chunk)| size.div_ceil(*chunk)).product();
     let left = store.list("a/").unwrap().len() as u64;
     assert_eq!(left, if case.store_fill { chunks } else { 0 }, "before: {stored:?}");
 }
