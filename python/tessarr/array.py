@@ -47,11 +47,14 @@ if TYPE_CHECKING:
     from tessarr.describe import ArrayInfo
     from tessarr.future import Future
     from tessarr.store import Store
-<<<<<<< HEAD
-    from tessarr.types import ArrayLike, FieldsLike, MemoryOrder, SelectionLike, Shape
-=======
-    from tessarr.types import ArrayLike, ChunkLengths, MemoryOrder, SelectionLike, Shape
->>>>>>> a3e4dd8 (Rectilinear chunk grids: created, read, written, resized, appended to, in shards)
+    from tessarr.types import (
+        ArrayLike,
+        ChunkLengths,
+        FieldsLike,
+        MemoryOrder,
+        SelectionLike,
+        Shape,
+    )
 
 __all__ = ["Array", "bind"]
 
@@ -634,9 +637,9 @@ class Array(ArrayBase, Node[ArrayMeta]):
 
     def _slabs(self) -> Iterator[Any]:
         length = len(self)
-<<<<<<< HEAD
-        step = self.chunks[0]
-        return (self[start : start + step] for start in range(0, length, step))
+        cuts = self._meta.chunk_cuts[0]
+        cells = range(cuts.count(length))
+        return (self[cuts.start(cell) : cuts.start(cell + 1)] for cell in cells)
 
     # As in NumPy, an array of one element is as good as that element.
 
@@ -666,11 +669,6 @@ class Array(ArrayBase, Node[ArrayMeta]):
         if self.size != 1:
             raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
         return self[(0,) * self.ndim]
-=======
-        cuts = self._meta.chunk_cuts[0]
-        for cell in range(cuts.count(length)):
-            yield from self[cuts.start(cell) : cuts.start(cell + 1)]
->>>>>>> a3e4dd8 (Rectilinear chunk grids: created, read, written, resized, appended to, in shards)
 
     def __repr__(self) -> str:
         from tessarr.describe import array_line
