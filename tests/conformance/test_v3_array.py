@@ -816,3 +816,75 @@ def test_what_a_reader_refuses_is_not_written(settings):
     with pytest.raises(ArgumentError):
         tessarr.create_array(store, **{"shape": (8,), "dtype": "i4", **settings})
     assert store.list("") == []
+
+
+# Rectilinear grids
+
+
+def rectilinear(*chunk_shapes, **more):
+    configuration = {"kind": "inline", "chunk_shapes": list(chunk_shapes), **more}
+    return {"name": "rectilinear", "configuration": configuration}
+
+
+@pytest.mark.covers("X-RECT-01")
+@pytest.mark.parametrize(
+    ("lengths", "edges"),
+    [([2, 3, 1], [2, 3, 1]), ([[2, 3]], [2, 2, 2]), ([4, [1, 2]], [4, 1, 1]), (4, [4, 4])],
+)
+def test_edges_of_a_rectilinear_grid(lengths, edges):
+    """Lengths one by one, in runs, or one for all; chunks are stored whole."""
+    values = np.arange(24, dtype="<i4").reshape(6, 4)
+    array = open_v3(chunk_grid=rectilinear(lengths, [1, 3]))
+    array[...] = values
+    padded = np.zeros((sum(edges), 4), "<i4")
+    padded[:6] = values
+    start = 0
+    for cell, edge in enumerate(edges):
+        rows = padded[start : start + edge]
+        assert array.store.get(f"c/{cell}/0") == rows[:, :1].tobytes()
+        assert array.store.get(f"c/{cell}/1") == rows[:, 1:].tobytes()
+        start += edge
+    assert len(keys(array)) == 2 * len(edges)
+    same_bits(tessarr.open_array(array.store, mode="r")[1:, ::-2], values[1:, ::-2])
+    assert rewritten(array)["chunk_grid"]["configuration"]["chunk_shapes"] == [lengths, [1, 3]]
+
+
+@pytest.mark.covers("X-RECT-01")
+@pytest.mark.parametrize(
+    ("grid", "loc"),
+    [
+        (rectilinear([6]), "/chunk_shapes"),
+        (rectilinear([6], [4], [1]), "/chunk_shapes"),
+        (rectilinear([2, 3], [4]), "/chunk_shapes/0"),
+        (rectilinear([6], []), "/chunk_shapes/1"),
+        (rectilinear([6, 0], [4]), "/chunk_shapes/0/1"),
+        (rectilinear([6, -1], [4]), "/chunk_shapes/0/1"),
+        (rectilinear([6.0], [4]), "/chunk_shapes/0/0"),
+        (rectilinear(["6"], [4]), "/chunk_shapes/0/0"),
+        (rectilinear([[2, 0]], [4]), "/chunk_shapes/0/0"),
+        (rectilinear([[2]], [4]), "/chunk_shapes/0/0"),
+        (rectilinear([[2, 3, 1]], [4]), "/chunk_shapes/0/0"),
+        (rectilinear(0, [4]), "/chunk_shapes/0"),
+        (rectilinear(None, [4]), "/chunk_shapes/0"),
+        (rectilinear([6], [4], kind="file"), "/kind"),
+        (rectilinear([6], [4], x=1), "/x"),
+        ({"name": "rectilinear"}, ""),
+        ({"name": "rectilinear", "configuration": {"kind": "inline"}}, ""),
+    ],
+)
+def test_malformed_rectilinear_grids_are_refused_in_place(grid, loc):
+    found = problems_v3(chunk_grid=grid)
+    assert any(at.startswith("/chunk_grid/configuration" + loc) for at in found), found
+
+
+@pytest.mark.covers("X-RECT-01")
+def test_shards_of_a_rectilinear_grid():
+    values = np.arange(24, dtype="<i4").reshape(6, 4)
+    array = open_v3(chunk_grid=rectilinear([4, 2], [4]), codecs=[sharding(2, 2)])
+    array[...] = values
+    array[3:5, 1:3] = -values[3:5, 1:3]
+    values[3:5, 1:3] *= -1
+    same_bits(tessarr.open_array(array.store, mode="r")[...], values)
+    assert keys(array) == {"c/0/0", "c/1/0"}
+    found = problems_v3(chunk_grid=rectilinear([3, 3], [4]), codecs=[sharding(2, 2)])
+    assert "mismatch" in found.values()
