@@ -28,18 +28,26 @@ fn class_name(kind: Kind) -> &'static str {
     }
 }
 
-/// What failed, where and why, in one line.
-fn message(error: &Error) -> String {
+/// Which chunk and key an error concerns; empty if it is neither.
+fn place(error: &Error) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
     if let Some(chunk) = &error.chunk {
-        let action = if error.kind == Kind::Data { "cannot decode chunk" } else { "chunk" };
         let cell: Vec<String> = chunk.iter().map(u64::to_string).collect();
         let comma = if cell.len() == 1 { "," } else { "" };
-        let _ = write!(text, "{action} ({}{comma})", cell.join(", "));
+        let _ = write!(text, "chunk ({}{comma})", cell.join(", "));
     }
     if let Some(key) = &error.key {
         let _ = if text.is_empty() { write!(text, "key {key:?}") } else { write!(text, " (key {key:?})") };
+    }
+    text
+}
+
+/// What failed, where and why, in one line.
+fn message(error: &Error) -> String {
+    let mut text = place(error);
+    if error.kind == Kind::Data && error.chunk.is_some() {
+        text.insert_str(0, "cannot decode ");
     }
     if !text.is_empty() {
         text.push_str(": ");
@@ -87,6 +95,17 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.call((message(error),), Some(&fields))?))
 }
 
+/// Where a callback raised, for a note; None where there is nothing to say.
+fn note(error: &Error) -> Option<String> {
+    let place = place(error);
+    match (&error.codec, place.is_empty()) {
+        (Some(codec), true) => Some(format!("raised in {codec}")),
+        (Some(codec), false) => Some(format!("raised in {codec}, for {place}")),
+        (None, false) => Some(format!("raised for {place}")),
+        (None, true) => None,
+    }
+}
+
 /// The exception that a callback raised. Damage that a codec found is told
 /// with its place; any other exception is the codec's own, and gets a note.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
@@ -113,9 +132,9 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
             Err(failure) => failure,
         };
     }
-    if error.key.is_some() || error.codec.is_some() {
-        // The note is a courtesy: an exception that refuses it is raised all the same.
-        let _ = value.call_method1("add_note", (message(error),));
+    if let Some(note) = note(error) {
+        // A courtesy: an exception that refuses it is raised all the same.
+        let _ = value.call_method1("add_note", (note,));
     }
     inner
 }

@@ -1,0 +1,190 @@
+"""Exceptions of codecs and stores that users wrote: the same object, with a note on where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.codec import BytesBytesCodec, register_codec
+from tessarr.errors import DataError
+
+
+class OddError(Exception):
+    """Nothing that Tessarr knows."""
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Moody(BytesBytesCodec):
+    """A codec that does nothing, or raises what it is told to."""
+
+    name: ClassVar[str] = "test.moody"
+    raises: ClassVar[dict[str, BaseException]] = {}
+
+    def encode(self, data: Any, /) -> bytes:
+        if "encode" in self.raises:
+            raise self.raises["encode"]
+        return bytes(data)
+
+    def decode(self, data: Any, /, out: Any = None) -> bytes:
+        del out
+        if "decode" in self.raises:
+            raise self.raises["decode"]
+        return bytes(data)
+
+
+@pytest.fixture(autouse=True)
+def _calm() -> Iterator[None]:
+    Moody.raises.clear()
+    yield
+    Moody.raises.clear()
+
+
+def array(**settings: Any) -> tessarr.Array:
+    """Ones in two chunks at the path g/a."""
+    made = tessarr.create_array(
+        None, path="g/a", shape=4, chunks=2, dtype="i4", **{"compressors": Moody(), **settings}
+    )
+    made[:] = 1
+    return made
+
+
+ACTIONS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
+    "read": ("decode", lambda a: a[3]),
+    "read by a future": ("decode", lambda a: a.read(slice(2, None)).result(30)),
+    "points": ("decode", lambda a: a[[3, 2]]),
+    "outer": ("decode", lambda a: a.oindex[[3]]),
+    "conversion": ("decode", np.asarray),
+    "write of a part": ("decode", lambda a: a.__setitem__(3, 2)),
+    "write": ("encode", lambda a: a.__setitem__(slice(2, 4), 2)),
+    "write by a future": ("encode", lambda a: a.write(slice(2, 4), 2).result(30)),
+    "append": ("encode", lambda a: a.append([7, 8, 9])),
+    "shrinking": ("decode", lambda a: a.resize(3)),
+}
+
+
+@pytest.mark.parametrize("error", [OddError("x"), ValueError("x"), KeyError("x"), MemoryError("x")])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_a_codec_raises_is_raised(action: str, error: BaseException) -> None:
+    """The object itself, its note naming codec, chunk and key; stored values stay."""
+    a = array(compressors=["zstd", Moody()])
+    when, act = ACTIONS[action]
+    error.__notes__ = []
+    Moody.raises[when] = error
+    with pytest.raises(type(error)) as caught:
+        act(a)
+    assert caught.value is error
+    number = {"append": 2, "conversion": 0}.get(action, 1)
+    expected = f'raised in test.moody, codec 2 of 2, for chunk ({number},) (key "g/a/c/{number}")'
+    assert error.__notes__ == [expected]
+    Moody.raises.clear()
+    assert a[:3].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_what_ends_a_program_ends_it_inside_a_codec_too(error: BaseException) -> None:
+    """Exceptions that are no errors are passed on as well."""
+    a = array()
+    Moody.raises["decode"] = error
+    with pytest.raises(type(error)) as caught:
+        a[:]
+    assert caught.value is error
+
+
+def test_damage_that_a_codec_found_is_told_with_its_place() -> None:
+    """A codec's DataError becomes one with key, chunk and codec, and is its cause."""
+    a = array()
+    damage = DataError("the sum is wrong", kind="checksum_mismatch")
+    Moody.raises["decode"] = damage
+    with pytest.raises(DataError) as caught:
+        a[3]
+    error = caught.value
+    assert (error.kind, error.key, error.chunk) == ("checksum_mismatch", "g/a/c/1", (1,))
+    assert (error.codec, error.__cause__) == ("test.moody", damage)
+    assert str(error).startswith('cannot decode chunk (1,) (key "g/a/c/1"): test.moody, codec 1 of')
+
+
+def test_errors_inside_shards_name_the_shard() -> None:
+    """The key and the chunk are those of the object that is stored."""
+    a = array(shards=4)
+    Moody.raises["decode"] = OddError("x")
+    with pytest.raises(OddError) as caught:
+        a[3]
+    assert any('for chunk (0,) (key "g/a/c/0")' in note for note in caught.value.__notes__)
+
+
+class Flaky(MutableMapping[str, bytes]):
+    """A mapping that raises at keys that end in something."""
+
+    def __init__(self) -> None:
+        self.values_: dict[str, bytes] = {}
+        self.bad: str | None = None
+        self.error: BaseException = OddError("x")
+
+    def _look(self, key: str) -> str:
+        if self.bad is not None and key.endswith(self.bad):
+            raise self.error
+        return key
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.values_[self._look(key)]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.values_[self._look(key)] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.values_[self._look(key)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+REQUESTS: dict[str, tuple[str, Callable[[tessarr.Array], Any]]] = {
+    "read": ("c/1", lambda a: a[:]),
+    "read by a future": ("c/1", lambda a: a.read(...).result(30)),
+    "write": ("c/1", lambda a: a.__setitem__(slice(2, 4), 2)),
+    "write of a part": ("c/1", lambda a: a.__setitem__(3, 2)),
+    "write of fill, which deletes": ("c/1", lambda a: a.__setitem__(slice(2, 4), 0)),
+    "open": ("zarr.json", lambda a: tessarr.open(a.store, "r", path="g/a")),
+    "attributes": ("a/zarr.json", lambda a: a.attrs.update(x=1)),
+    "resize": ("a/zarr.json", lambda a: a.resize(9)),
+    "members": ("a/zarr.json", lambda a: list(tessarr.open_group(a.store, path="g").arrays())),
+}
+
+
+@pytest.mark.parametrize("error", [OddError("x"), TimeoutError("x"), PermissionError("x")])
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_what_a_store_raises_is_raised(request_: str, error: BaseException) -> None:
+    """The object itself, its note naming the key; a KeyError alone means: absent."""
+    flaky = Flaky()
+    a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4")
+    a[:] = 1
+    flaky.bad, act = REQUESTS[request_]
+    flaky.error = error
+    error.__notes__ = []
+    with pytest.raises(type(error)) as caught:
+        act(a)
+    assert caught.value is error
+    assert any(f'{flaky.bad}"' in note for note in error.__notes__), error.__notes__
+    assert error.__notes__[0].startswith("raised for ")
+    flaky.bad = None
+    assert a[:].tolist() == [1, 1, 1, 1]
+
+
+def test_a_key_error_of_a_store_means_absent() -> None:
+    """The one exception with a meaning: the chunk reads as fill."""
+    flaky = Flaky()
+    a = tessarr.create_array(flaky, path="g/a", shape=4, chunks=2, dtype="i4", fill_value=7)
+    a[:] = 1
+    flaky.bad = "c/1"
+    for error in (KeyError("gone"), FileNotFoundError("gone")):
+        flaky.error = error
+        assert a[:].tolist() == [1, 1, 7, 7]
