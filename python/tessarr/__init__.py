@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tessarr.hierarchy import (
         consolidate_metadata,
         consolidated_differences,
+        migrate_1to2,
         open_consolidated,
         remove_consolidated,
     )
@@ -48,6 +49,7 @@ __all__ = [
     "empty",
     "errors",
     "full",
+    "migrate_1to2",
     "ones",
     "open",
     "open_array",
@@ -66,6 +68,7 @@ _ELSEWHERE = {
     "Unreadable": "node",
     "consolidate_metadata": "hierarchy",
     "consolidated_differences": "hierarchy",
+    "migrate_1to2": "hierarchy",
     "open_consolidated": "hierarchy",
     "remove_consolidated": "hierarchy",
 }

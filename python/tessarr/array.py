@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -684,6 +685,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
             self._path,
             self._read_only,
             self._write_empty_chunks,
+            self._meta.is_v1,
         )
 
 
@@ -713,7 +715,7 @@ def bind(
         _describe(meta, write_empty_chunks),
         store,
         open_flow.prefix_of(path),
-        read_only or store.read_only,
+        read_only or store.read_only or meta.is_v1,
         meta,
         path,
         write_empty_chunks,
@@ -737,13 +739,16 @@ def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
     return description
 
 
-def _reopen(
+def _reopen(  # noqa: PLR0917 (as they are pickled)
     documents: dict[str, bytes],
     store: Store,
     path: str,
     read_only: bool,
     write_empty_chunks: bool,
+    is_v1: bool,
 ) -> Array:
     meta = open_flow.parse(documents, path)
     assert isinstance(meta, ArrayMeta)
+    if is_v1:
+        meta = replace(meta, is_v1=True)
     return bind(meta, store, path, read_only=read_only, write_empty_chunks=write_empty_chunks)

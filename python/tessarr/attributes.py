@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tessarr import drive
-from tessarr.errors import NotFoundError, ReadOnlyError
+from tessarr.errors import NotFoundError
 from tessarr.flow import edit
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ class _Owner(Protocol):
     def store(self) -> Store: ...
     @property
     def path(self) -> str: ...
-    @property
-    def read_only(self) -> bool: ...
+    def _check_writable(self) -> None: ...
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -132,12 +131,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         owner = self._owner
-        if owner.read_only:
-            raise ReadOnlyError(
-                f"cannot change attributes of {self._kind} {owner.path or '/'!r}: it is open for "
-                "reading only; open it with mode='r+'",
-                path=owner.path,
-            )
+        owner._check_writable()
         flow = edit.attributes(owner.path, owner.metadata.zarr_format, self._kind, change)
         self._accept(drive.run(flow, owner.store))
 

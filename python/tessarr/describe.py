@@ -127,7 +127,7 @@ class ArrayInfo:
         return {
             "kind": "array",
             "path": self.name,
-            "zarr_format": meta.zarr_format,
+            "zarr_format": meta.stated_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
             "chunks": _lengths_json(meta.chunks),
@@ -311,7 +311,7 @@ def _node(meta: Found) -> JSONObject:
         return {"kind": "group", "zarr_format": meta.zarr_format}
     return {
         "kind": "array",
-        "zarr_format": meta.zarr_format,
+        "zarr_format": meta.stated_format,
         "shape": list(meta.shape),
         "data_type": meta.data_type.to_json(meta.zarr_format),
         "chunks": _lengths_json(meta.chunks),

@@ -157,7 +157,7 @@ class Group(Node[GroupMeta]):
             return self._copies.names(self._path)
         from tessarr.flow import walk
 
-        return drive.run(walk.names(self._path, self.zarr_format), self._store)
+        return drive.run(walk.names(self._path, self._meta.zarr_format), self._store)
 
     def values(self) -> list[Array | Group | Unreadable]:
         """Return the members, sorted by name."""
@@ -256,7 +256,7 @@ class Group(Node[GroupMeta]):
         from tessarr.metadata.build import attributes_of
 
         path = self._child(name)
-        form = self.zarr_format
+        form = self._meta.zarr_format
         meta = GroupMeta(form, attributes_of(attributes, form))
         drive.run(
             create.create(path, meta, overwrite=overwrite, within=self._path),
@@ -308,7 +308,7 @@ class Group(Node[GroupMeta]):
         from tessarr.creating import create_array
 
         self._check_writable()
-        if settings.setdefault("zarr_format", self.zarr_format) != self.zarr_format:
+        if settings.setdefault("zarr_format", self._meta.zarr_format) != self.zarr_format:
             raise ArgumentError(
                 f"an array of format {settings['zarr_format']} cannot be in a group of format "
                 f"{self.zarr_format}"
@@ -395,7 +395,7 @@ class Group(Node[GroupMeta]):
     def _child(self, name: str) -> str:
         if not isinstance(name, str):
             raise TypeError(f"the name of a member is a string, not {name!r}")
-        below = node_path(name, self.zarr_format)
+        below = node_path(name, self._meta.zarr_format)
         if name.startswith("/"):
             return below
         return join(self._path, below) if below else self._path
@@ -411,7 +411,7 @@ class Group(Node[GroupMeta]):
         else:
             from tessarr.flow import walk
 
-            flow = walk.members(self._path, self.zarr_format, max_depth=max_depth)
+            flow = walk.members(self._path, self._meta.zarr_format, max_depth=max_depth)
             found = drive.run(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
         return {path[len(prefix) :]: meta for path, meta in found.items()}

@@ -1,4 +1,4 @@
-"""Functions on whole hierarchies: consolidated metadata.
+"""Functions on whole hierarchies: consolidated metadata, migration.
 
 *Consolidated metadata* are copies of the documents of all nodes below a group, kept in one
 place: who opens the group by them needs no further request to know every array, which on
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from tessarr import drive
 from tessarr.api import locate, open_group
-from tessarr.flow import consolidate
+from tessarr.array import Array, bind
+from tessarr.flow import consolidate, migrate
+from tessarr.flow import open as open_flow
 from tessarr.group import Group
 
 if TYPE_CHECKING:
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
 
     from tessarr.flow.consolidate import Difference
     from tessarr.store.url import StoreLike
-    from tessarr.types import ZarrFormat
+    from tessarr.types import MemoryOrder, ZarrFormat
 
 __all__ = [
     "consolidate_metadata",
     "consolidated_differences",
+    "migrate_1to2",
     "open_consolidated",
     "remove_consolidated",
 ]
@@ -194,3 +197,58 @@ def remove_consolidated(
     """
     opened, at = locate(store, "r+", path)
     return drive.run(consolidate.remove(at, zarr_format=zarr_format), opened)
+
+
+def migrate_1to2(
+    store: StoreLike, *, path: str | None = None, order: MemoryOrder | None = None
+) -> Array:
+    """Bring an array of format 1 to format 2, in place.
+
+    Parameters
+    ----------
+    store
+        Where, as for `tessarr.open`. Format 1 has one array in a store.
+    path
+        Where in the store that array is, if not at the root.
+    order
+        How the elements of chunks really are laid out, "C" or "F". By default as the
+        metadata says. zarr-python 1 stored "C" whatever its metadata said, unless the
+        compressor was Blosc; others did as they said. It cannot be known from the data, so if
+        values look scrambled, which is warned of, this is the remedy.
+
+    Returns
+    -------
+    Array
+        Open for reading and writing.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no array of format 1; nothing has changed then.
+    ExistsError
+        If there is a node of format 2 or 3 already.
+    MetadataError
+        If the metadata is broken; ``.problems`` are all of them.
+
+    Notes
+    -----
+    Only metadata is written, chunks stay as they are. Interrupted at any point, the
+    array is there in one format or the other, and calling this again finishes it.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> meta = b'''{"zarr_format": 1, "shape": [3], "chunks": [3], "dtype": "|u1",
+    ...     "compression": "none", "compression_opts": null, "fill_value": 0, "order": "C"}'''
+    >>> items = {"meta": meta, "attrs": b"{}", "0": bytes([1, 2, 3])}
+    >>> tessarr.open(items, "r").zarr_format
+    1
+    >>> tessarr.migrate_1to2(items)[:]
+    array([1, 2, 3], dtype=uint8)
+    >>> sorted(items)
+    ['.zarray', '.zattrs', '0']
+    """
+    opened, at = locate(store, "r+", path)
+    drive.run(migrate.migrate(at, order=order), opened)
+    meta = drive.run(open_flow.array(at, zarr_format=2), opened)
+    return bind(meta, opened, at, read_only=False)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store
-    from tessarr.types import ZarrFormat
 
 __all__ = ["Node", "Unreadable"]
 
@@ -67,9 +66,9 @@ class Node(Generic[Meta]):
         return self._meta
 
     @property
-    def zarr_format(self) -> ZarrFormat:
-        """The format: 2 or 3."""
-        return self._meta.zarr_format
+    def zarr_format(self) -> Literal[1, 2, 3]:
+        """The format: 2 or 3, or 1 for an array that can only be read."""
+        return self._meta.stated_format
 
     @property
     def attrs(self) -> Attributes:
@@ -91,8 +90,10 @@ class Node(Generic[Meta]):
 
     def _check_writable(self) -> None:
         if self._read_only:
+            old = self._meta.stated_format == 1
+            remedy = "call tessarr.migrate_1to2" if old else "open it with mode='r+'"
             raise ReadOnlyError(
-                f"{self._kind} {self.name!r} is open for reading only; open it with mode='r+'",
+                f"{self._kind} {self.name!r} is open for reading only; {remedy}",
                 path=self._path,
             )
 

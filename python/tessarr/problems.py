@@ -76,6 +76,23 @@ class Problems:
         self.found.append(Problem(loc, f"{what} {name!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
+    def take(self, others: Problems, places: Mapping[str, str]) -> None:
+        """Note the faults of a document that was translated into another.
+
+        Parameters
+        ----------
+        others
+            The faults of the translation.
+        places
+            Where what it has at a JSON pointer came from, in this document.
+        """
+        for problem in others.found:
+            start = next((place for place in places if problem.loc.startswith(place)), "")
+            loc = places.get(start, "") + problem.loc[len(start) :]
+            self.found.append(Problem(loc, problem.message, problem.kind))
+        self.defects += others.defects
+        self._extensions += others._extensions
+
     def tolerate(self, loc: str, defect: str) -> None:
         """Note a defect that has only one sensible reading."""
         self.defects.append(f"{loc}: {defect}" if loc else defect)

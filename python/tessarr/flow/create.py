@@ -48,7 +48,7 @@ def create(
     own = documents(meta)
     form = meta.zarr_format
     node_path(path, form)
-    occupied = yield from exists(path)
+    occupied = yield from exists(path, v1=True)
     if occupied and not overwrite:
         raise _exists(path)
     keepers = yield from copies.keepers(path, form)

@@ -1,9 +1,9 @@
 """Find the node at a path, in as few requests as its format allows.
 
 An array or a group of format 3 takes one request; format 2 two more, because
-its attributes are in a document of their own. The first document that is there
-decides: if it is broken, that is an error, and no other format is tried. Where
-documents of both formats are present, format 3 is what the node is.
+its attributes are in a document of their own. Format 1 comes last. The first document
+that is there decides: if it is broken, that is an error, and no other format is tried.
+Where documents of several formats are present, the newest is what the node is.
 
 Parsed documents are kept by their bytes, so that opening an unchanged node
 again parses nothing and is never stale.
@@ -101,14 +101,42 @@ def find(
             beside = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
             others = yield tuple(Get(prefix + other) for other in beside)
             return parse_v2(name, document, *others, path=path)
-    return None
+    return (yield from _find_v1(path)) if zarr_format is None else None
 
 
-def exists(path: str) -> Flow[bool]:
-    """Return whether there is a node at `path`, be its documents good or bad."""
+def _find_v1(path: str) -> Flow[ArrayMeta | None]:
+    """Return the metadata of the array of format 1 at `path`, or None."""
+    from tessarr.metadata import v1
+
     prefix = prefix_of(path)
-    found = yield tuple(Size(prefix + name) for names in MARKERS.values() for name in names)
-    return any(size is not None for size in found)
+    document = yield Get(prefix + v1.ARRAY)
+    if not v1.is_v1(document):
+        return None
+    attributes = yield Get(prefix + v1.ATTRIBUTES)
+    return v1.parse(document, attributes, where=path)
+
+
+def exists(path: str, *, v1: bool = False) -> Flow[bool]:
+    """Return whether there is a node at `path`, be its documents good or bad.
+
+    Parameters
+    ----------
+    path
+        Of the node.
+    v1
+        Whether an array of format 1 counts: a new node there would take over its chunks.
+    """
+    prefix = prefix_of(path)
+    names = [name for names in MARKERS.values() for name in names]
+    old = [prefix + "meta"] if v1 else []
+    found = yield tuple(Size(key) for key in (*(prefix + name for name in names), *old))
+    if any(size is not None for size in found[: len(names)]):
+        return True
+    if old and found[-1] is not None:
+        from tessarr.metadata.v1 import is_v1
+
+        return is_v1((yield Get(old[0])))
+    return False
 
 
 def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:

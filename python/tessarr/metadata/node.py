@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.grid import RegularGrid
@@ -58,6 +58,8 @@ class ArrayMeta:
         Members that need not be understood.
     last_is_filter : bool
         Whether the last codec is a filter of format 2, and there is no compressor.
+    is_v1 : bool
+        Whether the documents are of format 1, told in the words of format 2.
     """
 
     zarr_format: ZarrFormat
@@ -72,6 +74,12 @@ class ArrayMeta:
     storage_transformers: tuple[JSONObject, ...] = field(default=(), hash=False)
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
+    is_v1: bool = False
+
+    @property
+    def stated_format(self) -> Literal[1, 2, 3]:
+        """The format of the documents."""
+        return 1 if self.is_v1 else self.zarr_format
 
     @property
     def rank(self) -> int:
@@ -180,6 +188,11 @@ class GroupMeta:
     attributes: JSONObject = field(default_factory=dict, hash=False)
     extra: JSONObject = field(default_factory=dict, hash=False)
     consolidated: Any = field(default=None, hash=False)
+
+    @property
+    def stated_format(self) -> ZarrFormat:
+        """The format of the documents."""
+        return self.zarr_format
 
 
 Found: TypeAlias = "ArrayMeta | GroupMeta | MetadataError | UnsupportedError"

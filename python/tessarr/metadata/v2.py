@@ -31,6 +31,7 @@ __all__ = [
     "read_array",
     "read_attributes",
     "read_group",
+    "read_members",
 ]
 
 ARRAY: Final = ".zarray"
@@ -84,7 +85,7 @@ def read_array(
     """
     members, what, key = _members(value, where, ARRAY, defects)
     problems = members.problems
-    meta = _parse_array(members)
+    meta = read_members(members)
     problems.check(what, path=where, key=key)
     assert meta is not None
     meta.attributes.update(attributes)  # its own empty dict, not seen by anybody yet
@@ -172,7 +173,8 @@ def _check_format(members: Members) -> None:
         members.problems.add("/zarr_format", f"{describe(zarr_format)} is not 2{hint}")
 
 
-def _parse_array(members: Members) -> ArrayMeta | None:
+def read_members(members: Members) -> ArrayMeta | None:
+    """Return what the members of ``.zarray`` say, or None and problems."""
     value, problems = members.value, members.problems
     _check_format(members)
     if len(problems):

@@ -41,7 +41,7 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
     store.log.clear()
     run(create("a/b", array_meta(shape=(1,)), within="a"), store)
     # Whether there is a node, whether groups above keep copies, and the new one.
-    assert len(store.log) == 3 + 2 + 1
+    assert len(store.log) == 4 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
 
 

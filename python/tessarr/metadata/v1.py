@@ -1,0 +1,209 @@
+"""Documents of format 1: ``meta`` and ``attrs`` (Zarr specification 1), which are read only.
+
+Format 1 says the same as format 2 in other words, so it is put into these: what
+`translate` returns is what is read, and what migration stores. There is one array per
+store, without groups and filters.
+"""
+
+from __future__ import annotations
+
+import base64
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr import _json, dtype, keys
+from tessarr.metadata import v2
+from tessarr.problems import Members, Problems, describe, is_integer, lengths
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import JSONObject, MemoryOrder
+
+__all__ = ["ARRAY", "ATTRIBUTES", "is_v1", "parse"]
+
+ARRAY: Final = "meta"
+ATTRIBUTES: Final = "attrs"
+
+_MEMBERS: Final = (
+    *("zarr_format", "shape", "chunks", "dtype", "compression", "compression_opts"),
+    *("fill_value", "order"),
+)
+
+_LEVELS: Final = {"zlib": (-1, 9), "gzip": (-1, 9), "bz2": (1, 9)}
+
+
+def is_v1(document: bytes | None) -> bool:
+    """Tell whether the content of a key ``meta`` is that of an array of format 1.
+
+    Anybody may call a key ``meta``, so what does not look like such an array is none.
+
+    Examples
+    --------
+    >>> is_v1(b'{"zarr_format": 1, "shape": [1]}'), is_v1(b'{"zarr_format": 2}'), is_v1(None)
+    (True, False, False)
+    """
+    if document is None or b'"zarr_format"' not in document:
+        return False
+    from tessarr.errors import MetadataError
+
+    try:
+        value, _ = _json.load(document, what=ARRAY, tokens=True)
+    except MetadataError:
+        return True  # it is meant to be one, and the error is told where it is read
+    return (
+        isinstance(value, dict)
+        and is_integer(value.get("zarr_format"))
+        and (value["zarr_format"] == 1)
+    )
+
+
+def parse(
+    document: bytes, attrs: bytes | None, *, where: str, order: MemoryOrder | None = None
+) -> ArrayMeta:
+    """Return what the documents of an array say, checked completely.
+
+    Parameters
+    ----------
+    document : bytes
+        The content of ``meta``.
+    attrs : bytes or None
+        The content of ``attrs``, if there is one.
+    where : str
+        The path of the array, for messages.
+    order : {"C", "F"}, optional
+        How elements really are laid out, where that is not what the document says.
+
+    Raises
+    ------
+    MetadataError
+        Where a document breaks the specification; its ``problems`` are all of them.
+    UnsupportedError
+        Where it is valid but needs a data type or codec that is not supported.
+
+    Warns
+    -----
+    TessarrWarning
+        Where the layout cannot be known: see `tessarr.migrate_1to2`.
+    """
+    key = keys.join(where, ARRAY)
+    what = f"metadata {key!r}"
+    value, defects = _json.load(document, what=what, path=where, key=key, tokens=True)
+    problems = Problems()
+    for defect in defects:
+        problems.tolerate("", defect)
+    meta = None
+    if not isinstance(value, dict):
+        problems.add("", f"{describe(value)} is not an object", "wrong_type")
+    else:
+        translated = _translate(Members(value, "", problems), order)
+        if translated is not None:
+            inner = Problems()
+            meta = v2.read_members(Members(translated, "", inner))
+            problems.take(inner, {"/compressor": "/compression_opts", "/filters": "/compression"})
+    problems.check(what, path=where, key=key)
+    assert meta is not None
+    attributes = _parse_attributes(attrs, where)
+    return replace(meta, attributes=attributes, is_v1=True)
+
+
+def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
+    if attrs is None:
+        return {}
+    key = keys.join(where, ATTRIBUTES)
+    what = f"metadata {key!r}"
+    value, defects = _json.load(attrs, what=what, path=where, key=key, tokens=True)
+    problems = Problems()
+    for defect in defects:
+        problems.tolerate("", defect)
+    if not isinstance(value, dict):
+        problems.add("", f"{describe(value)} is not an object", "wrong_type")
+    problems.check(what, path=where, key=key)
+    return dict(value)
+
+
+def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None:
+    """Return what ``meta`` says as a document of format 2, or None and problems."""
+    problems = members.problems
+    for name in _MEMBERS:
+        members.require(name)
+    if len(problems):
+        return None
+    value = members.value
+    if not is_integer(value["zarr_format"]) or value["zarr_format"] != 1:
+        problems.add("/zarr_format", f"{describe(value['zarr_format'])} is not 1")
+    compressor = _compressor(value["compression"], value["compression_opts"], problems)
+    if len(problems):
+        return None
+    fill = _fill(value["fill_value"], value["dtype"])
+    if order is None:
+        _check_order(value, problems)
+    return {
+        "zarr_format": 2,
+        "shape": value["shape"],
+        "chunks": value["chunks"],
+        "dtype": value["dtype"],
+        "compressor": compressor,
+        "fill_value": fill,
+        "order": order or value["order"],
+        "filters": None,
+    }
+
+
+def _compressor(name: Any, options: Any, problems: Problems) -> JSONObject | None:
+    """Return the configuration of the compressor in format 2."""
+    if name is None or name == "none":
+        return None
+    if name in _LEVELS:
+        low, high = _LEVELS[name]
+        level = 1 if options is None else options
+        if not is_integer(level) or not low <= level <= high:
+            what = f"{describe(options)} is not a level of {low} to {high}"
+            problems.add("/compression_opts", what)
+            return None
+        # "gzip" was an alias: the stream is zlib's.
+        return {"id": "bz2" if name == "bz2" else "zlib", "level": level}
+    if name in {"blosc", "lzma"}:
+        if not isinstance(options, dict | None):
+            what = f"{describe(options)} is not an object"
+            problems.add("/compression_opts", what, "wrong_type")
+            return None
+        return {**(options or {}), "id": name}
+    if isinstance(name, str):
+        problems.unsupported("/compression", "codec", name, kind="unsupported_codec")
+    else:
+        problems.add("/compression", f"{describe(name)} is not a name", "wrong_type")
+    return None
+
+
+def _fill(fill: Any, raw_type: Any) -> Any:
+    """Return a fill value in the form of format 2, where that differs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data_type = dtype.from_json(raw_type, 2, "/dtype", Problems())
+    if data_type is None:
+        return fill
+    numpy = data_type.numpy
+    if numpy.kind == "S" and isinstance(fill, str) and fill:
+        raw = fill.encode("utf-8")
+        return base64.b64encode(raw).decode("ascii") if len(raw) <= numpy.itemsize else fill
+    if numpy.names is not None and isinstance(fill, list):
+        try:
+            return base64.b64encode(np.array(tuple(fill), numpy).tobytes()).decode("ascii")
+        except (TypeError, ValueError):
+            return fill
+    return fill
+
+
+def _check_order(value: JSONObject, problems: Problems) -> None:
+    chunks = lengths(value["chunks"], 0, "/chunks", Problems())
+    if value["order"] != "F" or value["compression"] == "blosc" or chunks is None:
+        return
+    if sum(length > 1 for length in chunks) > 1:
+        problems.tolerate(
+            "/order",
+            "the only known writer put elements in order C whatever it says here, unless "
+            "compressed by Blosc: if values are scrambled, see migrate_1to2(order='C')",
+        )
