@@ -181,19 +181,21 @@ ATTRIBUTES = (
 
 
 def strictly(value):
-    """Give a form that tells 1, 1.0 and true apart."""
+    """Give a form that tells 1, 1.0 and true apart, and the order of members."""
     if isinstance(value, dict):
-        return {name: strictly(item) for name, item in value.items()}
+        return [(name, strictly(item)) for name, item in value.items()]
     return [strictly(item) for item in value] if isinstance(value, list) else repr(value)
 
 
 @pytest.mark.covers("V2-ATTR-02")
-def test_a_rewrite_keeps_the_values_of_attributes():
+def test_a_rewrite_keeps_attributes_and_their_order():
     array = open_v2(zattrs=ATTRIBUTES)
     array.attrs["new"] = 1
     found = json.loads(array.store.get(".zattrs"))
     expected = json.loads(ATTRIBUTES) | {"new": 1}
     assert strictly(found) == strictly(expected)
+    new = tessarr.create_array(None, shape=(1,), zarr_format=2, attributes=json.loads(ATTRIBUTES))
+    assert strictly(json.loads(new.store.get(".zattrs"))) == strictly(json.loads(ATTRIBUTES))
 
 
 @pytest.mark.covers("V2-ATTR-03")

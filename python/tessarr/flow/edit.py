@@ -161,8 +161,9 @@ def _edit(
         # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
         document = {} if old is None else _json.load(old, what=f"metadata {key!r}")[0]
         new = change(document)
-        # Format 2 is written with sorted members throughout, format 3 as it was.
-        return _json.dump(new, indent=indent, sort_keys=indent == 4), new
+        # Documents of format 2 have sorted members, but attributes the order of the user's.
+        sort = indent == 4 and not key.endswith(".zattrs")
+        return _json.dump(new, indent=indent, sort_keys=sort), new
 
     return (yield from replace(key, make))
 

@@ -281,7 +281,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
     >>> dump(GroupMeta(2))
     {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
     """
-    attributes = _json.dump(meta.attributes, indent=4, sort_keys=True)
+    attributes = _json.dump(meta.attributes, indent=4)  # in the order of the user's
     if isinstance(meta, GroupMeta):
         group = {"zarr_format": 2, **meta.extra}
         return {GROUP: _json.dump(group, indent=4, sort_keys=True), ATTRIBUTES: attributes}
