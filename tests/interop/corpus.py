@@ -90,8 +90,9 @@ def digest(values: Any, canon: str = "raw") -> str:
 
 def _raw(values: np.ndarray[Any, Any]) -> bytes:
     """C order, little-endian, packed."""
-    if values.dtype.names is None and values.dtype.isbuiltin == 2:  # of ml_dtypes: as it is
-        return np.ascontiguousarray(values).tobytes()
+    if values.dtype.names is None and values.dtype.isbuiltin == 2:  # of ml_dtypes
+        signed = values.dtype.type.__name__ in {"int2", "int4"}
+        return np.ascontiguousarray(values, dtype=np.int8 if signed else None).tobytes()
     return np.ascontiguousarray(values, dtype=_packed(values.dtype)).tobytes()
 
 

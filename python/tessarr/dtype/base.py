@@ -8,6 +8,7 @@ few arrays need are imported when one of their names turns up.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -27,13 +28,14 @@ MAX_ITEM_BYTES: Final = 2**24
 """The most bytes of one item. A few words of metadata could ask for gigabytes else."""
 
 _MODULES: Final = {
-    "complex": ("complex64", "complex128"),
-    "raw": ("raw_bytes",),
-    "struct": ("struct", "structured"),
-    "temporal": ("numpy.datetime64", "numpy.timedelta64"),
-    "text": ("fixed_length_utf32", "null_terminated_bytes"),
+    "complex": "complex.*",
+    "raw": "raw_bytes",
+    "small": "bfloat16|float[0-9]_.*|u?int[24]",
+    "struct": "struct(ured)?",
+    "temporal": r"numpy\..*",
+    "text": "fixed_length_utf32|null_terminated_bytes",
 }
-"""The modules of this package that are imported by need, with the names in format 3."""
+"""The modules of this package that are imported by need, and what their names are like."""
 
 _KINDS: Final = {
     "c": "complex",
@@ -186,14 +188,13 @@ def register(family: F) -> F:
 
 def is_known(name: str) -> bool:
     """Tell whether `name` is one of Tessarr's own names in format 3, or registered."""
-    return _module_of(name) is not None or name in _families
+    _import_for(name)
+    return name in _families
 
 
 def find_family(name: str) -> type[DataType] | None:
     """Return the family that has the name `name` in format 3, or None."""
-    module = _module_of(name)
-    if module is not None and name not in _families:
-        import_module(f"tessarr.dtype.{module}")
+    _import_for(name)
     return _families.find(name)
 
 
@@ -204,5 +205,8 @@ def find_kind(kind: str) -> type[DataType] | None:
     return _kinds.get(kind)
 
 
-def _module_of(name: str) -> str | None:
-    return next((module for module, names in _MODULES.items() if name in names), None)
+def _import_for(name: str) -> None:
+    if name not in _families:
+        for module, pattern in _MODULES.items():
+            if re.fullmatch(pattern, name):
+                import_module(f"tessarr.dtype.{module}")

@@ -20,6 +20,7 @@ __all__ = ["from_json", "of"]
 _UNSUPPORTED: Final = "unsupported_data_type"
 _TYPESTR: Final = re.compile(r"([<>|=])?([A-Za-z])([0-9]*)(\[.*\])?", re.DOTALL)
 _RAW: Final = re.compile("r-?[0-9]*")
+_ML_DTYPES: Final = {"bcomplex32": "complex_bfloat16", "complex32": "complex_float16"}
 _SIZES: Final = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 _UNITS: Final = re.compile(r"\[(?:0*[1-9][0-9]{0,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _ONE_BYTE_ORDER: Final = frozenset("bSVO")  # kinds whose byte order is "|"
@@ -82,7 +83,8 @@ def _family_of(dtype: np.dtype[Any]) -> type[DataType] | None:
     if dtype.names is not None:
         return find_family("struct")
     if dtype.isbuiltin == 2:  # another package's; its kind is no guide
-        return find_family(dtype.type.__name__)
+        name = dtype.type.__name__
+        return find_family(_ML_DTYPES.get(name, name))
     return find_kind(dtype.kind)
 
 

@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
-__all__ = ["Float", "Integer", "float_from_json", "float_to_json"]
+__all__ = [
+    "NOT_FINITE",
+    "Float",
+    "Integer",
+    "cast_float",
+    "cast_integer",
+    "float_from_json",
+    "float_to_json",
+    "integer_from_json",
+    "storable_float",
+]
 
-_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _MAX_WHOLE: Final = 1e15  # up to which integers and floats are written alike
 _HEX: Final = re.compile("0x([0-9a-fA-F]+)")
 
@@ -51,29 +61,20 @@ class Integer(DataType):
         if isinstance(value, float) and zarr_format == 2 and value.is_integer():
             problems.tolerate(loc, f"an integer fill value is written as {value!r}")
             value = int(value)
-        if not is_integer(value):
-            problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
-            return None
-        limits = np.iinfo(self.numpy)
-        if not limits.min <= value <= limits.max:
-            problems.add(loc, f"{describe(value)} does not fit {self.name}")
-            return None
-        return np.array(value, dtype=self.numpy).tobytes()
+        number = integer_from_json(value, self._limits, self.name, loc, problems)
+        return None if number is None else np.array(number, dtype=self.numpy).tobytes()
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         return int(np.frombuffer(fill, dtype=self.numpy)[0])
 
     def cast_fill(self, value: Any) -> bytes:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        if isinstance(value, float | np.floating) and float(value).is_integer():
-            value = int(value)
-        if not isinstance(value, int | np.integer | np.bool_):
-            raise ValueError(f"{value!r} is not an integer")
-        number, limits = int(value), np.iinfo(self.numpy)
-        if not limits.min <= number <= limits.max:
-            raise ValueError(f"{number} does not fit {self.name}")
+        number = cast_integer(value, self._limits, self.name)
         return np.array(number, dtype=self.numpy).tobytes()
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        info = np.iinfo(self.numpy)
+        return info.min, info.max
 
 
 @register
@@ -119,6 +120,39 @@ class Float(DataType):
         return storable_float(fill, self.numpy, zarr_format)
 
 
+def integer_from_json(
+    value: Any, limits: tuple[int, int], name: str, loc: str, problems: Problems
+) -> int | None:
+    """Return an integer of metadata that lies within `limits`, or None and a problem."""
+    if not is_integer(value):
+        problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
+        return None
+    if not limits[0] <= value <= limits[1]:
+        problems.add(loc, f"{describe(value)} does not fit {name}")
+        return None
+    return value
+
+
+def cast_integer(value: Any, limits: tuple[int, int], name: str) -> int:
+    """Return a user's number as an integer within `limits`.
+
+    Raises
+    ------
+    ValueError
+        Where it is not exactly one.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise ValueError(f"{value!r} is not an integer")
+    number = int(value)
+    if not limits[0] <= number <= limits[1]:
+        raise ValueError(f"{number} does not fit {name}")
+    return number
+
+
 def float_from_json(
     value: Any, dtype: np.dtype[Any], zarr_format: ZarrFormat, loc: str, problems: Problems
 ) -> bytes | None:
@@ -128,8 +162,8 @@ def float_from_json(
     the bits of a NaN.
     """
     if isinstance(value, str):
-        if value in _NOT_FINITE:
-            return np.array(_NOT_FINITE[value], dtype=dtype).tobytes()
+        if value in NOT_FINITE:
+            return np.array(NOT_FINITE[value], dtype=dtype).tobytes()
         match = _HEX.fullmatch(value) if zarr_format == 3 else None
         if match is not None:
             return _float_from_hex(match.group(1), dtype, loc, problems)
@@ -181,8 +215,8 @@ def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
     ValueError
         Where it is not a number, or finite but too large.
     """
-    if isinstance(value, str) and value in _NOT_FINITE:
-        value = _NOT_FINITE[value]
+    if isinstance(value, str) and value in NOT_FINITE:
+        value = NOT_FINITE[value]
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):

@@ -110,7 +110,7 @@ def test_the_default_separator(encoding):
 @pytest.mark.parametrize(
     ("changes", "kind", "extension"),
     [
-        ({"data_type": "bfloat16"}, "unsupported_data_type", "bfloat16"),
+        ({"data_type": "float128"}, "unsupported_data_type", "float128"),
         ({"codecs": [LITTLE, {"name": "nope"}]}, "unsupported_codec", "nope"),
         ({"chunk_grid": {"name": "odd"}}, "unsupported_chunk_grid", "odd"),
         ({"chunk_key_encoding": "odd"}, "unsupported_chunk_key_encoding", "odd"),
@@ -124,7 +124,7 @@ def test_unknown_extensions_are_named(changes, kind, extension):
 
 
 def test_what_is_unsupported_is_a_problem_among_others():
-    found = problems_of(data_type="bfloat16", shape=[1])
+    found = problems_of(data_type="float128", shape=[1])
     assert found["/data_type"] == "unsupported_data_type"
     assert len(found) == 2
 

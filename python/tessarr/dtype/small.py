@@ -1,0 +1,207 @@
+"""Integers and floats of few bits: ``int4``, ``bfloat16``, ``float8_e5m2`` (Zarr extensions).
+
+NumPy has them through the package ml_dtypes. Each is one byte, ``bfloat16`` two; in a type of
+less than 8 bits the upper ones mean nothing, which are zero in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import numpy as np
+
+from tessarr.dtype.base import DataType, register
+from tessarr.dtype.numeric import (
+    NOT_FINITE,
+    cast_float,
+    cast_integer,
+    float_from_json,
+    float_to_json,
+    integer_from_json,
+)
+from tessarr.problems import describe
+
+if TYPE_CHECKING:
+    from tessarr.problems import Members, Problems
+    from tessarr.types import JSON, ZarrFormat
+
+__all__ = ["SmallFloat", "SmallInteger", "numpy_type"]
+
+_BITS: Final = {
+    "int2": 2,
+    "uint2": 2,
+    "int4": 4,
+    "uint4": 4,
+    "float4_e2m1fn": 4,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+}
+"""How many bits mean something, where these are not all."""
+
+
+class _Small:
+    """What these integers and floats have in common."""
+
+    __slots__ = ()
+    numpy: np.dtype[Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.numpy.type.__name__)
+
+    @property
+    def big_endian(self) -> bool:
+        # ml_dtypes knows the machine's byte order alone.
+        return self.numpy.itemsize > 1 and sys.byteorder == "big"
+
+    @property
+    def stray_bits(self) -> bool:
+        return self.name in _BITS
+
+    def ordered(self, order: Literal["native", "little", "big"]) -> Self:
+        return self
+
+    def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self.name not in _BITS:
+            return array
+        mask = np.uint8((1 << _BITS[self.name]) - 1)
+        return (array.view(np.uint8) & mask).view(self.numpy)
+
+    def refusal(self, zarr_format: ZarrFormat) -> str | None:
+        return "format 2 has no such type" if zarr_format == 2 else None
+
+
+@register
+class SmallInteger(_Small, DataType):
+    """Integers of 2 or 4 bits, with or without sign.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> dtype.of("int4").cast_fill(-8).hex()
+    '08'
+    """
+
+    __slots__ = ()
+    v3_names = ("int2", "int4", "uint2", "uint4")
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        configuration.done()
+        dtype = numpy_type(name, name, configuration.loc, configuration.problems)
+        return None if dtype is None else cls(dtype)
+
+    @classmethod
+    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
+        return cls(np.dtype(dtype.type))
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        bits = _BITS[self.name]
+        return (
+            (0, 2**bits - 1) if self.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        )
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        number = integer_from_json(value, self._limits, self.name, loc, problems)
+        return None if number is None else self._item(number)
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        return int(np.frombuffer(fill, dtype=self.numpy)[0])
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.generic) and value.dtype == self.numpy:
+            value = int(value)
+        return self._item(cast_integer(value, self._limits, self.name))
+
+    def _item(self, number: int) -> bytes:
+        return np.array(number, dtype=self.numpy).tobytes()
+
+
+@register
+class SmallFloat(_Small, DataType):
+    """Floats of 4, 6 or 8 bits, and ``bfloat16``.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> dtype.of("bfloat16").cast_fill(1.0)[::-1].hex()
+    '3f80'
+    """
+
+    __slots__ = ()
+    v3_names = (
+        *("bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"),
+        *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn"),
+        *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+    )
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        configuration.done()
+        dtype = numpy_type(name, name, configuration.loc, configuration.problems)
+        return None if dtype is None else cls(dtype)
+
+    @classmethod
+    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
+        return cls(np.dtype(dtype.type))
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        fill = float_from_json(value, self.numpy, zarr_format, loc, problems)
+        if fill is None:
+            return None
+        stated = NOT_FINITE.get(value, value) if isinstance(value, str) else value
+        if isinstance(stated, int | float) and not self._holds(float(stated), fill):
+            problems.add(loc, f"{describe(value)} does not fit {self.name}")
+            return None
+        return self._settled(fill)
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        return float_to_json(fill, self.numpy, zarr_format)
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if isinstance(value, np.generic):
+            if value.dtype == self.numpy:
+                return self._settled(np.array(value).tobytes())  # with the bits of a NaN
+            if value.dtype.isbuiltin == 2:
+                value = float(value)
+        fill = cast_float(value, self.numpy)
+        number = NOT_FINITE[value] if isinstance(value, str) else float(value)
+        if not self._holds(number, fill):
+            raise ValueError(f"{value!r} does not fit {self.name}")
+        return fill
+
+    def _holds(self, number: float, fill: bytes) -> bool:
+        """Tell whether `fill` is `number`, rounded: some of these types have no NaN, no infinity
+        and no zero, or take the greatest number for all that are greater.
+        """  # noqa: D205
+        item = float(np.frombuffer(fill, dtype=self.numpy)[0])
+        if not math.isfinite(number):
+            return math.isnan(item) if math.isnan(number) else item == number
+        greatest = float(import_module("ml_dtypes").finfo(self.numpy).max)
+        return math.isfinite(item) and abs(number) <= greatest
+
+    def _settled(self, fill: bytes) -> bytes:
+        return self.canonical(np.frombuffer(fill, dtype=self.numpy)).tobytes()
+
+
+def numpy_type(name: str, of_whom: str, loc: str, problems: Problems) -> np.dtype[Any] | None:
+    """Return the dtype called `name` in ml_dtypes, or None and a problem with `of_whom`."""
+    try:
+        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
+    except (ImportError, AttributeError):
+        hint = (
+            ": it needs the package ml_dtypes, version 0.6 or newer (pip install tessarr[dtypes])"
+        )
+        problems.unsupported(loc, "data type", of_whom, kind="missing_package", hint=hint)
+        return None
+    return found
