@@ -82,8 +82,15 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"tessarr.{_ELSEWHERE[name]}"), name)
     if name in ("codecs", "storage", "stores"):
         return import_module(f"tessarr.{name}")
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("tessarr")
+        except PackageNotFoundError:
+            return "0.0.0+source"  # run from a checkout, not installed
     raise AttributeError(f"module 'tessarr' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -27,7 +27,7 @@ from tessarr.group import Group
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
-from tessarr.store.url import open_store
+from tessarr.store.url import is_file, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -575,9 +575,13 @@ class _Opening:
             if isinstance(found, _KINDS[self.kind]):
                 return bound(found, read_only=mode == "r")
             if found is not None or mode != "a" or self.store.read_only or create is None:
-                other = found is not None
                 raise open_flow.missing(
-                    self.path, self.kind, self.zarr_format, other=other, store=self.store
+                    self.path,
+                    self.kind,
+                    self.zarr_format,
+                    other=found is not None,
+                    store=self.store,
+                    hint=self._hint(mode),
                 )
         assert create is not None
         try:
@@ -587,6 +591,13 @@ class _Opening:
                 raise
             # Somebody else created it in the meantime.
             return self.node("r+", bound, None)
+
+    def _hint(self, mode: str) -> str:
+        if is_file(self.store):
+            return ", which is a file: a store is a folder"
+        if mode == "a" and not self.store.read_only:
+            return "; to create one, give its shape, or data"
+        return ""
 
 
 def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:

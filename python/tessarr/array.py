@@ -89,6 +89,16 @@ class Array(ArrayBase, Node[ArrayMeta]):
     array([1, 0, 2, 0, 3, 0], dtype=int32)
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_copies",
+        "_meta",
+        "_path",
+        "_read_only",
+        "_store",
+        "_write_empty_chunks",
+    )
+
     _kind = "array"
 
     def __init__(  # noqa: PLR0917 (as the engine takes them)

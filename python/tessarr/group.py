@@ -142,6 +142,9 @@ class Group(Node[GroupMeta]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __len__(self) -> int:
         return len(self.keys())
 

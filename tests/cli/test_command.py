@@ -221,3 +221,11 @@ def test_a_terminal_without_unicode(folder: Path) -> None:
             assert "é" in json.loads(done.stdout)
         else:
             assert b"?" in done.stdout
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is printed without a verb."""
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"tessarr {tessarr.__version__}\n"

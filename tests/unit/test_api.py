@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tessarr.errors import (
     MetadataError,
     NotFoundError,
     ReadOnlyError,
+    StoreError,
     UnsupportedError,
 )
 from tessarr.stores import LocalStore, MemoryStore
@@ -267,3 +270,44 @@ def test_two_programs_that_create_get_one_array() -> None:
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["created"] + ["exists"] * 7
+
+
+def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
+    """A file in place of a folder is told as that; so is that a shape is lacking."""
+    file = tmp_path / "data.h5"
+    file.write_bytes(b"x")
+    for opener in (tessarr.open, tessarr.open_array, tessarr.open_group):
+        with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
+            opener(file, "r")
+    with pytest.raises(StoreError, match="a file is where a folder should be"):
+        tessarr.open_group(file, "w")
+    with pytest.raises(NotFoundError, match="to create one, give its shape, or data"):
+        tessarr.open_array(tmp_path / "new")
+    with pytest.raises(NotFoundError, match=r"read_only=True\)$"):
+        tessarr.open_array(tmp_path / "new", "r")
+
+
+@pytest.mark.parametrize("attributes", [5, "text", [1, 2]])
+def test_attributes_are_a_mapping(attributes: Any) -> None:
+    """What is none is an argument that is not allowed, whatever is created."""
+    creators: list[Any] = [tessarr.create_group, partial(tessarr.create_array, shape=1)]
+    for create in creators:
+        with pytest.raises(ArgumentError, match="is not a mapping"):
+            create(None, attributes=attributes)
+
+
+def test_names_that_do_not_exist_cannot_be_set() -> None:
+    """A typing error is not a new attribute of the object."""
+    a, g = tessarr.create_array(None, shape=1), tessarr.create_group(None)
+    for node in (a, g):
+        with pytest.raises(AttributeError):
+            node.atributes = {}  # type: ignore[union-attr]
+
+
+def test_the_module_says_what_it_has() -> None:
+    """Completion offers what is public, and the version is there."""
+    assert set(dir(tessarr)) == {*tessarr.__all__, "__version__"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", tessarr.__version__)
+    g = tessarr.create_group(None)
+    g.create_group("a b")
+    assert g._ipython_key_completions_() == ["a b"]

@@ -66,11 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import tessarr
+
+        print(f"tessarr {tessarr.__version__}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tessarr",
         description="Look at Zarr arrays and groups of formats 2 and 3.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = parser.add_subparsers(required=True, metavar="COMMAND")
     for verb in _VERBS:
         verb.add_to(verbs)

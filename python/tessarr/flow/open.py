@@ -170,6 +170,7 @@ def missing(
     *,
     other: bool = False,
     store: object = "the store",
+    hint: str = "",
 ) -> NotFoundError:
     """Return the error for a node that is not there, or is of the other kind."""
     what = kind or "array or group"
@@ -179,7 +180,7 @@ def missing(
         there, opener = ("a group", "open_group") if kind == "array" else ("an array", "open_array")
         message = f"there is no {what} {at}, but {there}: use {opener}, or open for either"
     else:
-        message = f"there is no {what}{form} {at}"
+        message = f"there is no {what}{form} {at}{hint}"
     return NotFoundError(message, kind=_NOT_FOUND[kind], path=path)
 
 

@@ -167,7 +167,11 @@ def _attributes(
     def complain(loc: str, message: str) -> None:
         problems.add(f"attributes{loc}", message)
 
-    value = dict(attributes or {})
+    try:
+        value = dict(attributes or {})
+    except (TypeError, ValueError):
+        problems.add("attributes", f"{attributes!r} is not a mapping of names to values")
+        return {}
     plain: Any = _json.plain(value, "", complain, allow_nan=zarr_format == 2)
     return plain if isinstance(plain, dict) else {}
 

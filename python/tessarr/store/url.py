@@ -14,7 +14,7 @@ from tessarr.options import current
 if TYPE_CHECKING:
     from tessarr.store.protocol import StoreProtocol
 
-__all__ = ["StoreLike", "open_store"]
+__all__ = ["StoreLike", "is_file", "open_store"]
 
 StoreLike: TypeAlias = "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | None"
 """What is understood as a store: see `open_store`."""
@@ -100,6 +100,13 @@ def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
             "the URL of a local file has three slashes, as in file:///path"
         )
     return _folder(path, read_only=read_only), ""
+
+
+def is_file(store: Store) -> bool:
+    """Return whether a file stands where the folder of a store should be."""
+    from pathlib import Path
+
+    return isinstance(store, LocalStore) and Path(store.path).is_file()
 
 
 def _folder(path: str, *, read_only: bool) -> LocalStore:

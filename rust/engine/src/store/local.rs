@@ -430,7 +430,15 @@ impl From<Failure> for Error {
             let errno = Some(libc::ETIMEDOUT);
             return Error::new(Kind::Store { retryable: true, errno }, message);
         }
-        Error::io(format_args!("cannot {action} {path:?}"), &error)
+        let what = format_args!("cannot {action} {path:?}");
+        if error.kind() == ErrorKind::NotADirectory {
+            let found = Error::io(what, &error);
+            return Error {
+                message: format!("{}: a file is where a folder should be", found.message),
+                ..found
+            };
+        }
+        Error::io(what, &error)
     }
 }
 
