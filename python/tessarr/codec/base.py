@@ -30,13 +30,15 @@ others back from its worker threads, so they must not keep state.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import numpy as np
 
+from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import DataError
 from tessarr.registry import Registry
 
@@ -72,6 +74,8 @@ class ArraySpec:
         Its lengths.
     data_type : DataType
         Its elements.
+    fill : bytes, optional
+        One element, the fill value; None where there is none.
 
     Examples
     --------
@@ -82,6 +86,7 @@ class ArraySpec:
 
     shape: Shape
     data_type: DataType
+    fill: bytes | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -97,8 +102,16 @@ class Codec(ABC):
     kind: ClassVar[Kind]
     name: ClassVar[str] = ""
     """The name in format 3."""
-    codec_id: ClassVar[str] = ""
-    """The ``id`` in format 2; by default the name."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names in format 3, which are read and not written."""
+    codec_id: ClassVar[str | None] = ""
+    """The ``id`` in format 2; by default the name, and None where format 2 has no such codec."""
+
+    @property
+    def label(self) -> str:
+        """What the codec is called in messages."""
+        label: str = self.codec_id or self.name or self.get_config()["id"]
+        return label
 
     def configuration(self) -> JSONObject:
         """Return the ``configuration`` of format 3."""
@@ -128,12 +141,31 @@ class Codec(ABC):
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
-        """Return the codec of a configuration in a document, or None and problems."""
+        """Return the codec of a configuration in a document, or None and problems.
+
+        Parameters
+        ----------
+        members : Members
+            The configuration; without the ``id`` of format 2.
+        zarr_format : {2, 3}
+            Whose rules apply: 2 also for aliases in format 3 that begin with ``numcodecs.``.
+        """
+        before = len(members.problems)
+        if dataclasses.is_dataclass(cls):
+            for field in dataclasses.fields(cls):
+                if field.default is MISSING and field.default_factory is MISSING and field.init:
+                    members.require(field.name)
+                members.get(field.name)
+            members.done()
+        if len(members.problems) > before:
+            return None
         try:
             return cls.from_config(dict(members.value))
+        except WrongParameter as error:
+            members.problems.add(members.at(error.parameter), error.problem, error.problem_kind)
         except (TypeError, ValueError, KeyError) as error:
             members.problems.add(members.loc, f"codec {cls.name!r}: {error}")
-            return None
+        return None
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
         """Return the codec as metadata states it."""
@@ -173,6 +205,14 @@ class ArrayArrayCodec(Codec):
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         """Return what `encode` makes of an array of `spec`; by default the same."""
         return spec
+
+    def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
+        """Return codecs of the engine that do to the bytes of arrays of `spec` what `encode` does.
+
+        The bytes are in C order, each element as `spec` and ``self.encoded(spec)`` have it.
+        None where the engine has no such codecs.
+        """
+        return None
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
@@ -227,6 +267,14 @@ class BytesBytesCodec(Codec):
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         """Decode bytes, into the buffer `out` where one is given."""
 
+    def decode_at_most(self, data: BytesLike, limit: int, /) -> BytesLike:
+        """Decode bytes that should not become more than `limit` bytes.
+
+        Codecs that compress raise DataError before they have made more, because a few damaged
+        bytes could stand for any number of them.
+        """
+        return self.decode(data)
+
 
 @dataclass(frozen=True, slots=True)
 class Ignored(Codec):
@@ -268,12 +316,17 @@ def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 C = TypeVar("C", bound=type[Codec])
 
+_NUMCODECS: Final = "numcodecs."
+_OURS: Final = "tessarr.codec."
+
 _names: Registry[type[Codec]] = Registry("codec", "tessarr.codecs")
 _ids: dict[str, type[Codec]] = {}
 
 
 def register_codec(codec: C) -> C:
-    """Make a codec class known by its name in format 3 and its id in format 2.
+    """Make a codec class known by its names in format 3 and its id in format 2.
+
+    It takes the place of a codec that had the same name before.
 
     Examples
     --------
@@ -287,16 +340,44 @@ def register_codec(codec: C) -> C:
     """
     if not codec.name:
         raise TypeError(f"{codec.__name__}.name, the name of the codec, is not set")
-    _names.add(codec.name, codec)
-    _ids[codec.codec_id or codec.name] = codec
+    # Ours are imported late, when others may have taken their place.
+    ours = codec.__module__.startswith(_OURS)
+    for name in (codec.name, *codec.aliases):
+        if not (ours and name in _names):
+            _names.add(name, codec)
+    codec_id = codec.name if codec.codec_id == "" else codec.codec_id
+    if codec_id is not None and not (ours and codec_id in _ids):
+        _ids[codec_id] = codec
     return codec
 
 
 def codec_of_name(name: str) -> type[Codec] | None:
     """Return the codec class called `name` in format 3, or None."""
+    if name not in _names:
+        _import(name)
     return _names.find(name)
 
 
 def codec_of_id(codec_id: str) -> type[Codec] | None:
     """Return the codec class with the id `codec_id` in format 2, or None."""
-    return _ids.get(codec_id) or _names.find(codec_id)
+    if codec_id not in _ids:
+        _import(_NUMCODECS + codec_id)
+    codec = _ids.get(codec_id) or _names.find(codec_id)
+    return None if codec is None or codec.codec_id is None else codec
+
+
+def _import(name: str) -> None:
+    """Import the module of this package that is called like a codec, if there is one.
+
+    This is all that makes a codec of ours known: its file is called like the codec, with
+    underscores for what a module's name cannot have.
+    """
+    stem = name.removeprefix(_NUMCODECS).replace("-", "_")
+    if not stem.isidentifier() or not stem.isascii():
+        return
+    for module in (name.replace("-", "_").replace(".", "_"), stem):
+        try:
+            importlib.import_module(_OURS + module)
+        except ModuleNotFoundError as error:
+            if error.name != _OURS + module:
+                raise

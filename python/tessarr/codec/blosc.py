@@ -58,6 +58,7 @@ class Blosc(NativeCodec):
     """
 
     name = "blosc"
+    aliases = ("numcodecs.blosc",)
     cname: str = "lz4"
     clevel: int = 5
     shuffle: int = SHUFFLE

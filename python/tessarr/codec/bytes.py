@@ -43,6 +43,7 @@ class Bytes(ArrayBytesCodec):
     """
 
     name = "bytes"
+    codec_id = None
     endian: Endian | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ class Bytes(ArrayBytesCodec):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Bytes:
         if self.endian is None and spec.data_type.unit_bytes != 1:
-            return Bytes("little")
+            return Bytes("big" if zarr_format == 2 and spec.data_type.big_endian else "little")
         return self
 
     def encoded_bytes(self, spec: ArraySpec) -> int:

@@ -5,12 +5,18 @@ bytes, and any number from bytes to bytes. Each is given what the one before
 made; the first is given a chunk. All chunks of an array have one shape, so
 every codec is given arrays of one `ArraySpec`, which `Chain.check` follows
 through the chain.
+
+The engine runs what it has (`Chain.compile`). It has no NumPy: where a chain
+holds an array codec that it lacks, a `NumpyStage` runs everything from there up
+to the bytes, and a `FlatCodec` runs a codec from bytes to bytes that it lacks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
 
 from tessarr.codec.base import (
     ArrayArrayCodec,
@@ -20,10 +26,9 @@ from tessarr.codec.base import (
     Codec,
 )
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.foreign import FlatCodec, NumpyStage
 from tessarr.codec.read import of, read_v3
 from tessarr.codec.transpose import Transpose
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, DataError
 from tessarr.problems import describe, pointer
 
 if TYPE_CHECKING:
@@ -31,9 +36,12 @@ if TYPE_CHECKING:
 
     from tessarr.codec.read import CodecLike
     from tessarr.problems import Problems
-    from tessarr.types import ZarrFormat
+    from tessarr.types import BytesLike, ZarrFormat
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "FlatCodec", "NumpyStage", "flat"]
+
+_SLACK_BYTES: Final = 1 << 20
+"""More than any codec adds to a small chunk."""
 
 _KINDS = ("array_array", "array_bytes", "bytes_bytes", "ignored")
 
@@ -162,11 +170,57 @@ class Chain:
             size = None if size is None else codec.encoded_bytes(size)
         return size
 
+    def encode(self, array: np.ndarray[Any, Any], spec: ArraySpec) -> BytesLike:
+        """Return the encoding of an array of `spec`, made without the engine's chain of codecs.
+
+        Raises
+        ------
+        ArgumentError
+            ``shape_mismatch``, where a codec breaks its promise of what it encodes to.
+        """
+        for codec in self.array_array:
+            array, spec = codec.encode(array), codec.encoded(spec)
+            if array.shape != spec.shape or array.dtype != spec.data_type.numpy:
+                # Stored, it could not be read back.
+                raise ArgumentError(
+                    f"codec {codec.label!r} encodes to {array.dtype} of shape {array.shape}, "
+                    f"where it promises {spec.data_type.name} of shape {spec.shape}",
+                    kind="shape_mismatch",
+                    codec=codec.label,
+                )
+        data = self.array_bytes.encode(array)
+        for codec in self.bytes_bytes:
+            data = codec.encode(data)
+        return data
+
+    def decode(self, data: BytesLike, spec: ArraySpec) -> np.ndarray[Any, Any]:
+        """Return the array of `spec` that `data` is the encoding of: the inverse of `encode`.
+
+        Raises
+        ------
+        DataError
+            Where the bytes are damaged.
+        """
+        specs = [spec]
+        for codec in self.array_array:
+            specs.append(codec.encoded(specs[-1]))
+        encoded = specs.pop()
+        for codec in reversed(self.bytes_bytes):
+            data = codec.decode_at_most(data, _SLACK_BYTES + 4 * encoded.size_bytes)
+        array = self.array_bytes.decode(data, encoded)
+        for codec in reversed(self.array_array):
+            array = codec.decode(array, specs.pop())
+        if array.shape != spec.shape:
+            message = f"an array of shape {array.shape} instead of {spec.shape}"
+            raise DataError(message, kind="wrong_size")
+        return array.astype(spec.data_type.numpy, copy=False)
+
     def compile(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> dict[str, object]:
         """Return the chain as the engine takes it, for arrays of `spec`.
 
-        Leading transposes become one order of axes. From the first other codec from
-        arrays to arrays on, everything up to the bytes becomes one foreign codec.
+        Leading transposes become one order of axes. Other codecs from arrays to arrays are
+        stages before those from bytes to bytes if the engine has all of them; otherwise, from
+        the first of them on, everything up to the bytes becomes one foreign codec.
         """
         rank = len(spec.shape)
         order = tuple(range(rank))
@@ -175,15 +229,92 @@ class Chain:
             transpose = cast("Transpose", arrays.pop(0))
             order = tuple(order[axis] for axis in transpose.axes(rank))
             spec = transpose.encoded(spec)
-        array_bytes = None if arrays else self.array_bytes.engine_array(spec, zarr_format)
-        if array_bytes is None:
-            stage = NumpyStage(tuple(arrays), self.array_bytes, spec)
+        stages, encoded = _stages(arrays, spec)
+        array_bytes = self.array_bytes.engine_array(encoded, zarr_format)
+        # Elements are swapped first and shards cut first: neither can come after a stage.
+        if stages is None or array_bytes is None or (arrays and not _is_plain(array_bytes, stages)):
+            stages = []
+            stage = NumpyStage(Chain((*arrays, self.array_bytes)), spec)
             array_bytes = {"kind": "foreign", "name": stage.name, "codec": stage}
         return {
             "order": None if order == tuple(range(rank)) else order,
             "array_bytes": array_bytes,
-            "bytes_bytes": [_compile(codec) for codec in self.bytes_bytes],
+            "bytes_bytes": [*stages, *(_compile(codec) for codec in self.bytes_bytes)],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyStage:
+    """Array codecs in a row, the last one to bytes, as the engine calls them.
+
+    Parameters
+    ----------
+    chain : Chain
+        The codecs.
+    spec : ArraySpec
+        What the first of them encodes.
+    """
+
+    chain: Chain
+    spec: ArraySpec
+
+    @property
+    def name(self) -> str:
+        """The names of the codecs."""
+        return "+".join(codec.label for codec in self.chain.codecs)
+
+    def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return the encoding of a chunk in C order."""
+        array = np.frombuffer(data, dtype=self.spec.data_type.numpy).reshape(self.spec.shape)
+        return flat(self.chain.encode(array, self.spec))
+
+    def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return a chunk in C order, of exactly `decoded_bytes` bytes."""
+        array = flat(np.ascontiguousarray(self.chain.decode(data, self.spec)))
+        if array.nbytes != decoded_bytes:
+            message = f"{array.nbytes} bytes instead of {decoded_bytes}"
+            raise DataError(message, kind="wrong_size", codec=self.name)
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class FlatCodec:
+    """A codec from bytes to bytes as the engine calls it: results are flat bytes."""
+
+    codec: BytesBytesCodec
+
+    def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return the encoding of `data`."""
+        return flat(self.codec.encode(data))
+
+    def decode(self, data: BytesLike, limit: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return what `data` is the encoding of; more than `limit` bytes are an error."""
+        return flat(self.codec.decode_at_most(data, limit))
+
+
+def flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return the bytes of a buffer, or of an array in the order in which it lies in memory."""
+    if isinstance(data, np.ndarray):
+        if not (data.flags.c_contiguous or data.flags.f_contiguous):
+            data = np.ascontiguousarray(data)
+        return data.reshape(-1, order="A").view(np.uint8)
+    return np.frombuffer(data, dtype=np.uint8)
+
+
+def _stages(
+    arrays: list[ArrayArrayCodec], spec: ArraySpec
+) -> tuple[list[dict[str, object]] | None, ArraySpec]:
+    """Return the engine's codecs for array codecs in a row, if it has all, and what they make."""
+    stages: list[dict[str, object]] | None = []
+    for codec in arrays:
+        more = codec.stages(spec)
+        stages = None if stages is None or more is None else [*stages, *more]
+        spec = codec.encoded(spec)
+    return stages, spec
+
+
+def _is_plain(array_bytes: dict[str, object], stages: list[dict[str, object]]) -> bool:
+    return array_bytes["kind"] == "bytes" and not (stages and array_bytes["swap"])
 
 
 def _makes_bytes(codecs: tuple[Codec, ...]) -> bool:
@@ -201,15 +332,14 @@ def _misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
     bytes_made_by = None
     for position, codec in enumerate(codecs):
         if codec.kind == "bytes_bytes" and bytes_made_by is None:
-            return position, f"codec {codec.name!r} takes bytes, but is given an array"
+            return position, f"codec {codec.label!r} takes bytes, but is given an array"
         if codec.kind in {"array_array", "array_bytes"} and bytes_made_by is not None:
-            what = f"codec {codec.name!r} takes an array, but {bytes_made_by!r} makes bytes"
+            what = f"codec {codec.label!r} takes an array, but {bytes_made_by!r} makes bytes"
             return position, what
         if codec.kind == "array_bytes":
-            bytes_made_by = codec.name
+            bytes_made_by = codec.label
     return None
 
 
 def _compile(codec: BytesBytesCodec) -> dict[str, object]:
-    name = codec.name or codec.get_config()["id"]
-    return codec.engine() or {"name": name, "codec": FlatCodec(codec)}
+    return codec.engine() or {"name": codec.label, "codec": FlatCodec(codec)}

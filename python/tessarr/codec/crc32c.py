@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessarr.codec.base import register_codec
-from tessarr.codec.foreign import numcodec_from_config
-from tessarr.codec.native import NativeCodec
+from tessarr.codec.checksum import Checksum, Location
 
 if TYPE_CHECKING:
-    from tessarr.codec.base import Codec
     from tessarr.problems import Members
     from tessarr.types import ZarrFormat
 
@@ -19,8 +17,13 @@ __all__ = ["Crc32c"]
 
 @register_codec
 @dataclass(frozen=True, slots=True)
-class Crc32c(NativeCodec):
+class Crc32c(Checksum):
     """CRC-32C checksum: damage is detected when a chunk is read.
+
+    Parameters
+    ----------
+    location : {"end", "start"}
+        Where the checksum is; at the start only as a codec of numcodecs.
 
     Examples
     --------
@@ -29,25 +32,19 @@ class Crc32c(NativeCodec):
     """
 
     name = "crc32c"
+    aliases = ("numcodecs.crc32c",)
+    location: Location = "end"
 
     @classmethod
-    def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Crc32c | None:
+        location: str | None = "end"
         if zarr_format == 2:
-            location = members.choice("location", ("start", "end", None), None)
-            if location == "start":  # a variant that numcodecs alone has
-                return numcodec_from_config({"id": "crc32c", **members.value}, first=False)
+            location = members.choice("location", ("start", "end", None), None) or "end"
         members.done()
-        return cls()
+        return cls("start" if location == "start" else "end")
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Crc32c:
-        extra = {name: value for name, value in config.items() if name != "id"}
-        if extra.pop("location", None) not in (None, "end") or extra:
-            raise ValueError(f"{config!r} is not the configuration of a checksum at the end")
-        return cls()
-
-    def encoded_bytes(self, size: int) -> int:
-        return size + 4
-
-    def engine(self) -> dict[str, object]:
-        return {"name": "crc32c"}
+    def to_json(self, zarr_format: ZarrFormat) -> Any:
+        document = super(Crc32c, self).to_json(zarr_format)
+        if zarr_format == 3 and self.location == "start":
+            document["name"] = "numcodecs.crc32c"
+        return document

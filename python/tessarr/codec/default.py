@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.codec.blosc import Blosc
-
 if TYPE_CHECKING:
     from tessarr.codec.base import BytesBytesCodec
     from tessarr.dtype import DataType
@@ -22,5 +20,7 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
     >>> default_codecs(dtype.of("int32"))
     (Blosc(cname='lz4', clevel=5, shuffle=1, blocksize=0, typesize=None),)
     """
+    from tessarr.codec.blosc import Blosc
+
     del data_type  # all fixed-size types are served the same
     return (Blosc(cname="lz4", clevel=5, shuffle=1),)

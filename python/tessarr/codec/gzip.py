@@ -10,6 +10,7 @@ from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
     from tessarr.problems import Members
     from tessarr.types import ZarrFormat
 
@@ -24,7 +25,7 @@ class GZip(NativeCodec):
     Parameters
     ----------
     level : int
-        0 (none) to 9 (smallest).
+        0 (none) to 9 (smallest); in format 2 also -1, the library's default.
 
     Examples
     --------
@@ -33,20 +34,28 @@ class GZip(NativeCodec):
     """
 
     name = "gzip"
+    aliases = ("numcodecs.gzip",)
     level: int = 1
 
     def __post_init__(self) -> None:
-        check_integer("level", self.level, 0, 9)
+        check_integer("level", self.level, -1, 9)
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> GZip | None:
         level = (
             members.integer("level", 0, 9)
             if zarr_format == 3
-            else members.integer("level", 0, 9, cls().level)
+            else members.integer("level", -1, 9, cls().level)
         )
         members.done()
         return None if level is None else cls(level)
 
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> GZip:
+        # Format 3 cannot state the default.
+        return GZip(self._level()) if zarr_format == 3 else self
+
     def engine(self) -> dict[str, object]:
-        return {"name": "gzip", "level": self.level}
+        return {"name": "gzip", "level": self._level()}
+
+    def _level(self) -> int:
+        return 6 if self.level == -1 else self.level

@@ -33,3 +33,9 @@ class NativeCodec(BytesBytesCodec):
 
         size = None if out is None else memoryview(out).nbytes  # type: ignore[arg-type]
         return deliver(_engine.decode(self.engine(), data, size), out)
+
+    def decode_at_most(self, data: BytesLike, limit: int, /) -> bytes:
+        """Decode bytes; more than `limit` are an error."""
+        from tessarr import _engine
+
+        return _engine.decode(self.engine(), data, None, limit)

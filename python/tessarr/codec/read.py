@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
-from tessarr.codec.foreign import numcodec_from_config
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.problems import ABSENT, Members, describe, read_extension
 
@@ -20,6 +19,9 @@ CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
 
 _UNSUPPORTED: Final = "unsupported_codec"
+
+_NUMCODECS: Final = "numcodecs."
+"""Begins names of format 3 that stand for a codec of format 2, with its configuration there."""
 
 _DRAFT_NAMES: Final = {"endian": "bytes"}
 """Names that drafts of format 3 had, and what they became."""
@@ -36,7 +38,8 @@ def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
         name = _DRAFT_NAMES[name]
     codec = codec_of_name(name)
     if codec is not None:
-        return codec.read(extension.configuration, 3)
+        numcodecs = name in codec.aliases and name.startswith(_NUMCODECS)
+        return codec.read(extension.configuration, 2 if numcodecs else 3)
     if not extension.must_understand:
         document = {"name": value} if isinstance(value, str) else value
         return Ignored(json.dumps(document))
@@ -75,7 +78,7 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
         if codec is not None:
             configuration = {name: item for name, item in value.items() if name != "id"}
             return codec.read(Members(configuration, loc, problems), 2)
-        return numcodec_from_config(value, first=first)
+        return _numcodec(value, first=first)
     except UnsupportedError as error:
         hint = f": {error.__notes__[0]}" if getattr(error, "__notes__", None) else ""
         problems.unsupported(loc, "codec", codec_id, kind=error.kind, hint=hint)
@@ -110,10 +113,11 @@ def of(value: CodecLike) -> Codec:
         return value
     stated = _to_json(value)
     name, configuration = _name_and_configuration(stated)
-    codec = codec_of_name(name) or codec_of_id(name)
+    by_id = "id" in stated
+    codec = codec_of_id(name) if by_id else codec_of_name(name) or codec_of_id(name)
     if codec is None:
-        if "id" in stated:
-            return numcodec_from_config(dict(stated), first=True)
+        if by_id:
+            return _numcodec(dict(stated), first=True)
         message = f"codec {name!r} is not supported"
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     try:
@@ -121,6 +125,12 @@ def of(value: CodecLike) -> Codec:
     except (TypeError, ValueError) as error:
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
+
+
+def _numcodec(config: dict[str, Any], *, first: bool) -> Codec:
+    from tessarr.codec.fallback import numcodec_from_config
+
+    return numcodec_from_config(config, first=first)
 
 
 def _to_json(value: Any) -> Mapping[str, Any]:

@@ -7,22 +7,22 @@ there is none, stands before or after them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
 
 from tessarr import dtype
 from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.chain import Chain
+from tessarr.codec.chain import Chain, flat
 from tessarr.codec.crc32c import Crc32c
 from tessarr.codec.parameters import check_choice
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, DataError
 from tessarr.problems import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
+    from collections.abc import Iterator, Sequence
 
     from tessarr.codec.read import CodecLike
     from tessarr.problems import Members, Problems
@@ -34,6 +34,7 @@ IndexLocation = Literal["start", "end"]
 MAX_SUBCHUNKS: Final = 1 << 26
 """Of a shard: more would be an index of more than 1 GiB, a mistake or an attack."""
 
+_NOTHING: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
 _INDEX_CODECS: Final = Chain((Bytes("little"), Crc32c()))
 
@@ -63,6 +64,7 @@ class ShardingIndexed(ArrayBytesCodec):
     """
 
     name = "sharding_indexed"
+    codec_id = None
     chunk_shape: Shape
     codecs: Chain
     index_codecs: Chain
@@ -152,7 +154,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def subchunk_spec(self, spec: ArraySpec) -> ArraySpec:
         """Return what the codecs of the subchunks are given, where shards are of `spec`."""
-        return ArraySpec(self.chunk_shape, spec.data_type)
+        return replace(spec, shape=self.chunk_shape)
 
     def _index_spec(self, shard: Shape) -> ArraySpec:
         grid = (length // part for length, part in zip(shard, self.chunk_shape, strict=False))
@@ -168,24 +170,59 @@ class ShardingIndexed(ArrayBytesCodec):
             "index_location": self.index_location,
         }
 
-    def encode(self, array: np.ndarray[Any, Any], /) -> NoReturn:
-        _refuse_numpy()
+    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
+        # Only after a codec that the engine lacks: it makes shards otherwise.
+        spec = ArraySpec(array.shape, dtype.of(array.dtype))
+        parts, index = self._parts(array), np.empty(self._index_spec(array.shape).shape, np.uint64)
+        size = self.index_codecs.encoded_bytes(self._index_spec(array.shape)) or 0
+        body = bytearray(size if self.index_location == "start" else 0)
+        for cell, part in parts:
+            data = flat(self.codecs.encode(np.ascontiguousarray(part), self.subchunk_spec(spec)))
+            index[cell] = len(body), data.nbytes
+            body += data.data
+        encoded = flat(self.index_codecs.encode(index, self._index_spec(array.shape)))
+        if self.index_location == "end":
+            return bytes(body + encoded.data)
+        body[:size] = encoded.data
+        return bytes(body)
 
-    def decode(self, data: BytesLike, spec: ArraySpec, /) -> NoReturn:
-        _refuse_numpy()
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        data, index_spec = flat(data), self._index_spec(spec.shape)
+        size = self.index_codecs.encoded_bytes(index_spec) or 0
+        if data.nbytes < size:
+            message = f"{data.nbytes} bytes have no room for the index of {size} bytes"
+            raise DataError(message, kind="wrong_size", codec=self.name)
+        at_start = self.index_location == "start"
+        encoded = data[:size] if at_start else data[data.nbytes - size :]
+        index = self.index_codecs.decode(encoded, index_spec)
+        array = np.empty(spec.shape, spec.data_type.numpy)
+        fill = spec.data_type.default_fill() if spec.fill is None else spec.fill
+        array[...] = np.frombuffer(fill, spec.data_type.numpy)[0]
+        for cell, part in self._parts(array):
+            start, length = (int(number) for number in index[cell])
+            if start == length == _NOTHING:
+                continue
+            if start + length > data.nbytes:
+                message = f"subchunk {cell} is outside of its shard of {data.nbytes} bytes"
+                raise DataError(message, codec=self.name)
+            inner = data[start : start + length]
+            part[...] = self.codecs.decode(inner, self.subchunk_spec(spec))
+        return array
+
+    def _parts(
+        self, array: np.ndarray[Any, Any]
+    ) -> Iterator[tuple[tuple[int, ...], np.ndarray[Any, Any]]]:
+        """Yield the cells of a shard, and what is in them."""
+        lengths = self.chunk_shape
+        counts = (n // part for n, part in zip(array.shape, lengths, strict=True))
+        for cell in np.ndindex(*counts):
+            places = zip(cell, lengths, strict=True)
+            yield cell, array[tuple(slice(i * n, (i + 1) * n) for i, n in places)]
 
 
 def _index_chain(values: Sequence[CodecLike]) -> Chain:
     codecs = Chain.of(values).codecs
     return Chain(tuple(Bytes("little") if codec == Bytes() else codec for codec in codecs))
-
-
-def _refuse_numpy() -> NoReturn:
-    raise UnsupportedError(
-        "shards after a codec that is written in Python are not supported",
-        kind="unsupported_codec",
-        extension=ShardingIndexed.name,
-    )
 
 
 def _read_chain(members: Members, name: str) -> Chain | None:

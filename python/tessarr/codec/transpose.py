@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayArrayCodec, ArraySpec, register_codec
+from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.errors import ArgumentError
 from tessarr.problems import ABSENT, describe, is_integer
 
 if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
     from tessarr.problems import Members, Problems
     from tessarr.types import Shape, ZarrFormat
 
@@ -37,6 +38,7 @@ class Transpose(ArrayArrayCodec):
     """
 
     name = "transpose"
+    codec_id = None
     order: Shape | str
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Transpose(ArrayArrayCodec):
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         axes = self.axes(len(spec.shape))
-        return ArraySpec(tuple(spec.shape[axis] for axis in axes), spec.data_type)
+        return replace(spec, shape=tuple(spec.shape[axis] for axis in axes))
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         return array.transpose(self.axes(array.ndim))

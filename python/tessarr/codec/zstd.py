@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.codec.base import register_codec
 from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_integer
+from tessarr.problems import is_integer
 
 if TYPE_CHECKING:
     from tessarr.problems import Members
@@ -37,6 +38,7 @@ class Zstd(NativeCodec):
     """
 
     name = "zstd"
+    aliases = ("numcodecs.zstd",)
     level: int = 0
     checksum: bool = False
 
@@ -45,14 +47,24 @@ class Zstd(NativeCodec):
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Zstd | None:
-        level = (
-            members.integer("level", *_LEVELS)
-            if zarr_format == 3
-            else members.integer("level", *_LEVELS, cls().level)
-        )
+        low, high = _LEVELS
+        if zarr_format == 3:
+            level = members.integer("level", low, high)
+        else:
+            level = members.integer("level", low, None, cls().level)
+            if level is not None and level > high:
+                defect = f"zstd has no level {level}, taken for {high} as numcodecs does"
+                members.problems.tolerate(members.at("level"), defect)
+                level = high
         checksum = members.boolean("checksum", default=False)
         members.done()
         return None if level is None or checksum is None else cls(level, checksum)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Zstd:
+        level = config.get("level", cls().level)  # numcodecs lowers it when it encodes
+        high = is_integer(level) and level > _LEVELS[1]
+        return super(Zstd, cls).from_config({**config, "level": _LEVELS[1] if high else level})
 
     def get_config(self) -> dict[str, Any]:
         # Older readers refuse the member "checksum", so it is written only if set.

@@ -14,17 +14,15 @@ from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
     ArraySpec,
-    Blosc,
     Bytes,
     BytesBytesCodec,
     Chain,
-    Numcodec,
     ShardingIndexed,
     Transpose,
     default_codecs,
     of,
 )
-from tessarr.codec.blosc import MAX_BUFFER_BYTES
+from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import ChunkGrid, RectilinearGrid, RegularGrid
 from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
@@ -255,15 +253,13 @@ class _Request:
             read = self.attempt("compressors", lambda: [of(c) for c in _listed(compressors)])
             self.rest = read or []
         for codec in self.rest:
-            if not isinstance(codec, BytesBytesCodec):
-                what = f"codec {_name(codec)!r} is not one from bytes to bytes"
+            if not isinstance(codec, BytesBytesCodec) and self.zarr_format == 3:
+                what = f"codec {codec.label!r} is not one from bytes to bytes"
                 self.problems.add("compressors", what, "mismatch")
         for codec in self.arrays:
-            fits = isinstance(codec, ArrayArrayCodec) or (
-                self.zarr_format == 2 and isinstance(codec, BytesBytesCodec)
-            )
+            fits = isinstance(codec, ArrayArrayCodec) or self.zarr_format == 2
             if not fits:
-                what = f"codec {_name(codec)!r} is not one from arrays to arrays"
+                what = f"codec {codec.label!r} is not one from arrays to arrays"
                 self.problems.add("filters", what, "mismatch")
 
     def read_chunks(self, chunks: Any, shards: Any) -> None:
@@ -336,17 +332,18 @@ class _Request:
         grid = self.grid.fit(self.shape, name, self.problems)
         last_is_filter = False
         if self.zarr_format == 2:
-            chain = self._chain_v2(fortran)
-            last_is_filter = self.whole_chain is None and bool(self.arrays) and not self.rest
-            last_is_filter = last_is_filter and isinstance(self.arrays[-1], BytesBytesCodec)
+            filters, compressor = self._codecs_v2()
+            chain = self.attempt("codecs", lambda: _chain_v2(fortran, filters, compressor, self))
+            last_is_filter = bool(filters) and compressor is None
         else:
             chain = self._chain_v3(fortran)
         data_type = self.data_type if self.zarr_format == 2 else self.data_type.ordered("native")
-        spec = ArraySpec(next(self.grid.shapes()), data_type)
+        fill = self._fill_in_order_of(data_type)
+        spec = ArraySpec(next(self.grid.shapes()), data_type, fill)
         check_sizes(self.shape, spec, "shape", name, self.problems)
         if grid is None or chain is None or len(self.problems):
             return None
-        check_codecs(chain, grid, data_type, "codecs", self.problems)
+        check_codecs(chain, grid, spec, "codecs", self.problems)
         if len(self.problems):
             return None
         resolved = chain.resolve(spec, self.zarr_format)
@@ -387,34 +384,49 @@ class _Request:
             return Chain((ShardingIndexed(self.subchunks, chain),))
         return chain
 
-    def _chain_v2(self, fortran: bool) -> Chain | None:
-        assert self.data_type is not None
-        assert self.shape is not None
-        filters, rest = list(self.arrays), list(self.rest)
+    def _codecs_v2(self) -> tuple[list[Codec], Codec | None]:
+        """Return the filters and the compressor of format 2."""
         if self.whole_chain is not None:
-            serializer = self.whole_chain.array_bytes
-            filters, rest = list(self.whole_chain.array_array), list(self.whole_chain.bytes_bytes)
-        else:
-            serializer = self.serializer or Bytes()
-        if not isinstance(serializer, Bytes):
-            what = f"codec {serializer.name!r} does not exist in format 2"
-            self.problems.add("codecs", what, "mismatch")
-            return None
-        if serializer.endian is not None and self.data_type.unit_bytes != 1:
+            self._take_endian(self.whole_chain.array_bytes)
+            codecs = [c for c in self.whole_chain.codecs if not isinstance(c, Bytes)]
+            return codecs, codecs.pop() if self._has_compressor() else None
+        serializer = [] if self.serializer is None else [self.serializer]
+        for codec in serializer:
+            self._take_endian(codec)
+        codecs = [*self.arrays, *(c for c in serializer if not isinstance(c, Bytes)), *self.rest]
+        return codecs, codecs.pop() if self._has_compressor() else None
+
+    def _has_compressor(self) -> bool:
+        """Tell whether the last codec is the compressor of format 2, and not a filter."""
+        if self.whole_chain is None:
+            return bool(self.rest)
+        return not isinstance(self.whole_chain.codecs[-1], ArrayArrayCodec | Bytes)
+
+    def _take_endian(self, serializer: ArrayBytesCodec) -> None:
+        """Take the byte order of the codec ``bytes``, which in format 2 the data type has."""
+        assert self.data_type is not None
+        if not isinstance(serializer, Bytes) or serializer.endian is None:
+            return
+        if self.data_type.unit_bytes != 1:
             flipped = self.data_type.ordered(serializer.endian)
-            self.fill = self._fill_in_order_of(flipped)
-            self.data_type = flipped
-        rank = len(self.shape)
-        reverse = tuple(reversed(range(rank)))
-        first = filters[0] if filters else None
-        if isinstance(first, Transpose) and first.axes(rank) == reverse:
-            del filters[0]
-            fortran = True
-        if any(isinstance(codec, Transpose) for codec in filters):
-            what = "format 2 has no codec 'transpose' but for order F"
-            self.problems.add("codecs", what, "mismatch")
-        compressor = rest.pop() if rest else None
-        return v2.chain(self.data_type, fortran, rank, [*filters, *rest], compressor)
+            self.fill, self.data_type = self._fill_in_order_of(flipped), flipped
+
+
+def _chain_v2(
+    fortran: bool, filters: list[Codec], compressor: Codec | None, request: _Request
+) -> Chain:
+    assert request.shape is not None
+    rank = len(request.shape)
+    if filters and _is_fortran(filters[0], rank):
+        fortran = True
+        del filters[0]
+    return v2.chain(fortran, rank, filters, compressor)
+
+
+def _is_fortran(codec: Codec, rank: int) -> bool:
+    """Tell whether a codec is what order F of format 2 is."""
+    reverse = tuple(reversed(range(rank)))
+    return isinstance(codec, Transpose) and codec.axes(rank) == reverse
 
 
 def _cast_fill(data_type: DataType, value: Any) -> bytes:
@@ -444,15 +456,10 @@ def _listed(value: Any) -> list[Any]:
     return list(value)
 
 
-def _name(codec: Codec) -> str:
-    name: str = codec.name or codec.get_config()["id"]  # codecs of numcodecs have but an id
-    return name
-
-
 def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
     codec = of(value)
     if not isinstance(codec, ArrayBytesCodec):
-        raise ArgumentError(f"codec {_name(codec)!r} is not one from arrays to bytes")
+        raise ArgumentError(f"codec {codec.label!r} is not one from arrays to bytes")
     return codec
 
 
@@ -531,17 +538,17 @@ def _check_storable(
     """Note what can be stated but not be written."""
     encoded = chain.encoded_spec(spec)
     if isinstance(chain.array_bytes, ShardingIndexed):
-        foreign = [codec for codec in chain.array_array if not isinstance(codec, Transpose)]
-        if foreign:
-            hint = " before shards: give it to the codecs of the shard"
-            kind, name = "unsupported_codec", foreign[0].name
-            problems.unsupported("codecs", "codec", name, kind=kind, hint=hint)
         inner = chain.array_bytes.subchunk_spec(encoded)
         _check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
-    for codec in chain.bytes_bytes:
+    for codec in chain.codecs:
         if isinstance(codec, Blosc) and encoded.size_bytes > MAX_BUFFER_BYTES:
             what = f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
             problems.add("chunks", what, "too_large")
-        if isinstance(codec, Numcodec) and zarr_format == 3:
-            kind, name = "unsupported_codec", codec.get_config()["id"]
+        if zarr_format == 3 and not codec.name:
+            kind, name = "unsupported_codec", codec.label
             problems.unsupported("codecs", "codec", name, kind=kind, hint=" in format 3")
+        order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
+        stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
+        if zarr_format == 2 and not stated:
+            what = f"format 2 has no codec {codec.label!r}"
+            problems.add("codecs", what, "mismatch")

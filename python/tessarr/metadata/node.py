@@ -8,7 +8,7 @@ codecs around ``bytes``, its chunk keys are the encoding "v2".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
@@ -57,7 +57,7 @@ class ArrayMeta:
     extra : dict
         Members that need not be understood.
     last_is_filter : bool
-        Whether the last codec is a filter of format 2, and there is no compressor.
+        Whether the last codec but ``bytes`` is a filter of format 2: there is no compressor.
     is_v1 : bool
         Whether the documents are of format 1, told in the words of format 2.
     """
@@ -89,7 +89,7 @@ class ArrayMeta:
     @property
     def chunk_spec(self) -> ArraySpec:
         """What the first codec is given: a chunk of the grid; if they differ, the longest."""
-        return ArraySpec(next(self.chunk_grid.shapes()), self.data_type)
+        return self._spec(next(self.chunk_grid.shapes()))
 
     @property
     def chunk_shape(self) -> Shape:
@@ -164,7 +164,10 @@ class ArrayMeta:
         }
 
     def _compile(self, chunk_shape: Shape) -> dict[str, object]:
-        return self.codecs.compile(ArraySpec(chunk_shape, self.data_type), self.zarr_format)
+        return self.codecs.compile(self._spec(chunk_shape), self.zarr_format)
+
+    def _spec(self, chunk_shape: Shape) -> ArraySpec:
+        return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +203,15 @@ Found: TypeAlias = "ArrayMeta | GroupMeta | MetadataError | UnsupportedError"
 
 
 def check_codecs(
-    codecs: Chain, grid: ChunkGrid, data_type: DataType, loc: str, problems: Problems
+    codecs: Chain, grid: ChunkGrid, spec: ArraySpec, loc: str, problems: Problems
 ) -> None:
-    """Note which codecs do not fit the chunks of a grid; stops at the first shape with problems."""
+    """Note which codecs do not fit the chunks of a grid; stops at the first shape with problems.
+
+    The shape of `spec` is that of no particular chunk.
+    """
     before = len(problems)
     for shape in grid.shapes():
-        codecs.check(ArraySpec(shape, data_type), loc, problems)
+        codecs.check(replace(spec, shape=shape), loc, problems)
         if len(problems) > before:
             return
 

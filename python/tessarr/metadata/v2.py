@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tessarr import _json, dtype, keys
-from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, BytesBytesCodec, Chain, Transpose
+from tessarr.codec import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArraySpec,
+    Bytes,
+    BytesBytesCodec,
+    Chain,
+    Transpose,
+)
 from tessarr.codec.read import read_v2
 from tessarr.errors import MetadataError
 from tessarr.grid import RegularGrid
@@ -194,12 +202,13 @@ def read_members(members: Members) -> ArrayMeta | None:
     extra = {name: item for name, item in value.items() if not members.asked(name)}
     if shape is None or grid is None or data_type is None:
         return None
-    spec = ArraySpec(grid.chunk_shape, data_type)
+    spec = ArraySpec(grid.chunk_shape, data_type, fill)
     check_sizes(shape, spec, "/shape", "/chunks", problems)
     if filters is None or len(problems):
         return None
-    codecs = chain(data_type, order == "F", len(shape), filters, compressor)
-    codecs.check(spec, "/filters", problems)
+    codecs = _checked_chain(spec, order == "F", filters, compressor, problems)
+    if codecs is None:
+        return None
     return ArrayMeta(
         2,
         shape,
@@ -209,7 +218,7 @@ def read_members(members: Members) -> ArrayMeta | None:
         fill,
         codecs.resolve(spec, 2),
         extra=extra,
-        last_is_filter=compressor is None and bool(codecs.bytes_bytes),
+        last_is_filter=compressor is None and bool(filters),
     )
 
 
@@ -236,10 +245,6 @@ def _parse_filters(members: Members) -> list[Codec] | None:
     for i, item in enumerate(value):
         loc = pointer("/filters", i)
         codec = read_v2(item, loc, problems, first=i == 0)
-        if isinstance(codec, ArrayArrayCodec) and any(
-            isinstance(before, BytesBytesCodec) for before in filters
-        ):
-            problems.add(loc, "it takes an array, but is given bytes", "mismatch")
         if codec is not None:
             filters.append(codec)
     return filters
@@ -249,28 +254,51 @@ def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
     value = members.require("compressor")
     if value is ABSENT or value is None:
         return None
-    codec = read_v2(value, "/compressor", members.problems, first=first)
-    if codec is not None and not isinstance(codec, BytesBytesCodec):
-        what = f"codec {codec.name!r} is not one from bytes to bytes"
-        members.problems.add("/compressor", what, "mismatch")
-    return codec
+    return read_v2(value, "/compressor", members.problems, first=first)
 
 
-def chain(
-    data_type: DataType,
+def _checked_chain(
+    spec: ArraySpec,
     fortran: bool,
-    rank: int,
     filters: list[Codec],
     compressor: Codec | None,
-) -> Chain:
+    problems: Problems,
+) -> Chain | None:
+    """Return the chain of filters and compressor, or None and problems where they are."""
+    places = [pointer("/filters", i) for i in range(len(filters))]
+    given, bytes_from = spec, None
+    codecs = [*filters, *([] if compressor is None else [compressor])]
+    for codec, loc in zip(codecs, [*places, "/compressor"], strict=False):
+        if isinstance(codec, BytesBytesCodec):
+            bytes_from = bytes_from or codec
+        elif bytes_from is not None:
+            what = f"codec {codec.label!r} takes an array, but {bytes_from.label!r} makes bytes"
+            problems.add(loc, what, "mismatch")
+        elif isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
+            before = len(problems)
+            codec.check(given, loc, problems)
+            if len(problems) > before:
+                return None
+            if isinstance(codec, ArrayBytesCodec):
+                bytes_from = codec
+            else:
+                given = codec.encoded(given)
+    if len(problems):
+        return None
+    return chain(fortran, len(spec.shape), filters, compressor)
+
+
+def chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
     """Return the codecs that mean what the members of ``.zarray`` mean."""
-    transpose: list[Codec] = [Transpose(tuple(reversed(range(rank))))] if fortran else []
-    arrays = [codec for codec in filters if isinstance(codec, ArrayArrayCodec)]
-    rest: list[Codec] = [codec for codec in filters if not isinstance(codec, ArrayArrayCodec)]
-    if compressor is not None:
-        rest.append(compressor)
-    endian = ("big" if data_type.big_endian else "little") if data_type.unit_bytes != 1 else None
-    return Chain((*transpose, *arrays, Bytes(endian), *rest))  # type: ignore[arg-type]
+    codecs = [*filters, *([] if compressor is None else [compressor])]
+    if fortran:
+        codecs.insert(0, Transpose(tuple(reversed(range(rank)))))
+    arrays = sum(isinstance(codec, ArrayArrayCodec) for codec in codecs)
+    if not any(isinstance(codec, ArrayBytesCodec) for codec in codecs):
+        # Elements are stored as they are, in the byte order that they have.
+        first = next((i for i, c in enumerate(codecs) if isinstance(c, BytesBytesCodec)), arrays)
+        codecs.insert(first, Bytes())
+    return Chain(tuple(codecs))
 
 
 def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
@@ -312,11 +340,13 @@ def to_json(meta: ArrayMeta) -> JSONObject:
 
 def _split(
     codecs: Chain, shape: Shape, last_is_filter: bool
-) -> tuple[bool, list[Any], BytesBytesCodec | None]:
-    arrays, rest = list(codecs.array_array), list(codecs.bytes_bytes)
+) -> tuple[bool, list[Codec], Codec | None]:
+    arrays = list(codecs.array_array)
     reverse = Transpose(tuple(reversed(range(len(shape)))))
     fortran = bool(arrays) and arrays[0] == reverse
     if fortran:
         del arrays[0]
+    makes_bytes = [] if isinstance(codecs.array_bytes, Bytes) else [codecs.array_bytes]
+    rest: list[Codec] = [*arrays, *makes_bytes, *codecs.bytes_bytes]
     compressor = rest.pop() if rest and not last_is_filter else None
-    return fortran, [*arrays, *rest], compressor
+    return fortran, rest, compressor

@@ -135,11 +135,11 @@ def _parse_array(members: Members) -> ArrayMeta | None:
     names = _parse_dimension_names(members, shape)
     extra = _parse_extra(members)
     if shape is not None and data_type is not None and chunk_grid is not None:
-        spec = ArraySpec(next(chunk_grid.shapes()), data_type)
+        spec = ArraySpec(next(chunk_grid.shapes()), data_type, fill)
         at = pointer("/chunk_grid/configuration", chunk_grid.lengths_member)
         check_sizes(shape, spec, "/shape", at, problems)
         if codecs is not None:
-            check_codecs(codecs, chunk_grid, data_type, "/codecs", problems)
+            check_codecs(codecs, chunk_grid, spec, "/codecs", problems)
         if codecs is not None and not len(problems):
             codecs = codecs.resolve(spec)
     if len(problems):

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
-use tessarr_engine::codec::{CodecSpec, Context};
+use tessarr_engine::codec::{Config, Context};
 
 /// Smooth values with some noise in the low bits, `typesize` bytes each.
 fn values(typesize: usize, bytes: usize) -> Vec<u8> {
@@ -47,13 +47,12 @@ fn quickest(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Dura
 fn compare(cname: &str, clevel: i32, shuffle: i32, typesize: usize, bytes: usize) {
     let data = values(typesize, bytes);
     let bytes = data.len();
-    let codec = CodecSpec::Blosc {
-        cname: cname.to_owned(),
-        clevel: clevel.into(),
-        shuffle: shuffle.into(),
-        typesize: typesize as i64,
-        blocksize: 0,
-    };
+    let codec = Config::new("blosc")
+        .with("cname", cname)
+        .with("clevel", i64::from(clevel))
+        .with("shuffle", i64::from(shuffle))
+        .with("typesize", typesize as i64)
+        .with("blocksize", 0);
     let codec = codec.compile().unwrap();
     let context = &mut Context::default();
     let mut ours = Vec::new();

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
-use tessarr_engine::codec::CodecSpec;
+use tessarr_engine::codec::Config;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
@@ -74,23 +74,24 @@ const KEY: &str = "a/c/0/0";
 /// sharding an index and twice a chunk and 64 KiB, which other writers may need.
 const MOST: usize = 1 << 20;
 
-fn specs(codec: u8) -> Vec<CodecSpec> {
-    let blosc = |cname: &str, shuffle| CodecSpec::Blosc {
-        cname: cname.into(),
-        clevel: 5,
-        shuffle,
-        typesize: 2,
-        blocksize: 256,
+fn specs(codec: u8) -> Vec<Config> {
+    let blosc = |cname: &str, shuffle| {
+        Config::new("blosc")
+            .with("cname", cname)
+            .with("clevel", 5)
+            .with("shuffle", shuffle)
+            .with("typesize", 2)
+            .with("blocksize", 256)
     };
     match codec {
         0 => vec![],
-        1 => vec![CodecSpec::Zstd { level: 1, checksum: true }],
-        2 => vec![CodecSpec::Zstd { level: 1, checksum: false }],
-        3 => vec![CodecSpec::Gzip { level: 1 }, CodecSpec::Crc32c],
-        4 => vec![CodecSpec::Zlib { level: 1 }],
-        5 => vec![CodecSpec::Crc32c, CodecSpec::Lz4 { acceleration: 1 }],
+        1 => vec![Config::new("zstd").with("level", 1).with("checksum", true)],
+        2 => vec![Config::new("zstd").with("level", 1).with("checksum", false)],
+        3 => vec![Config::new("gzip").with("level", 1), Config::new("crc32c").with("at_start", false)],
+        4 => vec![Config::new("zlib").with("level", 1)],
+        5 => vec![Config::new("crc32c").with("at_start", false), Config::new("lz4").with("acceleration", 1)],
         6 => vec![blosc("lz4", 1)],
-        7 => vec![blosc("zstd", 2), CodecSpec::Gzip { level: 1 }],
+        7 => vec![blosc("zstd", 2), Config::new("gzip").with("level", 1)],
         8 => vec![blosc("blosclz", 0)],
         9 => vec![blosc("snappy", 1)],
         _ => vec![blosc("zlib", 1)],
@@ -110,7 +111,7 @@ fn leaf(pipeline: Pipeline) -> Chain {
 /// A chain of `levels` of sharding, each by halves, above elements under `codec`.
 fn chain(levels: &[Level], codec: u8, shape: &[u64]) -> Chain {
     let Some((level, inner)) = levels.split_first() else { return leaf(pipeline(codec)) };
-    let checked = || Pipeline::new(vec![CodecSpec::Crc32c.compile().unwrap()]);
+    let checked = || Pipeline::new(vec![Config::new("crc32c").with("at_start", false).compile().unwrap()]);
     let index = if level.checked { checked() } else { Pipeline::default() };
     let subchunk_shape: Vec<u64> = shape.iter().map(|size| size / 2).collect();
     Chain {
@@ -261,7 +262,7 @@ fn levels() -> impl Strategy<Value = Vec<Level>> {
 fn resealed(bytes: &mut [u8]) {
     if let Some((body, seal)) = bytes.split_last_chunk_mut::<4>() {
         let mut sealed = Vec::new();
-        let crc = CodecSpec::Crc32c.compile().unwrap();
+        let crc = Config::new("crc32c").with("at_start", false).compile().unwrap();
         crc.encode(body, &mut sealed, &mut tessarr_engine::codec::Context::default()).unwrap();
         seal.copy_from_slice(&sealed[body.len()..]);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, Grid, KeyEncoding, Plan};
-use tessarr_engine::codec::{CodecSpec, Foreign, ForeignCodec, Take};
+use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
 use tessarr_engine::grid::Cuts;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
@@ -41,8 +41,8 @@ impl ForeignCodec for Backwards {
         take(&input.iter().rev().chain([&0xee]).copied().collect::<Vec<_>>())
     }
 
-    fn decode(&self, input: &[u8], expected: Option<usize>, take: Take<'_>) -> Result<()> {
-        assert_eq!(expected, Some(input.len() - 1));
+    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()> {
+        assert_eq!(most, input.len() - 1);
         take(&input.iter().rev().skip(1).copied().collect::<Vec<_>>())
     }
 }
@@ -136,11 +136,16 @@ fn case() -> impl Strategy<Value = Case> {
 fn pipeline(codec: u8) -> Pipeline {
     let specs = match codec {
         0 => vec![],
-        1 => vec![CodecSpec::Zstd { level: 1, checksum: true }],
-        2 => vec![CodecSpec::Crc32c],
-        3 => vec![CodecSpec::Gzip { level: 1 }, CodecSpec::Crc32c],
-        4 => vec![CodecSpec::Crc32c, CodecSpec::Lz4 { acceleration: 1 }],
-        _ => vec![CodecSpec::Blosc { cname: "lz4".into(), clevel: 5, shuffle: 1, typesize: 2, blocksize: 0 }],
+        1 => vec![Config::new("zstd").with("level", 1).with("checksum", true)],
+        2 => vec![Config::new("crc32c").with("at_start", false)],
+        3 => vec![Config::new("gzip").with("level", 1), Config::new("crc32c").with("at_start", false)],
+        4 => vec![Config::new("crc32c").with("at_start", false), Config::new("lz4").with("acceleration", 1)],
+        _ => vec![Config::new("blosc")
+            .with("cname", "lz4")
+            .with("clevel", 5)
+            .with("shuffle", 1)
+            .with("typesize", 2)
+            .with("blocksize", 0)],
     };
     Pipeline::new(specs.into_iter().map(|spec| spec.compile().unwrap()).collect())
 }

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tessarr_engine::codec::CodecSpec;
+use tessarr_engine::codec::Config;
 
 fuzz_target!(|data: &[u8]| {
-    let spec = CodecSpec::Blosc { cname: "lz4".into(), clevel: 5, shuffle: 1, typesize: 4, blocksize: 0 };
+    let spec = Config::new("blosc").with("cname", "lz4").with("clevel", 5).with("shuffle", 1).with("typesize", 4).with("blocksize", 0);
     let mut data = data.to_vec();
     let whole = data.len().saturating_sub(2) as u32;
     if data.first().is_some_and(|byte| byte % 8 != 0) {

@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tessarr_engine::codec::CodecSpec;
+use tessarr_engine::codec::Config;
 
-fuzz_target!(|data: &[u8]| tessarr_fuzz::decode(CodecSpec::Zstd { level: 1, checksum: true }, data));
+fuzz_target!(|data: &[u8]| tessarr_fuzz::decode(Config::new("zstd").with("level", 1).with("checksum", true), data));

@@ -1,6 +1,6 @@
 //! What every fuzz target of a codec does with the bytes it is given.
 
-use tessarr_engine::codec::{CodecSpec, Context};
+use tessarr_engine::codec::{Config, Context};
 use tessarr_engine::Kind;
 
 /// The most that a decoder of unknown size may make.
@@ -10,7 +10,7 @@ const LIMIT: usize = 1 << 20;
 ///
 /// # Panics
 /// Where ways of decoding disagree, or damage is not reported as such.
-pub fn decode(spec: CodecSpec, data: &[u8]) {
+pub fn decode(spec: Config, data: &[u8]) {
     let Some((size, input)) = data.split_first_chunk::<2>() else { return };
     let codec = spec.compile().expect("the targets' parameters are right");
     let context = &mut Context::default();

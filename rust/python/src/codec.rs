@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMemoryView};
-use tessarr_engine::codec::{BytesCodec, CodecSpec, Foreign, ForeignCodec, Take};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyMemoryView};
+use tessarr_engine::codec::{BytesCodec, Config, Foreign, ForeignCodec, Take, Value};
 use tessarr_engine::scratch::Scratch;
 use tessarr_engine::{Error, Kind, Result};
 
@@ -15,8 +15,6 @@ use crate::error::{argument, foreign, to_py};
 struct PythonCodec {
     name: String,
     codec: Py<PyAny>,
-    /// From an array to bytes: its `decode` is told the decoded size.
-    sized: bool,
 }
 
 impl ForeignCodec for PythonCodec {
@@ -28,11 +26,8 @@ impl ForeignCodec for PythonCodec {
         self.call(input, take, |py, view| self.codec.call_method1(py, "encode", (view,)))
     }
 
-    fn decode(&self, input: &[u8], expected: Option<usize>, take: Take<'_>) -> Result<()> {
-        self.call(input, take, |py, view| match expected {
-            Some(expected) if self.sized => self.codec.call_method1(py, "decode", (view, expected)),
-            _ => self.codec.call_method1(py, "decode", (view,)),
-        })
+    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()> {
+        self.call(input, take, |py, view| self.codec.call_method1(py, "decode", (view, most)))
     }
 }
 
@@ -97,33 +92,35 @@ pub(crate) unsafe fn bytes_of(buffer: &Buffer) -> &[u8] {
 
 /// The array-to-bytes codec that `codec` implements.
 pub(crate) fn array_codec(name: String, codec: Bound<'_, PyAny>) -> Foreign {
-    Foreign::new(Arc::new(PythonCodec { name, codec: codec.unbind(), sized: true }))
+    Foreign::new(Arc::new(PythonCodec { name, codec: codec.unbind() }))
 }
 
 /// The bytes-to-bytes codec that `dict` describes.
 pub(crate) fn bytes_codec(dict: &Bound<'_, PyDict>) -> PyResult<Arc<dyn BytesCodec>> {
     let py = dict.py();
     let name: String = field(dict, "name")?;
-    let spec = if let Some(codec) = dict.get_item("codec")? {
-        CodecSpec::Foreign(Arc::new(PythonCodec { name, codec: codec.unbind(), sized: false }))
-    } else {
-        match name.as_str() {
-            "zstd" => CodecSpec::Zstd { level: field(dict, "level")?, checksum: field(dict, "checksum")? },
-            "blosc" => CodecSpec::Blosc {
-                cname: field(dict, "cname")?,
-                clevel: field(dict, "clevel")?,
-                shuffle: field(dict, "shuffle")?,
-                typesize: field(dict, "typesize")?,
-                blocksize: field(dict, "blocksize")?,
-            },
-            "gzip" => CodecSpec::Gzip { level: field(dict, "level")? },
-            "zlib" => CodecSpec::Zlib { level: field(dict, "level")? },
-            "lz4" => CodecSpec::Lz4 { acceleration: field(dict, "acceleration")? },
-            "crc32c" => CodecSpec::Crc32c,
-            other => return Err(argument(py, format!("the engine has no codec {other:?}"))),
+    if let Some(codec) = dict.get_item("codec")? {
+        let codec = PythonCodec { name, codec: codec.unbind() };
+        return Ok(Arc::new(Foreign::new(Arc::new(codec))));
+    }
+    let mut config = Config::new(name);
+    for (name, value) in dict.iter() {
+        let name: String = name.extract()?;
+        if name != "name" {
+            config = config.with(name, parameter(&value)?);
         }
-    };
-    spec.compile().map_err(|error| to_py(py, error))
+    }
+    config.compile().map_err(|error| to_py(py, error))
+}
+
+fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Value::Boolean(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Value::Integer(value.extract()?));
+    }
+    Ok(Value::Text(value.extract()?))
 }
 
 fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
@@ -147,13 +144,14 @@ fn encode<'py>(codec: &Bound<'py, PyDict>, data: &Bound<'py, PyAny>) -> PyResult
 }
 
 /// Decode `data` by the bytes-to-bytes codec that `codec` describes, to
-/// `decoded_bytes` bytes, or to as many as there are where that is None.
+/// `decoded_bytes` bytes, or to as many as there are where that is None, but not more than `limit`.
 #[pyfunction]
-#[pyo3(signature = (codec, data, decoded_bytes=None))]
+#[pyo3(signature = (codec, data, decoded_bytes=None, limit=None))]
 fn decode<'py>(
     codec: &Bound<'py, PyDict>,
     data: &Bound<'py, PyAny>,
     decoded_bytes: Option<usize>,
+    limit: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let py = codec.py();
     let codec = bytes_codec(codec)?;
@@ -169,7 +167,7 @@ fn decode<'py>(
                 out.resize(size, 0);
                 codec.decode_into(input, &mut out, &mut scratch.context)
             }
-            None => codec.decode(input, &mut out, isize::MAX as usize, &mut scratch.context),
+            None => codec.decode(input, &mut out, limit.unwrap_or(isize::MAX as usize), &mut scratch.context),
         })
     });
     done.map_err(|error| to_py(py, error.in_codec(codec.name())))?;

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from tessarr import codec, dtype
-from tessarr.codec import (
+from tessarr.codec import Chain
+from tessarr.codecs import (
     LZ4,
     ArraySpec,
     Blosc,
     Bytes,
-    Chain,
     Crc32c,
     GZip,
     ShardingIndexed,
@@ -206,7 +206,7 @@ def run(chain, array):
         data = item["codec"].encode(data)
     encoded = bytes(data)
     for item in reversed(compiled["bytes_bytes"]):
-        data = item["codec"].decode(data)
+        data = item["codec"].decode(data, 1000)
     flat = stage.decode(data, array.nbytes)
     shape = tuple(array.shape[axis] for axis in order)
     decoded = np.frombuffer(flat, dtype=array.dtype).reshape(shape).transpose(np.argsort(order))
@@ -296,12 +296,21 @@ def test_fixed_sizes_are_known():
     assert Chain.of([ShardingIndexed((1,))]).encoded_bytes(spec) is None
 
 
-def test_shards_after_a_python_codec_are_refused():
-    chain = Chain.of([AddOne(), ShardingIndexed((1, 1))])
-    spec = ArraySpec((2, 3), dtype.of("i4"))
-    stage = chain.resolve(spec).compile(spec)["array_bytes"]["codec"]
-    with pytest.raises(UnsupportedError):
-        stage.encode(bytes(24))
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_shards_after_a_python_codec_run_in_python(location):
+    """NumPy cuts the shard; absent subchunks hold what the fill value became."""
+    sharding = ShardingIndexed((2, 2), ["zstd"], index_location=location)
+    array = np.arange(24, dtype="<i4").reshape(4, 6)
+    _, decoded = run(Chain.of([AddOne(), sharding]), array)
+    np.testing.assert_array_equal(decoded, array)
+    fill = np.array(7, "<i4").tobytes()
+    spec = ArraySpec((4, 6), dtype.of("i4"), fill)
+    index = np.full((2, 3, 2), 2**64 - 1, "<u8")
+    encoded = sharding.index_codecs.encode(index, ArraySpec(index.shape, dtype.of("u8")))
+    assert (sharding.decode(encoded, spec) == 7).all()
+    for damaged in (b"", encoded[:-1], sharding.index_codecs.encode(index * 0 + 1000, spec)):
+        with pytest.raises(DataError):
+            sharding.decode(damaged, spec)
 
 
 def test_the_default():

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tessarr.codec import (
+from tessarr.codecs import (
+    BZ2,
     ArrayArrayCodec,
     Blosc,
     Bytes,
     Crc32c,
+    Delta,
     GZip,
     ShardingIndexed,
+    Shuffle,
     Transpose,
     Zlib,
     Zstd,
@@ -83,16 +86,38 @@ def test_forms_of_a_codec(compressors, zarr_format):
     assert survives(meta)
 
 
-def test_codecs_of_numcodecs():
+def test_codecs_of_numcodecs(monkeypatch):
     numcodecs = pytest.importorskip("numcodecs")
     meta = array_meta(shape=3, compressors=numcodecs.Blosc("zstd", 3, 2), zarr_format=2)
     assert meta.codecs.bytes_bytes == (Blosc("zstd", 3, 2, typesize=8),)
     filters = [numcodecs.Delta("f8")]
     meta = array_meta(shape=3, compressors=numcodecs.Zlib(3), filters=filters, zarr_format=2)
-    assert [c.get_config()["id"] for c in meta.codecs.bytes_bytes] == ["delta", "zlib"]
+    assert meta.codecs.codecs == (Delta("f8"), Bytes("little"), Zlib(3))
     assert survives(meta)
+    meta = array_meta(shape=3, compressors=numcodecs.BZ2())
+    assert meta.codecs.bytes_bytes == (BZ2(),)
+    monkeypatch.setitem(numcodecs.registry.codec_registry, "test.theirs", numcodecs.Zlib)
     with pytest.raises(UnsupportedError, match="format 3"):
-        array_meta(shape=3, compressors=numcodecs.BZ2())
+        array_meta(shape=3, compressors={"id": "test.theirs"})
+
+
+def test_codecs_of_format_2_may_stand_anywhere():
+    """Filters, and even the compressor, may be of any kind; they stay where they were."""
+    for arguments, filters, compressor in [
+        ({"filters": [Delta("i4")], "compressors": None}, ["delta"], None),
+        ({"filters": None, "compressors": Delta("i4")}, [], "delta"),
+        ({"filters": [Delta("i4"), Shuffle(4)], "compressors": None}, ["delta", "shuffle"], None),
+        ({"codecs": [Delta("i4")]}, ["delta"], None),
+        ({"codecs": [Shuffle(4), Zlib()]}, ["shuffle"], "zlib"),
+        ({"filters": [Transpose("F")], "compressors": None}, [], None),
+    ]:
+        meta = array_meta(shape=(3, 4), dtype="i4", zarr_format=2, **arguments)
+        document = v2.to_json(meta)
+        assert [codec["id"] for codec in document["filters"] or []] == filters
+        assert (document["compressor"] or {"id": None})["id"] == compressor
+        assert survives(meta)
+    with pytest.raises(ArgumentError, match="'delta' takes an array"):
+        array_meta(shape=3, filters=[Shuffle(8), Delta("f8")], zarr_format=2)
 
 
 def test_choices_are_recorded():
@@ -194,8 +219,11 @@ def test_all_faults_are_named_at_once():
         ({"dimension_separator": "-"}, "'-'"),
         ({"zarr_format": 4}, "not 2 or 3"),
         ({"codecs": [Transpose((1, 0)), "bytes"]}, "2 axes for chunks of 1"),
-        ({"codecs": [Transpose((0, 1)), "bytes"], "zarr_format": 2}, "order F"),
-        ({"codecs": [ShardingIndexed((2,))], "zarr_format": 2}, "does not exist in format 2"),
+        ({"codecs": [Delta(), Transpose("F")], "zarr_format": 2}, "no codec 'transpose'"),
+        (
+            {"codecs": [ShardingIndexed((2,))], "zarr_format": 2},
+            "no codec 'sharding_indexed'",
+        ),
         ({"codecs": [ShardingIndexed((3,))], "chunks": 10}, "does not divide"),
         (
             {"codecs": [ShardingIndexed((2,))], "shards": 10, "chunks": 5},
@@ -271,9 +299,10 @@ class _Plus(ArrayArrayCodec):
         return array - 1
 
 
-def test_a_python_codec_before_shards_is_refused_at_creation():
-    with pytest.raises(UnsupportedError, match=r"'test\.plus' is not supported before shards"):
-        array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
+def test_a_python_codec_may_come_before_shards():
+    """The smallest part that is read by itself is then the shard."""
+    meta = array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
+    assert meta.chunk_shape == (8,)
     assert array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shards == (8,)
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tessarr.codec import Blosc, Bytes, Crc32c, GZip, ShardingIndexed
+from tessarr.codecs import Blosc, Bytes, Crc32c, GZip, ShardingIndexed
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.keys import DefaultKeys, V2Keys
 from tessarr.metadata import GroupMeta, v2, v3

@@ -14,13 +14,13 @@ use std::ops::Range;
 
 mod blosclz;
 mod header;
-mod shuffle;
+pub(super) mod shuffle;
 mod stream;
 
 use self::header::{Filter, Header, HEADER_BYTES};
 use self::shuffle::{Kernel, Planes, MOST_APART};
 use self::stream::Compressor;
-use super::{zstd, BytesCodec, Context};
+use super::{zstd, BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
@@ -29,7 +29,7 @@ const LARGEST_TYPESIZE: i64 = 255;
 
 /// The Blosc codec. Decoding looks at the buffer only, not at these parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Blosc {
+struct Blosc {
     compressor: Compressor,
     level: u8,
     filter: Filter,
@@ -37,10 +37,19 @@ pub struct Blosc {
     blocksize: usize,
 }
 
+/// The parameters: `cname`; `clevel`, 0 (stored) to 9; `shuffle`, 0 none, 1 bytes, 2 bits, −1 bytes,
+/// or bits where items are one byte; `typesize`, bytes of an item, above 255 it counts as 1;
+/// `blocksize`, 0 chooses.
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    Ok(std::sync::Arc::new(Blosc::new(config)?))
+}
+
 impl Blosc {
-    /// See [`super::CodecSpec::Blosc`] for the parameters.
-    pub fn new(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64) -> Result<Self> {
-        let wrong = |what: String| Error::new(Kind::Argument, format!("blosc: {what}"));
+    fn new(config: &Config) -> Result<Self> {
+        let wrong = |what: String| config.wrong(what);
+        let cname = config.text("cname")?;
+        let (clevel, shuffle) = (config.integer("clevel")?, config.integer("shuffle")?);
+        let (typesize, blocksize) = (config.integer("typesize")?, config.integer("blocksize")?);
         let compressor = Compressor::of_name(cname).ok_or_else(|| {
             wrong(format!("cname '{cname}' is not one of blosclz, lz4, lz4hc, snappy, zlib, zstd"))
         })?;

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 
 use libdeflate_sys as sys;
 
-use super::{as_uninit, BytesCodec, Context};
+use super::{as_uninit, BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
@@ -299,22 +299,18 @@ fn skip_gzip_header(input: &[u8]) -> Result<&[u8]> {
 
 /// gzip or zlib at one level.
 #[derive(Debug, Clone, Copy)]
-pub struct Deflate {
+struct Deflate {
     wrapper: Wrapper,
     level: u8,
 }
 
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    let wrapper = if config.name() == "gzip" { Wrapper::Gzip } else { Wrapper::Zlib };
+    Ok(std::sync::Arc::new(Deflate::new(wrapper, config.integer("level")?)?))
+}
+
 impl Deflate {
-    /// gzip at `level` 0 (stored) to 9; −1 is the default, 6.
-    pub fn gzip(level: i64) -> Result<Self> {
-        Self::new(Wrapper::Gzip, level)
-    }
-
-    /// zlib at `level` 0 (stored) to 9; −1 is the default, 6.
-    pub fn zlib(level: i64) -> Result<Self> {
-        Self::new(Wrapper::Zlib, level)
-    }
-
+    /// `level` is 0 (stored) to 9; −1 is the default, 6.
     fn new(wrapper: Wrapper, level: i64) -> Result<Self> {
         let checked = match level {
             -1 => Some(6),
@@ -389,7 +385,7 @@ mod tests {
     }
 
     fn gzip() -> Deflate {
-        Deflate::gzip(5).unwrap()
+        Deflate::new(Wrapper::Gzip, 5).unwrap()
     }
 
     fn text() -> Vec<u8> {
@@ -400,11 +396,11 @@ mod tests {
     fn others_read_what_every_level_writes() {
         for level in -1..=9 {
             let mut back = Vec::new();
-            let input = encode(Deflate::gzip(level).unwrap(), &text());
+            let input = encode(Deflate::new(Wrapper::Gzip, level).unwrap(), &text());
             flate2::read::GzDecoder::new(&input[..]).read_to_end(&mut back).unwrap();
             assert_eq!(back, text());
             back.clear();
-            let input = encode(Deflate::zlib(level).unwrap(), &text());
+            let input = encode(Deflate::new(Wrapper::Zlib, level).unwrap(), &text());
             flate2::read::ZlibDecoder::new(&input[..]).read_to_end(&mut back).unwrap();
             assert_eq!(back, text());
         }
@@ -448,7 +444,7 @@ mod tests {
     #[test]
     fn the_limit_and_the_trailer_hold() {
         let zeros = vec![0; 1 << 20];
-        for codec in [gzip(), Deflate::zlib(1).unwrap()] {
+        for codec in [gzip(), Deflate::new(Wrapper::Zlib, 1).unwrap()] {
             let input = encode(codec, &zeros);
             assert_eq!(decode(codec, &input, 1 << 20).unwrap(), zeros);
             assert!(decode(codec, &input, (1 << 20) - 1).unwrap_err().message.contains("limit of 1048575"));
@@ -479,7 +475,10 @@ mod tests {
 
     #[test]
     fn levels_outside_the_range_are_refused() {
-        assert_eq!(Deflate::gzip(10).unwrap_err().message, "gzip: level 10 is not within 0 to 9");
-        assert_eq!(Deflate::zlib(-2).unwrap_err().kind, Kind::Argument);
+        assert_eq!(
+            Deflate::new(Wrapper::Gzip, 10).unwrap_err().message,
+            "gzip: level 10 is not within 0 to 9"
+        );
+        assert_eq!(Deflate::new(Wrapper::Zlib, -2).unwrap_err().kind, Kind::Argument);
     }
 }

@@ -22,8 +22,8 @@ pub trait ForeignCodec: Send + Sync {
     fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()>;
 
     /// Decode `input` and give the result to `take`, once; its error is passed on.
-    /// `expected` is the decoded size where it is known.
-    fn decode(&self, input: &[u8], expected: Option<usize>, take: Take<'_>) -> Result<()>;
+    /// More than `most` decoded bytes are refused; where the size is known, it is `most`.
+    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()>;
 }
 
 /// A [`ForeignCodec`] as a codec of the engine.
@@ -71,14 +71,14 @@ impl BytesCodec for Foreign {
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
-        let expected = Some(out.len());
+        let most = out.len();
         self.once(
             |bytes| {
                 super::check_size(bytes.len(), out.len())?;
                 out.copy_from_slice(bytes);
                 Ok(())
             },
-            |take| self.0.decode(input, expected, take),
+            |take| self.0.decode(input, most, take),
         )
     }
 
@@ -91,7 +91,7 @@ impl BytesCodec for Foreign {
                 out.extend_from_slice(bytes);
                 Ok(())
             },
-            |take| self.0.decode(input, None, take),
+            |take| self.0.decode(input, limit, take),
         )
     }
 
@@ -125,7 +125,7 @@ mod tests {
             take(&input.iter().rev().copied().collect::<Vec<_>>())
         }
 
-        fn decode(&self, input: &[u8], _expected: Option<usize>, take: Take<'_>) -> Result<()> {
+        fn decode(&self, input: &[u8], _most: usize, take: Take<'_>) -> Result<()> {
             (0..self.results).try_for_each(|_| self.encode(input, take))
         }
     }

@@ -8,7 +8,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
-use super::{as_uninit, BytesCodec, Context};
+use super::{as_uninit, BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
@@ -105,13 +105,17 @@ fn block_bound(decoded: usize) -> usize {
 
 /// LZ4 in numcodecs' framing.
 #[derive(Debug, Clone, Copy)]
-pub struct Lz4 {
+struct Lz4 {
     acceleration: c_int,
+}
+
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    Ok(std::sync::Arc::new(Lz4::new(config.integer("acceleration")?)?))
 }
 
 impl Lz4 {
     /// `acceleration` trades ratio for speed; below 1 means 1, as in LZ4.
-    pub fn new(acceleration: i64) -> Result<Self> {
+    fn new(acceleration: i64) -> Result<Self> {
         c_int::try_from(acceleration).map(|acceleration| Lz4 { acceleration }).map_err(|_| {
             Error::new(Kind::Argument, format!("lz4: acceleration {acceleration} is not a 32-bit integer"))
         })

@@ -5,22 +5,24 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::scratch::reserve;
 
+mod bitround;
 mod blosc;
+mod checksum;
+mod config;
 mod context;
-mod crc32c;
 mod deflate;
+mod delta;
+mod element;
 mod foreign;
 mod lz4;
+mod shuffle;
 mod zstd;
 
-pub use blosc::Blosc;
+pub use config::{Config, Value};
 pub use context::Context;
-pub use crc32c::Crc32c;
-pub use deflate::Deflate;
 pub use foreign::{Foreign, ForeignCodec, Take};
-pub use lz4::Lz4;
-pub use zstd::Zstd;
 
 /// A codec from bytes to bytes, compiled: configuration checked, no state.
 ///
@@ -80,66 +82,25 @@ pub trait BytesCodec: Send + Sync + Debug {
     }
 }
 
-/// A codec as its metadata describes it, values not checked yet.
-#[derive(Clone, Debug)]
-pub enum CodecSpec {
-    /// Zstandard: level −131072 to 22, and whether frames end in a checksum.
-    Zstd {
-        /// 0 means Zstandard's default, 3.
-        level: i64,
-        /// Adds 4 bytes to the frame.
-        checksum: bool,
-    },
-    /// A Blosc-1 buffer.
-    Blosc {
-        /// `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`.
-        cname: String,
-        /// 0 (stored) to 9.
-        clevel: i64,
-        /// 0 none, 1 bytes, 2 bits; −1 bytes, or bits where items are one byte.
-        shuffle: i64,
-        /// Bytes of one item; above 255 it counts as 1.
-        typesize: i64,
-        /// Bytes of one block; 0 chooses.
-        blocksize: i64,
-    },
-    /// gzip: level 0 to 9, −1 for the default.
-    Gzip {
-        /// 0 stores.
-        level: i64,
-    },
-    /// zlib: level 0 to 9, −1 for the default.
-    Zlib {
-        /// 0 stores.
-        level: i64,
-    },
-    /// LZ4 in numcodecs' framing.
-    Lz4 {
-        /// Below 1 means 1.
-        acceleration: i64,
-    },
-    /// The checksum CRC-32C.
-    Crc32c,
-    /// A codec written elsewhere.
-    Foreign(Arc<dyn ForeignCodec>),
-}
+/// Makes a codec of its parameters.
+type Compile = fn(&Config) -> Result<Arc<dyn BytesCodec>>;
 
-impl CodecSpec {
-    /// The codec, or a `Kind::Argument` error that names the wrong parameter.
-    pub fn compile(self) -> Result<Arc<dyn BytesCodec>> {
-        Ok(match self {
-            CodecSpec::Zstd { level, checksum } => Arc::new(Zstd::new(level, checksum)?),
-            CodecSpec::Blosc { cname, clevel, shuffle, typesize, blocksize } => {
-                Arc::new(Blosc::new(&cname, clevel, shuffle, typesize, blocksize)?)
-            }
-            CodecSpec::Gzip { level } => Arc::new(Deflate::gzip(level)?),
-            CodecSpec::Zlib { level } => Arc::new(Deflate::zlib(level)?),
-            CodecSpec::Lz4 { acceleration } => Arc::new(Lz4::new(acceleration)?),
-            CodecSpec::Crc32c => Arc::new(Crc32c),
-            CodecSpec::Foreign(codec) => Arc::new(Foreign::new(codec)),
-        })
-    }
-}
+/// All codecs: one line for each name, beside the file that it names.
+const CODECS: &[(&str, Compile)] = &[
+    ("adler32", checksum::compile),
+    ("bitround", bitround::compile),
+    ("blosc", blosc::compile),
+    ("crc32", checksum::compile),
+    ("crc32c", checksum::compile),
+    ("delta", delta::compile),
+    ("fletcher32", checksum::compile),
+    ("gzip", deflate::compile),
+    ("jenkins_lookup3", checksum::compile),
+    ("lz4", lz4::compile),
+    ("shuffle", shuffle::compile),
+    ("zlib", deflate::compile),
+    ("zstd", zstd::compile),
+];
 
 fn check_size(decoded: usize, expected: usize) -> Result<()> {
     if decoded == expected {
@@ -161,6 +122,14 @@ fn over_limit(limit: usize) -> Error {
 
 fn too_long(expected: usize) -> Error {
     Error::size(format!("decodes to more than the expected {expected} bytes"))
+}
+
+/// The last `size` bytes of `out` after it has grown by as many.
+fn grown(out: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
+    reserve(out, size)?;
+    let start = out.len();
+    out.resize(start + size, 0);
+    Ok(&mut out[start..])
 }
 
 /// `out` as a buffer that a decoder fills.

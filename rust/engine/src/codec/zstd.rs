@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use zstd_safe::zstd_sys::{self, ZSTD_ErrorCode};
 use zstd_safe::{CCtx, CParameter, ResetDirective, WriteBuf};
 
-use super::{BytesCodec, Context};
+use super::{BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
@@ -27,14 +27,18 @@ const FIRST_GUESS: usize = 64 << 10;
 
 /// Zstandard.
 #[derive(Debug, Clone, Copy)]
-pub struct Zstd {
+struct Zstd {
     level: i32,
     checksum: bool,
 }
 
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    Ok(std::sync::Arc::new(Zstd::new(config.integer("level")?, config.boolean("checksum")?)?))
+}
+
 impl Zstd {
     /// `level` is −131072 to 22; `checksum` adds 4 bytes to each frame.
-    pub fn new(level: i64, checksum: bool) -> Result<Self> {
+    fn new(level: i64, checksum: bool) -> Result<Self> {
         match i32::try_from(level) {
             Ok(small) if LEVELS.contains(&level) => Ok(Zstd { level: small, checksum }),
             _ => Err(Error::new(

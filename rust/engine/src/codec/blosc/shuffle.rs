@@ -28,7 +28,7 @@ const TILE_ITEMS: usize = 256;
 
 /// Which instructions are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(in crate::codec) enum Kernel {
     /// No particular ones; the twin that the others are tested against.
     #[cfg_attr(all(target_arch = "x86_64", not(test)), allow(dead_code))]
     Portable,
@@ -69,7 +69,7 @@ impl Layout {
 
 /// The planes of a shuffled block: one after the other, or wherever they are.
 #[derive(Clone, Copy)]
-pub(super) enum Planes<'a> {
+pub(in crate::codec) enum Planes<'a> {
     /// The whole block, with what follows the last item.
     Together(&'a [u8]),
     /// One slice for each plane of at most 16; nothing follows.
@@ -98,7 +98,7 @@ pub(super) const MOST_APART: usize = 16;
 
 impl Kernel {
     /// The best that this processor has.
-    pub(super) fn detect() -> Self {
+    pub(in crate::codec) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if std::arch::is_x86_feature_detected!("avx2") {
@@ -163,7 +163,7 @@ impl Kernel {
     }
 
     /// Byte shuffle of `source` into `target` of the same length.
-    pub(super) fn shuffle(self, width: usize, source: &[u8], target: &mut [u8]) {
+    pub(in crate::codec) fn shuffle(self, width: usize, source: &[u8], target: &mut [u8]) {
         let count = source.len() / width;
         let layout = Layout { width, count, stride: count, bits: false };
         self.split(layout, source, target);
@@ -172,7 +172,7 @@ impl Kernel {
     }
 
     /// The inverse of [`Kernel::shuffle`].
-    pub(super) fn unshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8]) {
+    pub(in crate::codec) fn unshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8]) {
         let count = target.len() / width;
         let layout = Layout { width, count, stride: count, bits: false };
         match source {

@@ -1,9 +1,4 @@
-"""Codecs that run in Python: as the engine calls them, and those of the package numcodecs.
-
-The engine has no NumPy. Where a chain holds an array codec that the engine
-lacks, `NumpyStage` runs everything from there up to the bytes; `FlatCodec` wraps a
-codec from bytes to bytes so that the engine always gets flat bytes back.
-"""
+"""Codecs of format 2 that Tessarr lacks, run by the package numcodecs where it knows them."""
 
 from __future__ import annotations
 
@@ -18,10 +13,10 @@ from tessarr.codec.base import BytesBytesCodec, deliver
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 
 if TYPE_CHECKING:
-    from tessarr.codec.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec
+    from tessarr.codec.base import ArraySpec
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
-__all__ = ["FlatCodec", "Numcodec", "NumpyStage", "numcodec_from_config"]
+__all__ = ["Numcodec", "numcodec_from_config"]
 
 _REFUSED: Final = {
     "pickle": "it would run code from the data",
@@ -33,83 +28,6 @@ _REFUSED: Final = {
     "msgpack2": "object arrays are not supported",
     "categorize": "object arrays are not supported",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NumpyStage:
-    """Array codecs in a row, the last one to bytes, run on NumPy arrays.
-
-    Parameters
-    ----------
-    array_array : tuple of ArrayArrayCodec
-        The first codecs.
-    array_bytes : ArrayBytesCodec
-        The last codec.
-    spec : ArraySpec
-        What the first of them encodes.
-    """
-
-    array_array: tuple[ArrayArrayCodec, ...]
-    array_bytes: ArrayBytesCodec
-    spec: ArraySpec
-
-    @property
-    def name(self) -> str:
-        """The names of the codecs."""
-        return "+".join(codec.name for codec in (*self.array_array, self.array_bytes))
-
-    def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return the encoding of a chunk in C order."""
-        array = np.frombuffer(data, dtype=self.spec.data_type.numpy).reshape(self.spec.shape)
-        spec = self.spec
-        for codec in self.array_array:
-            array, spec = codec.encode(array), codec.encoded(spec)
-            if array.shape != spec.shape or array.dtype != spec.data_type.numpy:
-                # Stored, it could not be read back.
-                raise ArgumentError(
-                    f"codec {codec.name!r} encodes to {array.dtype} of shape {array.shape}, "
-                    f"where it promises {spec.data_type.name} of shape {spec.shape}",
-                    kind="shape_mismatch",
-                    codec=codec.name,
-                )
-        return _flat(self.array_bytes.encode(array))
-
-    def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return a chunk in C order, of exactly `decoded_bytes` bytes."""
-        specs = [self.spec]
-        for codec in self.array_array:
-            specs.append(codec.encoded(specs[-1]))
-        array = self.array_bytes.decode(data, specs.pop())
-        for codec in reversed(self.array_array):
-            array = codec.decode(array, specs.pop())
-        spec = self.spec
-        if array.shape != spec.shape or array.nbytes != decoded_bytes:
-            message = f"an array of shape {array.shape} instead of {spec.shape}"
-            raise DataError(message, kind="wrong_size", codec=self.name)
-        return _flat(np.ascontiguousarray(array.astype(spec.data_type.numpy, copy=False)))
-
-
-@dataclass(frozen=True, slots=True)
-class FlatCodec:
-    """A codec from bytes to bytes whose results are flat bytes, whatever it returns."""
-
-    codec: BytesBytesCodec
-
-    def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return the encoding of `data`."""
-        return _flat(self.codec.encode(data))
-
-    def decode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return what `data` is the encoding of."""
-        return _flat(self.codec.decode(data))
-
-
-def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    if isinstance(data, np.ndarray):
-        if not (data.flags.c_contiguous or data.flags.f_contiguous):
-            data = np.ascontiguousarray(data)
-        return data.reshape(-1, order="A").view(np.uint8)
-    return np.frombuffer(data, dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True)

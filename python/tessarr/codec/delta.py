@@ -1,0 +1,80 @@
+"""The codec ``delta``: each item less the one before (numcodecs id ``delta``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import register_codec
+from tessarr.codec.items import ItemFilter
+from tessarr.codec.parameters import number_type
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.types import DTypeLike, ZarrFormat
+
+__all__ = ["Delta"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Delta(ItemFilter):
+    """The first item, then the differences of consecutive items.
+
+    Integers wrap round. Nothing checks that differences fit `astype`.
+
+    Parameters
+    ----------
+    dtype : dtype_like, optional
+        The type of decoded items; by default the array's.
+    astype : dtype_like, optional
+        The type of encoded items; by default `dtype`.
+
+    Examples
+    --------
+    >>> Delta("i2", "i1").encode(np.arange(100, 120, 5, dtype="i2"))
+    array([100,   5,   5,   5], dtype=int8)
+    >>> Delta("i2").to_json(2)
+    {'id': 'delta', 'dtype': '<i2', 'astype': '<i2'}
+    """
+
+    name = "numcodecs.delta"
+    codec_id = "delta"
+    dtype: DTypeLike | None = None
+    astype: DTypeLike | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("dtype", "astype"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, number_type(name, value).str)
+        if self.astype is None:
+            object.__setattr__(self, "astype", self.dtype)
+
+    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = given if self.dtype is None else np.dtype(self.dtype)
+        return decoded, decoded if self.astype is None else np.dtype(self.astype)
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Delta:
+        return Delta(*self.types(spec.data_type.numpy))
+
+    def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
+        decoded, encoded = self.types(spec.data_type.numpy)
+        integers = decoded.kind in "iu" and encoded.kind in "iu"
+        if integers or (decoded == encoded and decoded.str[1:] in ("f4", "f8")):
+            return [{"name": "delta", "dtype": decoded.str, "astype": encoded.str}]
+        return None
+
+    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        encoded = np.empty(items.shape, dtype=self.types(items.dtype)[1])
+        encoded[:1] = items[:1]
+        encoded[1:] = np.diff(items)
+        return encoded
+
+    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        dtype = items.dtype if self.dtype is None else np.dtype(self.dtype)
+        if dtype.kind == "b":  # whose difference is that they are not equal
+            return np.logical_xor.accumulate(items)
+        return np.cumsum(items, out=np.empty(items.shape, dtype=dtype))

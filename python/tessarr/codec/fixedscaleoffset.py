@@ -1,0 +1,85 @@
+"""The codec ``fixedscaleoffset``: ``(x - offset) * scale``, rounded (numcodecs' id the same)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import register_codec
+from tessarr.codec.items import ItemFilter
+from tessarr.codec.parameters import WrongParameter, check_number, number_type
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.types import DTypeLike, JSONObject, ZarrFormat
+
+__all__ = ["FixedScaleOffset"]
+
+_KINDS = "biufc"
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class FixedScaleOffset(ItemFilter):
+    """Floating-point numbers as integers: ``round((x - offset) * scale)``. Loses precision.
+
+    Nothing checks that the integers fit `astype`.
+
+    Parameters
+    ----------
+    offset, scale : int or float
+        What is subtracted, and then multiplied with.
+    dtype : dtype_like, optional
+        The type of decoded items; by default the array's.
+    astype : dtype_like, optional
+        The type of encoded items; by default `dtype`.
+
+    Examples
+    --------
+    >>> filter = FixedScaleOffset(offset=1000, scale=10, dtype="f8", astype="u1")
+    >>> filter.encode(np.array([1000.0, 1000.11, 1001.0]))
+    array([ 0,  1, 10], dtype=uint8)
+    """
+
+    name = "numcodecs.fixedscaleoffset"
+    codec_id = "fixedscaleoffset"
+    offset: float
+    scale: float
+    dtype: DTypeLike | None = None
+    astype: DTypeLike | None = None
+
+    def __post_init__(self) -> None:
+        check_number("offset", self.offset)
+        check_number("scale", self.scale)
+        if self.scale == 0:
+            raise WrongParameter(
+                "scale", self.scale, "a number that can be divided by", right_type=True
+            )
+        for name in ("dtype", "astype"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, number_type(name, value, _KINDS).str)
+        if self.astype is None:
+            object.__setattr__(self, "astype", self.dtype)
+
+    def get_config(self) -> JSONObject:
+        names = ("scale", "offset", "dtype", "astype")
+        return {"id": self.codec_id, **{name: getattr(self, name) for name in names}}
+
+    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        decoded = given if self.dtype is None else np.dtype(self.dtype)
+        return decoded, decoded if self.astype is None else np.dtype(self.astype)
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> FixedScaleOffset:
+        decoded, encoded = self.types(spec.data_type.numpy)
+        return replace(self, dtype=decoded, astype=encoded)
+
+    # NumPy's arithmetic of arrays and Python's numbers, step by step as numcodecs does it: other
+    # orders of the operations round otherwise.
+    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.around((items - self.offset) * self.scale)
+
+    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return items / self.scale + self.offset

@@ -1,0 +1,78 @@
+"""What numcodecs' filters have in common: they take a chunk for items of one type, in a row.
+
+In format 2 the bytes of the chunk count, not its data type: a filter sees them
+as items of its own ``dtype``, in the order in which they lie in memory, and
+makes items of its ``astype``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.codec.base import ArrayArrayCodec
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Problems
+
+__all__ = ["ItemFilter", "viewed"]
+
+
+class ItemFilter(ArrayArrayCodec):
+    """A codec from items of one type to as many items of another."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        """Return the types of decoded and of encoded items, for arrays of `given`."""
+
+    @abstractmethod
+    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the encoded items."""
+
+    @abstractmethod
+    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the decoded items."""
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        decoded, _ = self.types(spec.data_type.numpy)
+        if spec.size_bytes % decoded.itemsize:
+            what = f"chunks of {spec.size_bytes} bytes are not whole items of {decoded}"
+            problems.add(loc, what, "mismatch")
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        decoded, encoded = self.types(spec.data_type.numpy)
+        shape = spec.shape
+        if decoded.itemsize != spec.data_type.item_bytes:
+            shape = (spec.size_bytes // decoded.itemsize,)
+        return replace(spec, shape=shape, data_type=dtypes.of(encoded), fill=None)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        decoded, encoded = self.types(array.dtype)
+        with np.errstate(all="ignore"):
+            items = self.encode_items(viewed(array, decoded))
+        items = items.astype(encoded, copy=False)
+        return items.reshape(array.shape) if decoded.itemsize == array.itemsize else items
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        decoded, encoded = self.types(spec.data_type.numpy)
+        with np.errstate(all="ignore"):
+            items = self.decode_items(viewed(array, encoded))
+        items = viewed(items.astype(decoded, copy=False), spec.data_type.numpy)
+        try:
+            return items.reshape(spec.shape)
+        except ValueError as error:
+            message = f"{items.size} items instead of an array of shape {spec.shape}"
+            raise DataError(message, kind="wrong_size", codec=self.name) from error
+
+
+def viewed(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the elements of an array in C order, their bytes seen as items of another type."""
+    return np.ascontiguousarray(array).reshape(-1).view(dtype)

@@ -1,0 +1,58 @@
+"""The codec ``packbits`` of format 2: booleans as bits, the first one highest (numcodecs)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.items import viewed
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Problems
+
+__all__ = ["PackBitsV2"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class PackBitsV2(ArrayArrayCodec):
+    """Booleans as bits: the number of unused bits, then bytes whose highest bits are the first.
+
+    The codec ``packbits`` of format 3 is another one: `PackBits`.
+
+    Examples
+    --------
+    >>> PackBitsV2().encode(np.array([True, False, False, True]))
+    array([  4, 144], dtype=uint8)
+    """
+
+    name = "numcodecs.packbits"
+    codec_id = "packbits"
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if spec.data_type.item_bytes != 1:
+            what = f"{spec.data_type.name} is not bool, of which bits are made"
+            problems.add(loc, what, "mismatch")
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        shape = (1 + -(-spec.size_bytes // 8),)
+        return replace(spec, shape=shape, data_type=dtypes.of(np.uint8), fill=None)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        bits = viewed(array, np.dtype(bool))
+        unused = np.array([-bits.size % 8], dtype=np.uint8)
+        return np.concatenate([unused, np.packbits(bits)])
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        unused = -spec.size_bytes % 8
+        if array.size == 0 or array[0] != unused:
+            message = f"not {unused} unused bits, as {spec.size_bytes} booleans have"
+            raise DataError(message, codec=self.codec_id)
+        bits = np.unpackbits(array[1:], count=spec.size_bytes)
+        return bits.view(spec.data_type.numpy).reshape(spec.shape)

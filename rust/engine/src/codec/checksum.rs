@@ -1,0 +1,254 @@
+//! Checksums of 4 bytes before or after the bytes that they protect, as a little-endian u32.
+//!
+//! - `crc32c`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html>
+//! - `crc32`, `adler32`, `fletcher32`, `jenkins_lookup3`:
+//!   <https://numcodecs.readthedocs.io/en/stable/checksum32.html>
+//!
+//! The last two are the variants of HDF5: Fletcher's checksum over big-endian
+//! words of 16 bits, and Bob Jenkins' lookup3 in its little-endian form.
+
+use super::{BytesCodec, Config, Context};
+use crate::error::{Error, Result};
+use crate::scratch::reserve;
+
+const CHECKSUM_BYTES: usize = 4;
+
+#[derive(Debug, Clone, Copy)]
+enum Algorithm {
+    Crc32c,
+    Crc32,
+    Adler32,
+    Fletcher32,
+    Lookup3 { initial: u32 },
+}
+
+/// A checksum codec.
+#[derive(Debug, Clone, Copy)]
+struct Checksum {
+    algorithm: Algorithm,
+    /// The checksum comes first, else last.
+    at_start: bool,
+}
+
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    let algorithm = match config.name() {
+        "crc32c" => Algorithm::Crc32c,
+        "crc32" => Algorithm::Crc32,
+        "adler32" => Algorithm::Adler32,
+        "fletcher32" => Algorithm::Fletcher32,
+        _ => {
+            let initial = config.integer("initval")?;
+            let initial = u32::try_from(initial)
+                .map_err(|_| config.wrong(format!("initval {initial} is not within 0 to 2^32 - 1")))?;
+            Algorithm::Lookup3 { initial }
+        }
+    };
+    Ok(std::sync::Arc::new(Checksum { algorithm, at_start: config.boolean("at_start")? }))
+}
+
+impl Checksum {
+    fn compute(self, data: &[u8]) -> u32 {
+        match self.algorithm {
+            Algorithm::Crc32c => crc32c::crc32c(data),
+            // SAFETY: pointer and length are those of a slice.
+            Algorithm::Crc32 => unsafe {
+                libdeflate_sys::libdeflate_crc32(0, data.as_ptr().cast(), data.len())
+            },
+            // SAFETY: pointer and length are those of a slice.
+            Algorithm::Adler32 => unsafe {
+                libdeflate_sys::libdeflate_adler32(1, data.as_ptr().cast(), data.len())
+            },
+            Algorithm::Fletcher32 => fletcher32(data),
+            Algorithm::Lookup3 { initial } => lookup3(data, initial),
+        }
+    }
+
+    /// The bytes without their checksum, once that is found to be right.
+    fn checked(self, input: &[u8]) -> Result<&[u8]> {
+        let parts = if self.at_start {
+            input.split_first_chunk::<CHECKSUM_BYTES>().map(|(stored, body)| (body, stored))
+        } else {
+            input.split_last_chunk::<CHECKSUM_BYTES>()
+        };
+        let Some((body, stored)) = parts else {
+            return Err(Error::size(format!("{} bytes cannot hold a 4-byte checksum", input.len())));
+        };
+        let (stored, computed) = (u32::from_le_bytes(*stored), self.compute(body));
+        if stored != computed {
+            return Err(Error::checksum(stored, computed));
+        }
+        Ok(body)
+    }
+}
+
+impl BytesCodec for Checksum {
+    fn name(&self) -> &str {
+        match self.algorithm {
+            Algorithm::Crc32c => "crc32c",
+            Algorithm::Crc32 => "crc32",
+            Algorithm::Adler32 => "adler32",
+            Algorithm::Fletcher32 => "fletcher32",
+            Algorithm::Lookup3 { .. } => "jenkins_lookup3",
+        }
+    }
+
+    fn fixed_size(&self, decoded: usize) -> Option<usize> {
+        decoded.checked_add(CHECKSUM_BYTES)
+    }
+
+    fn least(&self, decoded: usize) -> usize {
+        self.bound(decoded)
+    }
+
+    fn bound(&self, decoded: usize) -> usize {
+        decoded.saturating_add(CHECKSUM_BYTES)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
+        let body = self.checked(input)?;
+        super::check_size(body.len(), out.len())?;
+        out.copy_from_slice(body);
+        Ok(())
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
+        out.clear();
+        super::check_limit(input.len().saturating_sub(CHECKSUM_BYTES), limit)?;
+        let body = self.checked(input)?;
+        reserve(out, body.len())?;
+        out.extend_from_slice(body);
+        Ok(())
+    }
+
+    fn decode_view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {
+        Some(self.checked(input))
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
+        out.reserve(input.len().saturating_add(CHECKSUM_BYTES));
+        let checksum = self.compute(input).to_le_bytes();
+        if self.at_start {
+            out.extend_from_slice(&checksum);
+        }
+        out.extend_from_slice(input);
+        if !self.at_start {
+            out.extend_from_slice(&checksum);
+        }
+        Ok(())
+    }
+
+    fn encode_in_place(&self, data: &mut Vec<u8>) -> bool {
+        if !self.at_start {
+            let checksum = self.compute(data);
+            data.extend_from_slice(&checksum.to_le_bytes());
+        }
+        !self.at_start
+    }
+}
+
+/// Fletcher's checksum as HDF5 computes it: an odd last byte is the upper half of a word.
+fn fletcher32(data: &[u8]) -> u32 {
+    /// Words until the second sum may overflow 32 bits.
+    const UNFOLDED: usize = 360;
+    let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
+    let (mut first, mut second) = (0u32, 0u32);
+    for block in data.chunks(2 * UNFOLDED) {
+        for word in block.chunks(2) {
+            let low = word.get(1).copied().unwrap_or(0);
+            first += u32::from(word[0]) << 8 | u32::from(low);
+            second += first;
+        }
+        (first, second) = (fold(first), fold(second));
+    }
+    (first, second) = (fold(first), fold(second));
+    second << 16 | first
+}
+
+/// `hashlittle` of <https://burtleburtle.net/bob/c/lookup3.c>.
+fn lookup3(data: &[u8], initial: u32) -> u32 {
+    /// Three words, zeros where there are fewer bytes.
+    fn words(bytes: &[u8]) -> [u32; 3] {
+        let mut block = [0; 12];
+        block[..bytes.len()].copy_from_slice(bytes);
+        [0, 4, 8].map(|at| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]))
+    }
+    /// What both mixing functions are made of.
+    fn step(x: u32, y: u32, bits: u32) -> u32 {
+        (x ^ y).wrapping_sub(y.rotate_left(bits))
+    }
+    let start = 0xdead_beef_u32.wrapping_add(data.len() as u32).wrapping_add(initial);
+    let mut state = [start; 3];
+    let add = |state: &mut [u32; 3], bytes: &[u8]| {
+        for (sum, word) in state.iter_mut().zip(words(bytes)) {
+            *sum = sum.wrapping_add(word);
+        }
+    };
+    // The last block, of up to 12 bytes, is mixed in another way; no bytes have no block.
+    let Some(last) = data.len().checked_sub(1).map(|end| end / 12 * 12) else { return start };
+    for block in data[..last].chunks_exact(12) {
+        add(&mut state, block);
+        let [mut a, mut b, mut c] = state;
+        for (one, two, three) in [(4, 6, 8), (16, 19, 4)] {
+            a = a.wrapping_sub(c) ^ c.rotate_left(one);
+            c = c.wrapping_add(b);
+            b = b.wrapping_sub(a) ^ a.rotate_left(two);
+            a = a.wrapping_add(c);
+            c = c.wrapping_sub(b) ^ b.rotate_left(three);
+            b = b.wrapping_add(a);
+        }
+        state = [a, b, c];
+    }
+    add(&mut state, &data[last..]);
+    let [mut a, mut b, mut c] = state;
+    c = step(c, b, 14);
+    a = step(a, c, 11);
+    b = step(b, a, 25);
+    c = step(c, b, 16);
+    a = step(a, c, 4);
+    b = step(b, a, 14);
+    step(c, b, 24)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn codec(algorithm: Algorithm, at_start: bool) -> Checksum {
+        Checksum { algorithm, at_start }
+    }
+
+    #[test]
+    fn checksums_are_the_published_ones() {
+        let digits = b"123456789";
+        assert_eq!(codec(Algorithm::Crc32c, false).compute(digits), 0xe306_9283);
+        assert_eq!(codec(Algorithm::Crc32, false).compute(digits), 0xcbf4_3926);
+        assert_eq!(codec(Algorithm::Adler32, false).compute(b"Wikipedia"), 0x11e6_0398);
+        let score = b"Four score and seven years ago";
+        assert_eq!(lookup3(score, 0), 0x1777_0551);
+        assert_eq!(lookup3(score, 1), 0xcd62_8161);
+        assert_eq!(lookup3(b"", 0), 0xdead_beef);
+        // The sums of the words 0x6162, 0x6364 and 0x6500, folded.
+        assert_eq!(fletcher32(b"abcde"), 0x4ff0_29c7);
+    }
+
+    #[test]
+    fn a_mismatch_names_both_checksums() {
+        let crc32c = codec(Algorithm::Crc32c, false);
+        let error = crc32c.decode_view(&[0; 36]).unwrap().unwrap_err();
+        assert_eq!(error.message, "checksum mismatch: stored 0x00000000, computed 0x8a9136aa");
+        let error = crc32c.decode_view(&[0; 3]).unwrap().unwrap_err();
+        assert_eq!(error.message, "3 bytes cannot hold a 4-byte checksum");
+    }
+
+    #[test]
+    fn the_checksum_stands_where_it_is_wanted() {
+        for at_start in [false, true] {
+            let codec = codec(Algorithm::Crc32, at_start);
+            let mut out = Vec::new();
+            codec.encode(b"abc", &mut out, &mut Context::default()).unwrap();
+            assert_eq!(out.starts_with(b"abc"), !at_start);
+            assert_eq!(codec.decode_view(&out).unwrap().unwrap(), b"abc");
+        }
+    }
+}

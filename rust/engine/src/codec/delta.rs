@@ -1,0 +1,246 @@
+//! `delta`: <https://numcodecs.readthedocs.io/en/stable/filter/delta.html>.
+//!
+//! The first item as it is, then the difference of each item to the one before,
+//! in the item's own type and wrapping round; each is stored in a type that may
+//! be another one. Decoding sums up, again in the item's own type.
+
+use super::element::{Element, Number};
+use super::{grown, BytesCodec, Config, Context};
+use crate::error::{Error, Result};
+
+/// Differences of consecutive items.
+#[derive(Debug, Clone, Copy)]
+struct Delta {
+    item: Element,
+    stored: Element,
+}
+
+pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
+    let (item, stored) = (Element::of(config, "dtype")?, Element::of(config, "astype")?);
+    let float = |element: Element| element.number == Number::Float;
+    if (float(item) || float(stored)) && (item != stored || item.bytes == 2) {
+        return Err(config.wrong("floating-point numbers are stored as themselves, of 4 or 8 bytes"));
+    }
+    Ok(std::sync::Arc::new(Delta { item, stored }))
+}
+
+/// An item, with the arithmetic of its type.
+trait Word<const BYTES: usize>: Copy {
+    fn of(bytes: [u8; BYTES]) -> Self;
+    fn bytes(self) -> [u8; BYTES];
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
+
+macro_rules! word {
+    ($type:ty, $bytes:literal, $plus:expr, $minus:expr) => {
+        impl Word<$bytes> for $type {
+            fn of(bytes: [u8; $bytes]) -> Self {
+                <$type>::from_le_bytes(bytes)
+            }
+            fn bytes(self) -> [u8; $bytes] {
+                self.to_le_bytes()
+            }
+            fn plus(self, other: Self) -> Self {
+                $plus(self, other)
+            }
+            fn minus(self, other: Self) -> Self {
+                $minus(self, other)
+            }
+        }
+    };
+}
+
+// Signed and unsigned integers that wrap round have the same bits.
+word!(u8, 1, u8::wrapping_add, u8::wrapping_sub);
+word!(u16, 2, u16::wrapping_add, u16::wrapping_sub);
+word!(u32, 4, u32::wrapping_add, u32::wrapping_sub);
+word!(u64, 8, u64::wrapping_add, u64::wrapping_sub);
+word!(f32, 4, std::ops::Add::add, std::ops::Sub::sub);
+word!(f64, 8, std::ops::Add::add, std::ops::Sub::sub);
+
+fn ordered<const BYTES: usize>(bytes: &[u8], big_endian: bool) -> [u8; BYTES] {
+    let mut word = [0; BYTES];
+    word.copy_from_slice(bytes);
+    if big_endian {
+        word.reverse();
+    }
+    word
+}
+
+/// `each(item, last item or result)` of all items; the first item is copied.
+fn walk<W: Word<BYTES>, const BYTES: usize>(
+    big_endian: bool,
+    input: &[u8],
+    out: &mut [u8],
+    each: impl Fn(W, &mut W) -> W,
+) {
+    let Some(first) = input.first_chunk::<BYTES>() else { return };
+    let mut last = W::of(ordered(first, big_endian));
+    out[..BYTES].copy_from_slice(first);
+    let targets = out[BYTES..].chunks_exact_mut(BYTES);
+    for (source, target) in input[BYTES..].chunks_exact(BYTES).zip(targets) {
+        let word = each(W::of(ordered(source, big_endian)), &mut last);
+        target.copy_from_slice(&ordered::<BYTES>(&word.bytes(), big_endian));
+    }
+}
+
+fn differences<W: Word<BYTES>, const BYTES: usize>(big_endian: bool, input: &[u8], out: &mut [u8]) {
+    walk::<W, BYTES>(big_endian, input, out, |item, last| {
+        let difference = item.minus(*last);
+        *last = item;
+        difference
+    });
+}
+
+fn sums<W: Word<BYTES>, const BYTES: usize>(big_endian: bool, input: &[u8], out: &mut [u8]) {
+    walk::<W, BYTES>(big_endian, input, out, |difference, sum| {
+        *sum = sum.plus(difference);
+        *sum
+    });
+}
+
+impl Delta {
+    /// The stored bytes of `decoded` bytes, or an error.
+    fn stored_bytes(self, decoded: usize) -> Result<usize> {
+        whole(decoded, self.item.bytes).and_then(|items| times(items, self.stored.bytes))
+    }
+
+    fn decoded_bytes(self, stored: usize) -> Result<usize> {
+        whole(stored, self.stored.bytes).and_then(|items| times(items, self.item.bytes))
+    }
+
+    fn encode_all(self, input: &[u8], out: &mut [u8]) {
+        let Delta { item, stored } = self;
+        if item != stored {
+            let mut last = 0i64;
+            let targets = out.chunks_exact_mut(stored.bytes);
+            for (source, target) in input.chunks_exact(item.bytes).zip(targets) {
+                let value = item.load(source);
+                stored.store(item.wrapped(value.wrapping_sub(last)), target);
+                last = value;
+            }
+            return;
+        }
+        let encode = match (item.number, item.bytes) {
+            (Number::Float, 4) => differences::<f32, 4>,
+            (Number::Float, _) => differences::<f64, 8>,
+            (_, 1) => differences::<u8, 1>,
+            (_, 2) => differences::<u16, 2>,
+            (_, 4) => differences::<u32, 4>,
+            _ => differences::<u64, 8>,
+        };
+        encode(item.big_endian, input, out);
+    }
+
+    fn decode_all(self, input: &[u8], out: &mut [u8]) {
+        let Delta { item, stored } = self;
+        if item != stored {
+            let mut sum = 0i64;
+            let targets = out.chunks_exact_mut(item.bytes);
+            for (source, target) in input.chunks_exact(stored.bytes).zip(targets) {
+                sum = sum.wrapping_add(stored.load(source));
+                item.store(sum, target);
+            }
+            return;
+        }
+        let decode = match (item.number, item.bytes) {
+            (Number::Float, 4) => sums::<f32, 4>,
+            (Number::Float, _) => sums::<f64, 8>,
+            (_, 1) => sums::<u8, 1>,
+            (_, 2) => sums::<u16, 2>,
+            (_, 4) => sums::<u32, 4>,
+            _ => sums::<u64, 8>,
+        };
+        decode(item.big_endian, input, out);
+    }
+}
+
+fn whole(bytes: usize, item_bytes: usize) -> Result<usize> {
+    if bytes % item_bytes == 0 {
+        return Ok(bytes / item_bytes);
+    }
+    Err(Error::size(format!("{bytes} bytes are not whole items of {item_bytes}")))
+}
+
+fn times(items: usize, item_bytes: usize) -> Result<usize> {
+    items.checked_mul(item_bytes).ok_or_else(|| Error::size(format!("{items} items are too many")))
+}
+
+impl BytesCodec for Delta {
+    fn name(&self) -> &str {
+        "delta"
+    }
+
+    fn fixed_size(&self, decoded: usize) -> Option<usize> {
+        self.stored_bytes(decoded).ok()
+    }
+
+    fn least(&self, decoded: usize) -> usize {
+        self.bound(decoded)
+    }
+
+    fn bound(&self, decoded: usize) -> usize {
+        (decoded / self.item.bytes).saturating_mul(self.stored.bytes)
+    }
+
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
+        super::check_size(self.decoded_bytes(input.len())?, out.len())?;
+        self.decode_all(input, out);
+        Ok(())
+    }
+
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
+        let size = self.decoded_bytes(input.len())?;
+        super::check_limit(size, limit)?;
+        out.clear();
+        self.decode_all(input, grown(out, size)?);
+        Ok(())
+    }
+
+    fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
+        let size = self.stored_bytes(input.len())?;
+        self.encode_all(input, grown(out, size)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn run(dtype: &str, astype: &str, input: &[u8]) -> Vec<u8> {
+        let codec = Config::new("delta").with("dtype", dtype).with("astype", astype).compile().unwrap();
+        let (mut out, context) = (Vec::new(), &mut Context::default());
+        codec.encode(input, &mut out, context).unwrap();
+        let mut back = vec![0; input.len()];
+        codec.decode_into(&out, &mut back, context).unwrap();
+        assert_eq!(back, input);
+        out
+    }
+
+    #[test]
+    fn differences_wrap_round_and_are_narrowed() {
+        assert_eq!(run("|u1", "|u1", &[5, 3, 255, 0]), [5, 254, 252, 1]);
+        assert_eq!(run(">i2", ">i2", &[1, 0, 1, 2, 0, 255]), [1, 0, 0, 2, 255, 253]);
+        assert_eq!(run("<i2", "|i1", &[100, 0, 102, 0, 99, 0]), [100, 2, 253]);
+        assert_eq!(run("|u1", ">i2", &[5, 3]), [0, 5, 0, 254]);
+        assert_eq!(run("|i1", "<i2", &[5, 3]), [5, 0, 254, 255]);
+        assert_eq!(run("<f4", "<f4", &[0, 0, 128, 63, 0, 0, 0, 64])[4..], [0, 0, 128, 63]);
+        assert!(run("<f8", "<f8", &[]).is_empty());
+    }
+
+    #[test]
+    fn parts_of_items_and_mixed_numbers_are_refused() {
+        let config =
+            |dtype: &str, astype: &str| Config::new("delta").with("dtype", dtype).with("astype", astype);
+        assert!(config("<f4", "<f8").compile().is_err());
+        assert!(config("<f2", "<f2").compile().is_err());
+        let codec = config("<i4", "<i2").compile().unwrap();
+        let context = &mut Context::default();
+        assert!(codec.encode(&[0; 5], &mut Vec::new(), context).is_err());
+        assert!(codec.decode(&[0; 5], &mut Vec::new(), 100, context).is_err());
+        assert!(codec.decode(&[0; 6], &mut Vec::new(), 11, context).is_err());
+    }
+}
