@@ -18,6 +18,8 @@ from tessarr.codec.bitround import BitRound
 from tessarr.codec.blosc import Blosc
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.bz2 import BZ2
+from tessarr.codec.cast_value import CastValue
+from tessarr.codec.conditional import Conditional
 from tessarr.codec.crc32 import CRC32
 from tessarr.codec.crc32c import Crc32c
 from tessarr.codec.delta import Delta
@@ -27,11 +29,18 @@ from tessarr.codec.gzip import GZip
 from tessarr.codec.jenkins_lookup3 import JenkinsLookup3
 from tessarr.codec.lz4 import LZ4
 from tessarr.codec.lzma import LZMA
+from tessarr.codec.n5_default import N5Default
 from tessarr.codec.numcodecs_packbits import PackBitsV2
+from tessarr.codec.packbits import PackBits
+from tessarr.codec.pcodec import PCodec
 from tessarr.codec.quantize import Quantize
+from tessarr.codec.reshape import Reshape
+from tessarr.codec.scale_offset import ScaleOffset
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.shuffle import Shuffle
 from tessarr.codec.transpose import Transpose
+from tessarr.codec.zfp import ZFP
+from tessarr.codec.zfpy import ZFPY
 from tessarr.codec.zlib import Zlib
 from tessarr.codec.zstd import Zstd
 
@@ -40,6 +49,8 @@ __all__ = [
     "CRC32",
     "LZ4",
     "LZMA",
+    "ZFP",
+    "ZFPY",
     "Adler32",
     "ArrayArrayCodec",
     "ArrayBytesCodec",
@@ -50,15 +61,22 @@ __all__ = [
     "Blosc",
     "Bytes",
     "BytesBytesCodec",
+    "CastValue",
     "Codec",
+    "Conditional",
     "Crc32c",
     "Delta",
     "FixedScaleOffset",
     "Fletcher32",
     "GZip",
     "JenkinsLookup3",
+    "N5Default",
+    "PCodec",
+    "PackBits",
     "PackBitsV2",
     "Quantize",
+    "Reshape",
+    "ScaleOffset",
     "ShardingIndexed",
     "Shuffle",
     "Transpose",

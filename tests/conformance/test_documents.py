@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 
+import numpy as np
 import pytest
 
 from interop.corpus import documents, needs_corpus
@@ -107,7 +108,10 @@ def test_documents_of_format_2_keep_every_member_that_means_something():
         for name in ("shape", "chunks", "order", "zarr_format"):
             assert before[name] == after[name], document.where
         assert before.get("dimension_separator", ".") == after.get("dimension_separator", ".")
-        assert (before["filters"] or None) == after["filters"], document.where
+        filters = list(zip(before["filters"] or [], after["filters"] or [], strict=True))
+        for theirs, ours in filters:  # numcodecs' own form, with every parameter
+            types = {k: np.dtype(v).str for k, v in theirs.items() if k.endswith("type")}
+            assert {**ours, **theirs, **types} == ours, document.where
         ours, theirs = after["compressor"], before["compressor"]
         assert (ours is None) == (theirs is None)
         if theirs is not None:

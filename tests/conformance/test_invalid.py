@@ -20,6 +20,7 @@ READ_LENIENTLY = {
     "N3-086": "bool fill 0, which zarrita wrote (V3-FILL-02)",
     "N3-163": "no codec from arrays to bytes, as zarr-js wrote (V3-PIPE-02)",
     "N3-173": "bytes without endian, as GDAL wrote (V3-BYTES-01)",
+    "N2-172": "a level of zstd that numcodecs lowers when it encodes (V2-COMP-05)",
     "N3-268": "bytes without endian, as GDAL wrote (X-UTF32-01)",
 }
 

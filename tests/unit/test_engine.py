@@ -140,7 +140,7 @@ def test_steps_that_are_never_taken_may_be_any(key: slice) -> None:
 
 def test_a_chunk_that_memory_cannot_hold_is_a_memory_error() -> None:
     """The size of a chunk comes from the metadata; the process goes on."""
-    chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c"}]}
+    chain = {**CHAIN, "bytes_bytes": [{"name": "crc32c", "at_start": False}]}
     array = handle(grid=(1 << 29, 1 << 29), chain=chain)
     with pytest.raises(MemoryError, match=r"chunk \(0, 0\)"):
         array._write((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
@@ -154,7 +154,7 @@ class Refusing:
     def encode(self, buf: Any) -> bytes:
         return bytes(buf)
 
-    def decode(self, buf: Any) -> bytes:
+    def decode(self, buf: Any, limit: int) -> bytes:
         raise tessarr.errors.DataError("no", kind="checksum_mismatch")
 
 

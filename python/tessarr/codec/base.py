@@ -151,8 +151,9 @@ class Codec(ABC):
             Whose rules apply: 2 also for aliases in format 3 that begin with ``numcodecs.``.
         """
         before = len(members.problems)
-        if dataclasses.is_dataclass(cls):
-            for field in dataclasses.fields(cls):
+        known: Any = cls
+        if dataclasses.is_dataclass(known):
+            for field in dataclasses.fields(known):
                 if field.default is MISSING and field.default_factory is MISSING and field.init:
                     members.require(field.name)
                 members.get(field.name)

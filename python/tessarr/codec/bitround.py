@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.items import viewed
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
@@ -77,17 +78,19 @@ class BitRound(ArrayArrayCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         dtype = array.dtype
         if dtype.kind == "c":
-            parts = np.ascontiguousarray(array).reshape(-1).view(f"f{dtype.itemsize // 2}")
-            return self.encode(parts).view(dtype).reshape(array.shape)
+            part = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
+            encoded: np.ndarray[Any, Any] = self.encode(viewed(array, part)).view(dtype)
+            return encoded.reshape(array.shape)
         order = dtype.newbyteorder("=")
         bits = np.ascontiguousarray(array.astype(order, copy=False)).view(f"u{dtype.itemsize}")
         rounded = self._rounded_floats(bits) if dtype.kind == "f" else self._rounded_integers(bits)
-        return rounded.view(order).reshape(array.shape).astype(dtype, copy=False)
+        result: np.ndarray[Any, Any] = rounded.view(order).reshape(array.shape)
+        return result.astype(dtype, copy=False)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array
 
-    def _rounded_floats(self, bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _rounded_floats(self, bits: Any) -> Any:
         dropped = _MANTISSAS[bits.dtype.itemsize] - self.keepbits
         if dropped <= 0:
             return bits
@@ -95,7 +98,7 @@ class BitRound(ArrayArrayCodec):
         half = (one << (shift - one)) - one + (bits >> shift & one)
         return (bits + half) >> shift << shift
 
-    def _rounded_integers(self, bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _rounded_integers(self, bits: Any) -> Any:
         # Each number of significant bits by itself: there are at most 64.
         result = bits.copy()
         one, most = bits.dtype.type(1), np.iinfo(bits.dtype)

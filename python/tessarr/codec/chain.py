@@ -189,8 +189,8 @@ class Chain:
                     codec=codec.label,
                 )
         data = self.array_bytes.encode(array)
-        for codec in self.bytes_bytes:
-            data = codec.encode(data)
+        for outer in self.bytes_bytes:
+            data = outer.encode(data)
         return data
 
     def decode(self, data: BytesLike, spec: ArraySpec) -> np.ndarray[Any, Any]:
@@ -205,8 +205,8 @@ class Chain:
         for codec in self.array_array:
             specs.append(codec.encoded(specs[-1]))
         encoded = specs.pop()
-        for codec in reversed(self.bytes_bytes):
-            data = codec.decode_at_most(data, _SLACK_BYTES + 4 * encoded.size_bytes)
+        for outer in reversed(self.bytes_bytes):
+            data = outer.decode_at_most(data, _SLACK_BYTES + 4 * encoded.size_bytes)
         array = self.array_bytes.decode(data, encoded)
         for codec in reversed(self.array_array):
             array = codec.decode(array, specs.pop())

@@ -15,13 +15,14 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec
+from tessarr.codec.chain import flat
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.problems import Problems
 
-__all__ = ["ItemFilter", "viewed"]
+__all__ = ["ItemFilter", "as_array", "viewed"]
 
 
 class ItemFilter(ArrayArrayCodec):
@@ -55,22 +56,35 @@ class ItemFilter(ArrayArrayCodec):
         return replace(spec, shape=shape, data_type=dtypes.of(encoded), fill=None)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        """Encode an array, or any buffer of whole items."""
+        array = as_array(array)
         decoded, encoded = self.types(array.dtype)
         with np.errstate(all="ignore"):
             items = self.encode_items(viewed(array, decoded))
         items = items.astype(encoded, copy=False)
         return items.reshape(array.shape) if decoded.itemsize == array.itemsize else items
 
-    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        decoded, encoded = self.types(spec.data_type.numpy)
+    def decode(
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /
+    ) -> np.ndarray[Any, Any]:
+        """Decode to an array of `spec`; without one, any buffer to items in a row."""
+        array = as_array(array)
+        decoded, encoded = self.types(array.dtype if spec is None else spec.data_type.numpy)
         with np.errstate(all="ignore"):
-            items = self.decode_items(viewed(array, encoded))
-        items = viewed(items.astype(decoded, copy=False), spec.data_type.numpy)
+            items = self.decode_items(viewed(array, encoded)).astype(decoded, copy=False)
+        if spec is None:
+            return items
+        items = viewed(items, spec.data_type.numpy)
         try:
             return items.reshape(spec.shape)
         except ValueError as error:
             message = f"{items.size} items instead of an array of shape {spec.shape}"
             raise DataError(message, kind="wrong_size", codec=self.name) from error
+
+
+def as_array(data: Any) -> np.ndarray[Any, Any]:
+    """Return an array as it is, and the bytes of any other buffer."""
+    return data if isinstance(data, np.ndarray) else flat(data)
 
 
 def viewed(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -23,7 +23,10 @@ _MOST_MEMORY: Final = 1 << 29
 """Bytes that a stream may ask for to be decoded; level 9 needs 65 MiB."""
 
 _FILTER_MEMBERS: Final = frozenset(
-    "id preset dict_size lc lp pb mode nice_len mf depth dist start_offset".split()
+    [
+        *("id", "preset", "dict_size", "lc", "lp", "pb", "mode"),
+        *("nice_len", "mf", "depth", "dist", "start_offset"),
+    ]
 )
 
 Filter = tuple[tuple[str, int], ...]

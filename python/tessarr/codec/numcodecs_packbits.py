@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, register_codec
-from tessarr.codec.items import viewed
+from tessarr.codec.items import as_array, viewed
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,14 +45,20 @@ class PackBitsV2(ArrayArrayCodec):
         return replace(spec, shape=shape, data_type=dtypes.of(np.uint8), fill=None)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        bits = viewed(array, np.dtype(bool))
+        """Encode an array of booleans, or a buffer of bytes that are 0 or 1."""
+        bits = viewed(as_array(array), np.dtype(bool))
         unused = np.array([-bits.size % 8], dtype=np.uint8)
         return np.concatenate([unused, np.packbits(bits)])
 
-    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        unused = -spec.size_bytes % 8
-        if array.size == 0 or array[0] != unused:
-            message = f"not {unused} unused bits, as {spec.size_bytes} booleans have"
+    def decode(
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /
+    ) -> np.ndarray[Any, Any]:
+        """Decode to an array of `spec`; without one, any buffer to booleans in a row."""
+        data = viewed(as_array(array), np.dtype(np.uint8))
+        count = 8 * (data.size - 1) - int(data[0]) if data.size else -1
+        expected = count if spec is None else spec.size_bytes
+        if count != expected or not 0 <= count <= 8 * data.size or data[0] > 7:
+            message = f"it does not begin with the unused bits of {expected} booleans"
             raise DataError(message, codec=self.codec_id)
-        bits = np.unpackbits(array[1:], count=spec.size_bytes)
-        return bits.view(spec.data_type.numpy).reshape(spec.shape)
+        bits = np.unpackbits(data[1:], count=count).view(bool)
+        return bits if spec is None else bits.view(spec.data_type.numpy).reshape(spec.shape)

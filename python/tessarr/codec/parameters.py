@@ -26,7 +26,7 @@ class WrongParameter(ArgumentError):  # noqa: N818 - it is always an ArgumentErr
         self.problem_kind = "invalid_value" if right_type else "wrong_type"
 
 
-def check_integer(name: str, value: object, low: int, high: int) -> None:
+def check_integer(name: str, value: Any, low: int, high: int) -> None:
     """Raise unless `value` is an integer of `low` to `high`."""
     right_type = is_integer(value)
     if not right_type or not low <= value <= high:
@@ -34,7 +34,7 @@ def check_integer(name: str, value: object, low: int, high: int) -> None:
         raise WrongParameter(name, value, wanted, right_type=right_type)
 
 
-def check_number(name: str, value: object) -> None:
+def check_number(name: str, value: Any) -> None:
     """Raise unless `value` is an integer or a floating-point number, and finite."""
     right_type = is_integer(value) or isinstance(value, float)
     try:
@@ -73,7 +73,7 @@ def number_type(name: str, value: Any, kinds: str = "biufcmM") -> np.dtype[Any]:
     short = not isinstance(value, str) or len(value) <= 32
     if value is not None and short and not isinstance(value, list | dict | tuple):
         try:
-            dtype = np.dtype(value)
+            dtype: np.dtype[Any] = np.dtype(value)
         except (TypeError, ValueError, SyntaxError):
             pass
         else:

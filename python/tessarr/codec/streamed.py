@@ -53,7 +53,9 @@ def decompress(
     DataError
         Where the bytes are damaged or end too early; ``wrong_size``, where there are too many.
     """
-    rest, parts, room = bytes(memoryview(data)), [], limit  # type: ignore[arg-type]
+    rest = bytes(memoryview(data))  # type: ignore[arg-type]
+    parts: list[bytes] = []
+    room = limit
     while rest or not parts:
         decoder = start()
         try:

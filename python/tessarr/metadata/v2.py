@@ -266,7 +266,8 @@ def _checked_chain(
 ) -> Chain | None:
     """Return the chain of filters and compressor, or None and problems where they are."""
     places = [pointer("/filters", i) for i in range(len(filters))]
-    given, bytes_from = spec, None
+    given = spec
+    bytes_from: Codec | None = None
     codecs = [*filters, *([] if compressor is None else [compressor])]
     for codec, loc in zip(codecs, [*places, "/compressor"], strict=False):
         if isinstance(codec, BytesBytesCodec):

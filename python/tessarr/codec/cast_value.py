@@ -1,0 +1,218 @@
+"""The codec ``cast_value``: numbers as another data type (zarr-extensions codecs/cast_value)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.casting import OUT_OF_RANGE, ROUNDINGS, UnrepresentableError, cast, is_real
+from tessarr.codec.parameters import WrongParameter, check_choice
+from tessarr.dtype import DataType
+from tessarr.errors import ArgumentError, DataError
+from tessarr.problems import ABSENT, Problems, pointer
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Members
+    from tessarr.types import DTypeLike
+
+__all__ = ["CastValue"]
+
+_DIRECTIONS: Final = ("encode", "decode")
+
+Rounding = Literal[
+    "nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"
+]
+Scalar = int | float | str
+Pairs = tuple[tuple[Scalar, Scalar], ...]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class CastValue(ArrayArrayCodec):
+    """Real numbers stored as another data type.
+
+    Parameters
+    ----------
+    data_type : DataType or dtype_like
+        The type of the stored numbers.
+    rounding : str
+        "nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away".
+    out_of_range : {"clamp", "wrap"}, optional
+        What becomes of numbers that `data_type` lacks; by default they are an error.
+    scalar_map : mapping, optional
+        ``{"encode": [[from, to], ...], "decode": [[from, to], ...]}``: numbers that are not
+        cast but replaced, as fill values of format 3.
+
+    Examples
+    --------
+    >>> nan = {"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}
+    >>> CastValue("uint8", scalar_map=nan).encode(np.array([1.0, np.nan, 254.6]))
+    array([  1,   0, 255], dtype=uint8)
+    """
+
+    name = "cast_value"
+    codec_id = None
+    data_type: DataType | DTypeLike
+    rounding: Rounding = "nearest-even"
+    out_of_range: Literal["clamp", "wrap"] | None = None
+    scalar_map: Mapping[str, Any] | tuple[tuple[str, Pairs], ...] | None = None
+
+    def __post_init__(self) -> None:
+        target = self.target
+        object.__setattr__(self, "data_type", target)
+        if not is_real(target):
+            wanted = "a type of real numbers that can be cast"
+            raise WrongParameter("data_type", target.name, wanted, right_type=True)
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_choice("out_of_range", self.out_of_range, (*OUT_OF_RANGE, None))
+        if self.out_of_range == "wrap" and target.numpy.kind == "f":
+            wanted = "possible for floating-point numbers"
+            raise WrongParameter("out_of_range", "wrap", wanted, right_type=True)
+        object.__setattr__(self, "scalar_map", _scalar_map(self.scalar_map))
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: Any) -> CastValue | None:
+        problems, before = members.problems, len(members.problems)
+        value, at = members.require("data_type"), members.at("data_type")
+        target = None if value is ABSENT else dtypes.from_json(value, 3, at, problems)
+        rounding: Any = members.choice("rounding", ROUNDINGS, "nearest-even")
+        outside: Any = members.choice("out_of_range", OUT_OF_RANGE, None)
+        scalars = members.get("scalar_map", None)
+        members.done()
+        if target is None or len(problems) > before:
+            return None
+        try:
+            return cls(target, rounding, outside, scalars)
+        except WrongParameter as error:
+            problems.add(members.at(error.parameter), error.problem, error.problem_kind)
+            return None
+
+    @property
+    def target(self) -> DataType:
+        """The data type of the stored numbers."""
+        if isinstance(self.data_type, DataType):
+            return self.data_type
+        return dtypes.of(self.data_type).ordered("native")
+
+    def configuration(self) -> dict[str, Any]:
+        config: dict[str, Any] = {"data_type": self.target.to_json(3), "rounding": self.rounding}
+        if self.out_of_range is not None:
+            config["out_of_range"] = self.out_of_range
+        if self.scalar_map is not None:
+            pairs = dict(self.scalar_map)
+            config["scalar_map"] = {
+                name: [list(pair) for pair in pairs[name]] for name in _DIRECTIONS if name in pairs
+            }
+        return config
+
+    def get_config(self) -> dict[str, Any]:
+        return {"id": self.name, **self.configuration()}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if not is_real(spec.data_type):
+            problems.add(loc, f"{spec.data_type.name} is no type of real numbers", "mismatch")
+            return
+        before = len(problems)
+        for name in _DIRECTIONS:
+            self._pairs(name, spec.data_type, f"{loc}/scalar_map/{name}", problems)
+        if spec.fill is None or len(problems) > before:
+            return
+        fill = np.frombuffer(spec.fill, spec.data_type.numpy)
+        try:
+            back = self.decode(self.encode(fill), replace(spec, shape=(1,)))
+        except (ArgumentError, DataError) as error:
+            problems.add(loc, f"the fill value cannot be cast: {error}", "mismatch")
+            return
+        if not np.array_equal(fill, back, equal_nan=fill.dtype.kind == "f"):
+            what = f"the fill value {fill[0]} comes back as {back[0]}"
+            problems.add(loc, what, "mismatch")
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        fill = spec.fill
+        if fill is not None:
+            fill = self.encode(np.frombuffer(fill, spec.data_type.numpy)).tobytes()
+        return replace(spec, data_type=self.target, fill=fill)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        pairs = self._pairs("encode", dtypes.of(array.dtype), "", Problems())
+        try:
+            return self._cast(array, self.target.numpy, pairs)
+        except UnrepresentableError as error:
+            raise ArgumentError(str(error), codec=self.name) from error
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        pairs = self._pairs("decode", spec.data_type, "", Problems())
+        try:
+            return self._cast(array, spec.data_type.numpy, pairs)
+        except UnrepresentableError as error:
+            raise DataError(str(error), codec=self.name) from error
+
+    def _cast(
+        self, array: np.ndarray[Any, Any], target: np.dtype[Any], pairs: list[tuple[Any, Any]]
+    ) -> np.ndarray[Any, Any]:
+        outside = self.out_of_range
+        if outside == "wrap" and target.kind == "f":
+            outside = None  # only integers wrap round; here, none can be out of range
+        if not pairs:
+            return cast(array, target, self.rounding, outside)
+        result, rest = np.empty(array.shape, target), np.ones(array.shape, bool)
+        for key, value in pairs:  # the first of equal keys counts
+            which = rest & (np.isnan(array) if key != key else array == key)  # noqa: PLR0124
+            result[which] = value
+            rest &= ~which
+        result[rest] = cast(array[rest], target, self.rounding, outside)
+        return result
+
+    def _pairs(
+        self, name: str, array_type: DataType, loc: str, problems: Problems
+    ) -> list[tuple[Any, Any]]:
+        """Return one direction of the map as numbers of the two types."""
+        types = (array_type, self.target) if name == "encode" else (self.target, array_type)
+        pairs = dict(self.scalar_map or ()).get(name, ())
+        numbers = []
+        for position, pair in enumerate(pairs):
+            both = []
+            for place, (value, data_type) in enumerate(zip(pair, types, strict=True)):
+                at = pointer(pointer(loc, position), place)
+                fill = data_type.fill_from_json(_plain(value), 3, at, problems)
+                both.append(None if fill is None else data_type.scalar(fill))
+            if None not in both:
+                numbers.append((both[0], both[1]))
+        return numbers
+
+
+def _plain(value: Scalar) -> Scalar:
+    # The specification's own example has the sign, which fill values have not.
+    return "Infinity" if value == "+Infinity" else value
+
+
+def _scalar_map(value: Any) -> tuple[tuple[str, Pairs], ...] | None:
+    if value is None:
+        return None
+    members = dict(value) if isinstance(value, Mapping | tuple) else None
+    if members is None or not members.keys() <= set(_DIRECTIONS):
+        raise WrongParameter(
+            "scalar_map", value, "an object of 'encode' and 'decode'", right_type=False
+        )
+    for name, pairs in members.items():
+        good = isinstance(pairs, Sequence) and not isinstance(pairs, str)
+        if not good or not all(map(_is_pair, pairs)):
+            wanted = f"an object whose {name!r} is a list of pairs of numbers"
+            raise WrongParameter("scalar_map", value, wanted, right_type=False)
+    return tuple(
+        (name, tuple((pair[0], pair[1]) for pair in members[name]))
+        for name in _DIRECTIONS
+        if name in members
+    )
+
+
+def _is_pair(value: object) -> bool:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    return all(isinstance(item, int | float | str) and item is not True for item in value)

@@ -1,0 +1,191 @@
+"""Casts of real numbers, with every way to round and to treat what does not fit.
+
+The rules are those of the codec ``cast_value``: a value that the target has is
+itself; others are rounded, then what is out of range is refused, clamped or
+wrapped round. Rounding looks at exact values: floating-point numbers are
+compared in the wider of the two types, and 64-bit integers that float64 lacks
+as integers of Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.dtype import DataType
+
+__all__ = ["OUT_OF_RANGE", "ROUNDINGS", "UnrepresentableError", "cast", "integer_limits", "is_real"]
+
+ROUNDINGS: Final = (
+    "nearest-even",
+    "towards-zero",
+    "towards-positive",
+    "towards-negative",
+    "nearest-away",
+)
+OUT_OF_RANGE: Final = ("clamp", "wrap")
+
+_EXACT_IN_FLOAT64: Final = 2**53
+
+Array = np.ndarray[Any, Any]
+
+
+class UnrepresentableError(ValueError):
+    """A number cannot be cast by the rules given."""
+
+
+def is_real(data_type: DataType) -> bool:
+    """Tell whether a data type is one of real numbers that can be cast."""
+    return data_type.numpy.kind in "iuf"
+
+
+def integer_limits(data_type: DataType) -> tuple[int, int] | None:
+    """Return the least and the greatest integer of a type, or None if it is not one of integers."""
+    if data_type.numpy.kind not in "iu":
+        return None
+    info = np.iinfo(data_type.numpy)
+    return int(info.min), int(info.max)
+
+
+def cast(
+    values: Array, target: np.dtype[Any], rounding: str = "nearest-even", outside: str | None = None
+) -> Array:
+    """Return numbers as those of another type.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Integers or floating-point numbers.
+    target : numpy.dtype
+        The type wanted.
+    rounding : str
+        One of `ROUNDINGS`.
+    outside : {"clamp", "wrap"}, optional
+        What becomes of numbers out of range; by default they are an error.
+
+    Raises
+    ------
+    UnrepresentableError
+        Where a number cannot be cast.
+
+    Examples
+    --------
+    >>> cast(np.array([0.5, 1.5, 300.0]), np.dtype("u1"), outside="clamp")
+    array([  0,   2, 255], dtype=uint8)
+    >>> cast(np.array([0.5, 1.5]), np.dtype("u1"), "towards-positive")
+    array([1, 2], dtype=uint8)
+    """
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    with np.errstate(all="ignore"):
+        if target.kind in "iu":
+            return _to_integers(native, target, rounding, outside)
+        return _to_floats(native, target, rounding, outside)
+
+
+def _refuse(values: Array, which: Array, target: np.dtype[Any]) -> None:
+    if which.any():
+        raise UnrepresentableError(f"{values[which].flat[0]} does not fit {target.name}")
+
+
+def _to_integers(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
+    low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
+    if values.dtype.kind == "f":
+        _refuse(values, ~np.isfinite(values), target)
+        whole = _ROUND[rounding](values.astype(np.float64))
+        beyond = (whole < low) | (whole >= float(high + 1))
+    else:
+        whole = values
+        info = np.iinfo(values.dtype)
+        beyond = np.zeros(values.shape, bool)
+        if low > info.min:
+            beyond |= values < low
+        if high < info.max:
+            beyond |= values > high
+    if not beyond.any():
+        return whole.astype(target)
+    if outside is None:
+        _refuse(values, beyond, target)
+    if outside == "clamp":
+        inside = np.where(beyond, 0, whole).astype(target)
+        limit = np.where(whole < 0, target.type(low), target.type(high))
+        return np.where(beyond, limit, inside).astype(target, copy=False)
+    return _wrapped(whole).astype(target)
+
+
+def _wrapped(whole: Array) -> Array:
+    """Return integers modulo 2**64, whose lowest bits are what every integer type needs."""
+    if whole.dtype.kind != "f":
+        return whole
+    rest = np.fmod(whole, 2.0**64)
+    size = np.abs(rest).astype(np.uint64)
+    return np.where(rest < 0, np.uint64(0) - size, size)
+
+
+def _away(values: Array) -> Array:
+    whole = np.trunc(values)
+    half: Array = np.abs(values - whole) >= 0.5
+    return whole + np.where(half, np.copysign(1.0, values), 0.0)
+
+
+_ROUND: Final[dict[str, Callable[[Array], Array]]] = {
+    "nearest-even": np.rint,
+    "towards-zero": np.trunc,
+    "towards-positive": np.ceil,
+    "towards-negative": np.floor,
+    "nearest-away": _away,
+}
+
+
+def _to_floats(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
+    nearest = values.astype(target)
+    if values.dtype.kind == "f" and values.dtype.itemsize <= target.itemsize:
+        return nearest
+    finite = np.isfinite(values)
+    # 2 to the power of the largest exponent plus 1: beyond it nothing rounds to a finite number.
+    bound = 2.0 ** int(np.finfo(target).maxexp)
+    beyond = finite & (np.abs(values.astype(np.float64)) >= bound)
+    if rounding != "nearest-even":
+        nearest = _directed(values, nearest, finite & ~beyond, rounding)
+    beyond |= finite & ~np.isfinite(nearest)
+    if outside is None:
+        _refuse(values, beyond, target)
+    infinity = np.where(values < 0, target.type("-inf"), target.type("inf"))
+    return np.where(beyond, infinity, nearest).astype(target, copy=False)
+
+
+def _directed(values: Array, nearest: Array, which: Array, rounding: str) -> Array:
+    """Return the neighbours of `values` that a way of rounding asks for."""
+    exact, stored = _comparable(values[which], nearest[which])
+    near = nearest[which]
+    up, down = near.dtype.type("inf"), near.dtype.type("-inf")
+    above, below = stored > exact, stored < exact
+    if rounding == "towards-negative":
+        near = np.where(above, np.nextafter(near, down), near)
+    elif rounding == "towards-positive":
+        near = np.where(below, np.nextafter(near, up), near)
+    elif rounding == "towards-zero":
+        away = (above & (exact > 0)) | (below & (exact < 0))
+        near = np.where(away, np.nextafter(near, near.dtype.type(0)), near)
+    else:
+        other = np.where(above, np.nextafter(near, down), np.nextafter(near, up))
+        _, beside = _comparable(values[which], other)
+        tie = (above | below) & (abs(beside - exact) == abs(stored - exact))
+        near = np.where(tie & (abs(beside) > abs(stored)), other, near)
+    result = nearest.copy()
+    result[which] = near
+    return result
+
+
+def _comparable(values: Array, floats: Array) -> tuple[Array, Array]:
+    """Return both as numbers that are exact and can be compared and subtracted."""
+    if values.dtype.kind == "f":
+        return values, floats.astype(values.dtype)
+    wide = values.astype(np.float64)
+    if values.dtype.itemsize < 8 or (np.abs(wide) < _EXACT_IN_FLOAT64).all():
+        return wide, floats.astype(np.float64)
+    integers = [int(number) if np.isfinite(number) else number for number in floats]
+    return values.astype(object), np.array(integers, dtype=object)

@@ -1,0 +1,29 @@
+"""Packages that only some codecs need."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tessarr.errors import UnsupportedError
+
+__all__ = ["imported"]
+
+
+def imported(package: str, *, codec: str) -> Any:
+    """Return a package that a codec is made of.
+
+    Raises
+    ------
+    UnsupportedError
+        ``missing_package``, where it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"codec {codec!r} needs the package {package}: pip install 'tessarr[codecs]'",
+            kind="missing_package",
+            extension=codec,
+            codec=codec,
+        ) from error

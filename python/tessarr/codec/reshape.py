@@ -1,0 +1,132 @@
+"""The codec ``reshape``: other axes, the same elements (zarr-extensions codecs/reshape)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.parameters import WrongParameter
+from tessarr.problems import ABSENT, INT64_MAX, is_integer, pointer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tessarr.codec.base import ArraySpec
+    from tessarr.problems import Members, Problems
+    from tessarr.types import Shape, ZarrFormat
+
+__all__ = ["Reshape"]
+
+_REST: Final = -1
+
+Length = int | tuple[int, ...]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class Reshape(ArrayArrayCodec):
+    """Merge and split axes; the elements stay in C order.
+
+    Parameters
+    ----------
+    shape : sequence of (int or sequence of int)
+        A length, or the axes whose lengths are multiplied, or once -1 for what is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Reshape([[0, 1], 3, -1]).encode(np.zeros((10, 5, 6, 3))).shape
+    (50, 3, 6)
+    """
+
+    name = "reshape"
+    codec_id = None
+    shape: Sequence[int | Sequence[int]]
+
+    def __post_init__(self) -> None:
+        shape: Any = self.shape
+        if not isinstance(shape, Sequence) or isinstance(shape, str):
+            raise WrongParameter("shape", shape, "a list of lengths and of axes", right_type=False)
+        object.__setattr__(self, "shape", tuple(map(_length, shape)))
+        if self.shape.count(_REST) > 1:
+            raise WrongParameter("shape", shape, "a shape with at most one -1", right_type=True)
+        axes = [axis for length in self.shape if isinstance(length, tuple) for axis in length]
+        if any(after <= before for before, after in pairwise(axes)):
+            wanted = "a shape whose axes come one after the other"
+            raise WrongParameter("shape", shape, wanted, right_type=True)
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Reshape | None:
+        before = len(members.problems)
+        shape = members.require("shape")
+        members.done()
+        if shape is ABSENT or len(members.problems) > before:
+            return None
+        try:
+            return cls(shape)
+        except WrongParameter as error:
+            members.problems.add(members.at("shape"), error.problem, error.problem_kind)
+            return None
+
+    def configuration(self) -> dict[str, Any]:
+        return {"shape": [list(n) if isinstance(n, tuple) else n for n in self.shape]}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        at, given = f"{loc}/shape", spec.shape
+        for position, length in enumerate(self.shape):
+            if isinstance(length, tuple) and length and length[-1] >= len(given):
+                what = f"there is no axis {length[-1]} in chunks of {len(given)} dimensions"
+                problems.add(pointer(at, position), what, "mismatch")
+                return
+        made = self._made(given)
+        if made is None or math.prod(made) != math.prod(given):
+            problems.add(at, f"chunks of shape {given} cannot have this shape", "mismatch")
+            return
+        for position, axes in enumerate(self.shape):
+            if not isinstance(axes, tuple) or not axes:
+                continue
+            first, last = axes[0], axes[-1]
+            fits = math.prod(made[:position]) == math.prod(given[:first])
+            if not fits or math.prod(made[position + 1 :]) != math.prod(given[last + 1 :]):
+                what = f"the axes {list(axes)} of chunks of shape {given} are not at this place"
+                problems.add(pointer(at, position), what, "mismatch")
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        return replace(spec, shape=self._made(spec.shape) or spec.shape)
+
+    def stages(self, spec: ArraySpec) -> list[dict[str, object]]:
+        return []  # the bytes are the same
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        return array.reshape(self._made(array.shape) or array.shape)
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        return array.reshape(spec.shape)
+
+    def _made(self, given: Shape) -> Shape | None:
+        """Return the shape that `given` becomes, or None where nothing fits the place of -1."""
+        lengths = [
+            length if isinstance(length, int) else math.prod(given[axis] for axis in length)
+            for length in self.shape
+        ]
+        if _REST in self.shape:
+            place = self.shape.index(_REST)
+            others = math.prod(lengths[:place] + lengths[place + 1 :])
+            if others == 0 or math.prod(given) % others:
+                return None
+            lengths[place] = math.prod(given) // others
+        return tuple(lengths)
+
+
+def _length(value: object) -> Length:
+    """Return one entry of a shape: a length, or axes."""
+    if is_integer(value) and (0 < value <= INT64_MAX or value == _REST):
+        return int(value)
+    if isinstance(value, list | tuple) and all(is_integer(axis) and axis >= 0 for axis in value):
+        return tuple(int(axis) for axis in value)
+    wanted = "a positive length, -1, or a list of axes"
+    raise WrongParameter("shape", value, wanted, right_type=is_integer(value))

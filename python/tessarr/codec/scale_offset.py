@@ -1,0 +1,158 @@
+"""The codec ``scale_offset``: ``(x - offset) * scale`` (zarr-extensions codecs/scale_offset).
+
+The arithmetic is that of the array's data type. What it cannot represent is an
+error: an integer that would wrap round, a quotient that is not an integer.
+Infinities of floating-point numbers are represented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.casting import integer_limits, is_real
+from tessarr.codec.parameters import WrongParameter
+from tessarr.errors import ArgumentError, DataError
+from tessarr.problems import Problems, is_integer
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec
+    from tessarr.dtype import DataType
+    from tessarr.types import ZarrFormat
+
+__all__ = ["ScaleOffset"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class ScaleOffset(ArrayArrayCodec):
+    """Numbers less an offset, times a scale.
+
+    Parameters
+    ----------
+    offset, scale : int, float or str, optional
+        Fill values of the array's data type, as format 3 states them; by default 0 and 1.
+
+    Examples
+    --------
+    >>> ScaleOffset(offset=1000, scale=2).encode(np.array([1000, 1001], dtype="u2"))
+    array([0, 2], dtype=uint16)
+    >>> ScaleOffset(offset=1000).to_json(3)
+    {'name': 'scale_offset', 'configuration': {'offset': 1000}}
+    """
+
+    name = "scale_offset"
+    codec_id = None
+    offset: float | str | None = None
+    scale: float | str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("offset", "scale"):
+            value = getattr(self, name)
+            if value is not None and not (is_integer(value) or isinstance(value, float | str)):
+                raise WrongParameter(name, value, "a number", right_type=False)
+
+    def configuration(self) -> dict[str, Any]:
+        given = {"offset": self.offset, "scale": self.scale}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def get_config(self) -> dict[str, Any]:
+        return {"id": self.name, **self.configuration()}
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if not is_real(spec.data_type):
+            problems.add(loc, f"{spec.data_type.name} is no type of real numbers", "mismatch")
+            return
+        before = len(problems)
+        for name in ("offset", "scale"):
+            value = getattr(self, name)
+            if value is not None:
+                spec.data_type.fill_from_json(value, 3, f"{loc}/{name}", problems)
+        if len(problems) > before:
+            return
+        if self._number("scale", spec.data_type) == 0:
+            problems.add(f"{loc}/scale", "0 is not a number that can be divided by")
+            return
+        if spec.fill is not None:
+            try:
+                self._transformed(spec)
+            except (ArgumentError, DataError) as error:
+                problems.add(loc, f"the fill value: {error}", "mismatch")
+
+    def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> ScaleOffset:
+        return self
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        return spec if spec.fill is None else replace(spec, fill=self._transformed(spec))
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        from tessarr import dtype as dtypes
+
+        data_type = dtypes.of(array.dtype)
+        offset, scale = self._number("offset", data_type), self._number("scale", data_type)
+        limits = integer_limits(data_type)
+        if limits is None:
+            with np.errstate(all="ignore"):
+                result: np.ndarray[Any, Any] = (array - offset) * scale
+                return result.astype(array.dtype, copy=False)
+        if array.size:
+            # Both steps are monotonous: where the extremes fit, all elements do.
+            for extreme in (int(array.min()), int(array.max())):
+                for number in (extreme - offset, (extreme - offset) * scale):
+                    if not limits[0] <= number <= limits[1]:
+                        message = f"{number}, of {extreme}, does not fit {data_type.name}"
+                        raise ArgumentError(message, codec=self.name)
+        return _wrapped(_wrapped(array, np.subtract, offset), np.multiply, scale)
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        data_type = spec.data_type
+        offset, scale = self._number("offset", data_type), self._number("scale", data_type)
+        limits = integer_limits(data_type)
+        if limits is None:
+            with np.errstate(all="ignore"):
+                result: np.ndarray[Any, Any] = array / scale + offset
+                return result.astype(array.dtype, copy=False)
+        if array.size == 0:
+            return array
+        with np.errstate(all="ignore"):
+            divisor = array.dtype.type(scale)
+            whole = array // divisor
+        if (_wrapped(whole, np.multiply, scale) != array).any():
+            message = f"an element is no multiple of the scale, {scale}"
+            raise DataError(message, codec=self.name)
+        extremes = [int(array.min()), int(array.max())]
+        for extreme in extremes:
+            number = extreme // scale + offset
+            if not limits[0] <= number <= limits[1]:
+                message = f"{number}, of {extreme}, does not fit {data_type.name}"
+                raise DataError(message, codec=self.name)
+        return _wrapped(whole, np.add, offset)
+
+    def _number(self, name: str, data_type: DataType) -> Any:
+        """Return a parameter as a number of the data type; integers as those of Python."""
+        value = getattr(self, name)
+        if value is None:
+            value = 0 if name == "offset" else 1
+        if isinstance(value, str):
+            fill = data_type.fill_from_json(value, 3, name, Problems())
+            value = 0 if fill is None else data_type.scalar(fill)
+        if integer_limits(data_type) is not None:
+            return int(value)
+        return data_type.numpy.type(value)
+
+    def _transformed(self, spec: ArraySpec) -> bytes:
+        """Return what the fill value becomes."""
+        assert spec.fill is not None
+        return self.encode(np.frombuffer(spec.fill, spec.data_type.numpy)).tobytes()
+
+
+def _wrapped(array: np.ndarray[Any, Any], ufunc: np.ufunc, number: int) -> np.ndarray[Any, Any]:
+    """Return the result modulo the size of the integers, which was checked to be no loss."""
+    bits = 8 * array.dtype.itemsize
+    operand = np.array(number % (1 << bits), dtype=f"u{array.dtype.itemsize}")
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    result: np.ndarray[Any, Any] = ufunc(native.view(operand.dtype), operand)
+    return result.view(native.dtype).astype(array.dtype, copy=False)
