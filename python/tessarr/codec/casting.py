@@ -30,6 +30,7 @@ ROUNDINGS: Final = (
 OUT_OF_RANGE: Final = ("clamp", "wrap")
 
 _EXACT_IN_FLOAT64: Final = 2**53
+_FLOAT64_EXPONENTS: Final = 1024
 
 Array = np.ndarray[Any, Any]
 
@@ -146,7 +147,8 @@ def _to_floats(values: Array, target: np.dtype[Any], rounding: str, outside: str
         return nearest
     finite = np.isfinite(values)
     # 2 to the power of the largest exponent plus 1: beyond it nothing rounds to a finite number.
-    bound = 2.0 ** int(np.finfo(target).maxexp)
+    exponent = int(np.finfo(target).maxexp)
+    bound = 2.0**exponent if exponent < _FLOAT64_EXPONENTS else np.inf
     beyond = finite & (np.abs(values.astype(np.float64)) >= bound)
     if rounding != "nearest-even":
         nearest = _directed(values, nearest, finite & ~beyond, rounding)

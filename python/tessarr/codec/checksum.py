@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_choice
-
-if TYPE_CHECKING:
-    from tessarr.types import ZarrFormat
 
 __all__ = ["Checksum", "Location"]
 
@@ -38,9 +35,3 @@ class Checksum(NativeCodec):
     def engine(self) -> dict[str, object]:
         name = self.codec_id or self.name
         return {"name": name, "at_start": self.location == "start"}
-
-    def to_json(self, zarr_format: ZarrFormat) -> Any:
-        document = super().to_json(zarr_format)
-        if zarr_format == 3 and self.name.startswith("numcodecs."):
-            document.setdefault("configuration", {})  # which zarr-python asks for
-        return document

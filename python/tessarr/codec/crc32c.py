@@ -46,5 +46,5 @@ class Crc32c(Checksum):
     def to_json(self, zarr_format: ZarrFormat) -> Any:
         document = super(Crc32c, self).to_json(zarr_format)
         if zarr_format == 3 and self.location == "start":
-            document["name"] = "numcodecs.crc32c"
+            document["name"] = self.aliases[0]
         return document

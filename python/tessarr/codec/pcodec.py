@@ -77,7 +77,7 @@ class PCodec(ArrayBytesCodec):
             problems.add(loc, f"pcodec has no data type {spec.data_type.name}", "mismatch")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        pcodec = imported("pcodec", codec=self.codec_id)
+        pcodec = imported("pcodec", codec="pcodec")
         order = self.delta_encoding_order
         if order is not None or self.delta_spec == "try_consecutive":
             delta = pcodec.DeltaSpec.try_consecutive(1 if order is None else order)
@@ -96,7 +96,7 @@ class PCodec(ArrayBytesCodec):
         return data
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        pcodec = imported("pcodec", codec=self.codec_id)
+        pcodec = imported("pcodec", codec="pcodec")
         native = spec.data_type.numpy.newbyteorder("=")
         array = np.empty(spec.shape, native)
         try:
@@ -104,8 +104,8 @@ class PCodec(ArrayBytesCodec):
                 flat(data).tobytes(), array.reshape(-1)
             )
         except Exception as error:
-            raise DataError(f"damaged: {error}", codec=self.codec_id) from error
+            raise DataError(f"damaged: {error}", codec="pcodec") from error
         if progress.n_processed != array.size or not progress.finished:
             message = f"{progress.n_processed} numbers instead of {array.size}"
-            raise DataError(message, kind="wrong_size", codec=self.codec_id)
+            raise DataError(message, kind="wrong_size", codec="pcodec")
         return array.astype(spec.data_type.numpy, copy=False)

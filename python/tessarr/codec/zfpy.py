@@ -91,9 +91,9 @@ class ZFPY(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         chosen = _MODES[self.mode]
         mode = {chosen: getattr(self, chosen)}
-        return compress(array, header=True, codec=self.codec_id, **mode)
+        return compress(array, header=True, codec="zfpy", **mode)
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         dtype = spec.data_type.numpy
-        array = decompress(data, spec.shape, dtype, None, self.codec_id)
+        array = decompress(data, spec.shape, dtype, None, "zfpy")
         return array.reshape(spec.shape).astype(dtype, copy=False)
