@@ -151,10 +151,15 @@ impl Operation<'_> {
         let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
         let division = divide(&whole, &base, cuts)?;
         let spread = division.tasks() < 2 * pool::threads();
-        let mut first = PerAxis::new();
-        division.task(0, &mut first);
-        let first = self.array.level(&grid::bounds(cuts, &first).1)?;
-        let run = Run::decide(division.tasks(), first.decoded_bytes);
+        let run = match division.tasks() {
+            1 => Run { parallel: false },
+            tasks => {
+                let mut first = PerAxis::new();
+                division.task(0, &mut first);
+                let level = self.array.level(&grid::bounds(cuts, &first).1)?;
+                Run::decide(tasks, level.decoded_bytes)
+            }
+        };
         run.each(division.tasks(), self.interrupt, &|task, scratch| {
             let mut cell = PerAxis::new();
             let piece = division.task(task, &mut cell);
