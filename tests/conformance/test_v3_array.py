@@ -159,11 +159,13 @@ def test_unknown_storage_transformers_are_refused():
         open_v3(storage_transformers=[{"name": "x.shuffle"}])
 
 
-@pytest.mark.covers("V3-META-08", "V3-EXT-07")
+@pytest.mark.covers("V3-META-08", "V3-EXT-07", "V3-TRANSF-01")
 def test_a_storage_transformer_that_may_be_ignored_is():
     stated = {"name": "x.cache", "must_understand": False, "configuration": {"a": 1}}
     array = open_v3(storage_transformers=[stated])
     array[...] = 1
+    cells = {f"c/{i}/{j}" for i in range(2) for j in range(2)}
+    assert set(array.store.list("")) == {"zarr.json"} | cells
     assert rewritten(array)["storage_transformers"] == [stated]
 
 
