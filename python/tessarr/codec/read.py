@@ -23,7 +23,7 @@ _UNSUPPORTED: Final = "unsupported_codec"
 _NUMCODECS: Final = "numcodecs."
 """Begins names of format 3 that stand for a codec of format 2, with its configuration there."""
 
-_DRAFT_NAMES: Final = {"endian": "bytes"}
+_DRAFT_NAMES: Final = {"endian": "bytes", "binary": "bytes"}
 """Names that drafts of format 3 had, and what they became."""
 
 
