@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BitRound"]
 
-_MANTISSAS: Final = {2: 10, 4: 23, 8: 52}
+_MANTISSAS: Final = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 _MOST: Final = 2**31 - 1
 
 
@@ -58,7 +58,8 @@ class BitRound(ArrayArrayCodec):
         return None if keepbits is None else cls(keepbits)
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        if spec.data_type.numpy.kind not in "iufcmM":
+        dtype = spec.data_type.numpy
+        if dtype.kind not in "iufcmM" and dtype.name not in _MANTISSAS:
             problems.add(loc, f"{spec.data_type.name} is no type of numbers", "mismatch")
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
@@ -69,7 +70,7 @@ class BitRound(ArrayArrayCodec):
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
         dtype = spec.data_type.numpy
-        bits = _MANTISSAS.get(dtype.itemsize) if dtype.kind == "f" else None
+        bits = _MANTISSAS.get(dtype.name) if dtype.kind == "f" else None
         if bits is None:
             return None
         kept = min(self.keepbits, bits)
@@ -83,15 +84,18 @@ class BitRound(ArrayArrayCodec):
             return encoded.reshape(array.shape)
         order = dtype.newbyteorder("=")
         bits = np.ascontiguousarray(array.astype(order, copy=False)).view(f"u{dtype.itemsize}")
-        rounded = self._rounded_floats(bits) if dtype.kind == "f" else self._rounded_integers(bits)
+        if dtype.name in _MANTISSAS:
+            rounded = self._rounded_floats(bits, _MANTISSAS[dtype.name])
+        else:
+            rounded = self._rounded_integers(bits)
         result: np.ndarray[Any, Any] = rounded.view(order).reshape(array.shape)
         return result.astype(dtype, copy=False)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array
 
-    def _rounded_floats(self, bits: Any) -> Any:
-        dropped = _MANTISSAS[bits.dtype.itemsize] - self.keepbits
+    def _rounded_floats(self, bits: Any, mantissa: int) -> Any:
+        dropped = mantissa - self.keepbits
         if dropped <= 0:
             return bits
         one, shift = bits.dtype.type(1), bits.dtype.type(dropped)
