@@ -289,6 +289,7 @@ def create_array(
     compressors: Any = "auto",
     filters: Any = "auto",
     serializer: Any = "auto",
+    object_codec: CodecLike | None = None,
     fill_value: Any = "auto",
     order: MemoryOrder = "C",
     dimension_names: Sequence[str | None] | None = None,
@@ -334,6 +335,10 @@ def create_array(
         Codecs for the elements of a chunk before they become bytes.
     serializer
         The codec that makes bytes of elements. Format 3 only.
+    object_codec
+        Where `dtype` is object, the codec that makes bytes of the objects, such as
+        ``tessarr.codecs.JSON()``. Not needed for text and bytes: their data types are
+        ``str`` and ``bytes``.
     fill_value
         What elements are that were never written; by default zero. None leaves it
         open in format 2.
@@ -397,6 +402,7 @@ def create_array(
         compressors=compressors,
         filters=filters,
         serializer=serializer,
+        object_codec=object_codec,
         fill_value=fill_value,
         order=order,
         dimension_names=dimension_names,

@@ -12,7 +12,8 @@ import numpy as np
 
 from tessarr import drive
 from tessarr._engine import ArrayBase, Description
-from tessarr.codec import ShardingIndexed
+from tessarr.codec import Bytes, ShardingIndexed
+from tessarr.errors import UnsupportedError
 from tessarr.flow import open as open_flow
 from tessarr.indexing import (
     Fields,
@@ -156,7 +157,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
     @property
     def itemsize(self) -> int:
         """The bytes of one element."""
-        return self._meta.data_type.item_bytes
+        return self._meta.data_type.numpy.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -201,7 +202,7 @@ class Array(ArrayBase, Node[ArrayMeta]):
         return prod(self.cdata_shape)
 
     @property
-    def fill_value(self) -> np.generic | None:
+    def fill_value(self) -> Any:
         """What elements are that were never written; None (format 2) leaves that open."""
         return self._meta.fill_scalar
 
@@ -229,8 +230,9 @@ class Array(ArrayBase, Node[ArrayMeta]):
             return arrays
         if self.order == "F":
             arrays = arrays[1:]
-        rest = chain.bytes_bytes
-        return (*arrays, *(rest if self._meta.last_is_filter else rest[:-1]))
+        objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)
+        codecs = (*arrays, *objects, *chain.bytes_bytes)
+        return codecs if self._meta.last_is_filter else codecs[:-1]
 
     @property
     def serializer(self) -> ArrayBytesCodec:
@@ -719,8 +721,19 @@ def bind(
         Whether chunks that hold nothing but the fill value are stored; by default
         as the options say.
     """
+    options = current()
+    if meta.codecs.runs_code and not options.allow_pickle:
+        raise UnsupportedError(
+            f"array {path!r} is pickled, and to read pickles is to run what their writer wants: "
+            "if you trust it, open it with tessarr.options(allow_pickle=True)",
+            kind="unsupported_codec",
+            extension="pickle",
+            path=path,
+        )
     if write_empty_chunks is None:
-        write_empty_chunks = current().write_empty_chunks
+        write_empty_chunks = options.write_empty_chunks
+    if options.text != "auto" and meta.data_type.elements == "text":
+        meta = replace(meta, data_type=meta.data_type.of_kind(options.text))
     return Array(
         _describe(meta, write_empty_chunks),
         store,

@@ -19,6 +19,7 @@ from tessarr.codec.blosc import Blosc
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.bz2 import BZ2
 from tessarr.codec.cast_value import CastValue
+from tessarr.codec.categorize import Categorize
 from tessarr.codec.conditional import Conditional
 from tessarr.codec.crc32 import CRC32
 from tessarr.codec.crc32c import Crc32c
@@ -27,18 +28,24 @@ from tessarr.codec.fixedscaleoffset import FixedScaleOffset
 from tessarr.codec.fletcher32 import Fletcher32
 from tessarr.codec.gzip import GZip
 from tessarr.codec.jenkins_lookup3 import JenkinsLookup3
+from tessarr.codec.json2 import JSON
 from tessarr.codec.lz4 import LZ4
 from tessarr.codec.lzma import LZMA
+from tessarr.codec.msgpack2 import MsgPack
 from tessarr.codec.n5_default import N5Default
 from tessarr.codec.numcodecs_packbits import PackBitsV2
 from tessarr.codec.packbits import PackBits
 from tessarr.codec.pcodec import PCodec
+from tessarr.codec.pickle import Pickle
 from tessarr.codec.quantize import Quantize
 from tessarr.codec.reshape import Reshape
 from tessarr.codec.scale_offset import ScaleOffset
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.shuffle import Shuffle
 from tessarr.codec.transpose import Transpose
+from tessarr.codec.vlen_array import VLenArray
+from tessarr.codec.vlen_bytes import VLenBytes
+from tessarr.codec.vlen_utf8 import VLenUTF8
 from tessarr.codec.zfp import ZFP
 from tessarr.codec.zfpy import ZFPY
 from tessarr.codec.zlib import Zlib
@@ -47,6 +54,7 @@ from tessarr.codec.zstd import Zstd
 __all__ = [
     "BZ2",
     "CRC32",
+    "JSON",
     "LZ4",
     "LZMA",
     "ZFP",
@@ -62,6 +70,7 @@ __all__ = [
     "Bytes",
     "BytesBytesCodec",
     "CastValue",
+    "Categorize",
     "Codec",
     "Conditional",
     "Crc32c",
@@ -70,16 +79,21 @@ __all__ = [
     "Fletcher32",
     "GZip",
     "JenkinsLookup3",
+    "MsgPack",
     "N5Default",
     "PCodec",
     "PackBits",
     "PackBitsV2",
+    "Pickle",
     "Quantize",
     "Reshape",
     "ScaleOffset",
     "ShardingIndexed",
     "Shuffle",
     "Transpose",
+    "VLenArray",
+    "VLenBytes",
+    "VLenUTF8",
     "Zlib",
     "Zstd",
     "deliver",

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import drive
+from tessarr import dtype as dtypes
 from tessarr.array import bind
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import create, edit
-from tessarr.indexing import broadcast_value, default
+from tessarr.indexing import broadcast_value, default, objects
 from tessarr.layout import normalize_shape
 from tessarr.metadata.build import AUTO, array_meta
 from tessarr.options import current
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tessarr.array import Array
     from tessarr.store import Store
     from tessarr.types import ArrayLike, DTypeLike, ShapeLike
@@ -43,7 +46,7 @@ def create_array(
     array is removed again. `within` is the path of a group known to exist; the
     rest is as for `tessarr.create_array`.
     """
-    values = None if data is None else np.asarray(data)
+    values, dtype = _values(data, dtype, shape, settings)
     if values is not None:
         if shape is not None and normalize_shape(shape) != values.shape:
             raise ArgumentError(
@@ -51,7 +54,6 @@ def create_array(
                 kind="shape_mismatch",
             )
         shape = values.shape
-        dtype = values.dtype if dtype is None else dtype
     if shape is None:
         raise TypeError("a new array needs a shape, or data")
     if codecs is None and isinstance(compressors, str) and compressors == AUTO:
@@ -74,3 +76,32 @@ def create_array(
             drive.run(edit.delete(path), store)
             raise
     return created
+
+
+def _values(
+    data: Any, dtype: Any, shape: ShapeLike | None, settings: dict[str, Any]
+) -> tuple[npt.NDArray[Any] | None, Any]:
+    """Return `data` as an array, and the data type that it has or is to have."""
+    if data is None:
+        return None, dtype
+    if dtype is not None and _is_flexible(dtype):
+        # Not by way of NumPy's types of fixed length, which drop NULs at the end.
+        rank = None if shape is None else len(normalize_shape(shape))
+        return np.asarray(data, object) if rank is None else objects(data, rank), dtype
+    values = np.asarray(data)
+    if dtype is None:
+        dtype = values.dtype
+        told = settings.get("object_codec") is not None or settings.get("filters", AUTO) != AUTO
+        if dtype.kind == "O" and not told:
+            kinds = {type(value) for value in values.reshape(-1)}
+            dtype = next((kind for kind in (str, bytes) if kinds == {kind}), dtype)
+    return values, dtype
+
+
+def _is_flexible(dtype: Any) -> bool:
+    try:
+        return dtypes.of(dtype).elements is not None
+    except UnsupportedError:
+        return False
+    except ArgumentError:
+        return dtype is object or dtype == np.dtype(object)

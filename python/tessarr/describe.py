@@ -116,6 +116,8 @@ class ArrayInfo:
             del rest[: max(last, 0)]
             if self.meta.order == "F":
                 del filters[0]
+            if not isinstance(chain.array_bytes, Bytes):
+                filters.insert(0, ("filter", repr(chain.array_bytes)))
         elif chain.array_bytes != Bytes() and not isinstance(chain.array_bytes, Bytes):
             filters.append(("serializer", repr(chain.array_bytes)))
         return [*lines, *filters, *rest]
@@ -176,7 +178,9 @@ def _stated(meta: ArrayMeta) -> list[Any]:
     if meta.zarr_format == 3:
         return list(meta.codecs.codecs)
     arrays = meta.codecs.array_array[meta.order == "F" :]
-    return [*arrays, *meta.codecs.bytes_bytes]
+    makes_bytes = meta.codecs.array_bytes
+    objects = [] if isinstance(makes_bytes, Bytes) else [makes_bytes]
+    return [*objects, *arrays, *meta.codecs.bytes_bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,13 @@ class Options:
         The compression of new arrays where none is given: a codec, its JSON,
         its name, a list of these, or None for no compression. "auto" means
         Blosc with LZ4, level 5, and bytes shuffled.
+    text
+        What text of any length is read as: "string" for arrays of NumPy's
+        ``StringDType``, "object" for arrays of ``str`` objects. "auto" means the
+        former in format 3 (with NumPy 2), the latter in format 2.
+    allow_pickle
+        Open arrays whose elements are pickled (format 2). To read a pickle is to
+        run what its writer wants: do so only where you trust all who can write.
 
     Examples
     --------
@@ -59,6 +66,8 @@ class Options:
     metadata_bytes: int = 1 << 28
     zarr_format: Literal[2, 3] = 3
     compressor: Any = "auto"
+    text: Literal["auto", "string", "object"] = "auto"
+    allow_pickle: bool = False
 
     def __post_init__(self) -> None:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
@@ -71,7 +80,11 @@ class Options:
             )
         if self.zarr_format not in (2, 3):
             raise ArgumentError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
-        for name in ("write_empty_chunks", "durable"):
+        if self.text not in ("auto", "string", "object"):
+            raise ArgumentError(
+                f"option text must be 'auto', 'string' or 'object', not {self.text!r}"
+            )
+        for name in ("write_empty_chunks", "durable", "allow_pickle"):
             if type(getattr(self, name)) is not bool:
                 raise ArgumentError(
                     f"option {name} must be True or False, not {getattr(self, name)!r}"

@@ -242,6 +242,16 @@ class Members:
         self._refuse(name, value, wanted, right_type=isinstance(value, str))
         return None
 
+    def text(self, name: str, default: str | Required = ABSENT) -> str | None:
+        """Return a string."""
+        value = self.require(name) if default is ABSENT else self.get(name)
+        if value is ABSENT:
+            return None if isinstance(default, Absent) else default
+        if isinstance(value, str):
+            return value
+        self._refuse(name, value, "a string", right_type=False)
+        return None
+
     def lengths(self, name: str, low: int) -> tuple[int, ...] | None:
         """Return a list of integers of `low` to 2**63 - 1 as a tuple."""
         value = self.require(name)

@@ -26,7 +26,7 @@ from tessarr.drive import Delete
 from tessarr.errors import ArgumentError
 from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
-from tessarr.indexing import basic, broadcast_value
+from tessarr.indexing import basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
 from tessarr.problems import Problems
 
@@ -109,7 +109,8 @@ def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
     old = _refreshed(array, accept)
     rank = len(old.shape)
     axis = _axis(axis, rank)
-    values = np.asarray(data)
+    flexible = old.data_type.elements is not None
+    values = objects(data, rank) if flexible else np.asarray(data)
     others = [i for i in range(rank) if i != axis]
     if values.ndim != rank or any(values.shape[i] != old.shape[i] for i in others):
         raise ArgumentError(
@@ -225,7 +226,7 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
 
 def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:
     fill = meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
-    return np.frombuffer(fill, meta.data_type.numpy)[0:1].reshape(())
+    return meta.data_type.single(fill)
 
 
 def _axis(axis: int, rank: int) -> int:

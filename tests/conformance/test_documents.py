@@ -22,6 +22,8 @@ REFUSED = {
     "unknown member 'check_crc'": 1,
 }
 
+DTYPES = ("dtype", "astype")
+
 OUT_OF_SCOPE = (
     "data type",
     "chunk grid 'rectilinear'",
@@ -29,7 +31,6 @@ OUT_OF_SCOPE = (
     "codec 'bitround'",
     "codec 'scale_offset'",
     "nor the installed numcodecs knows it",
-    "object arrays are not supported",
     "numcodecs is not installed",
 )
 
@@ -87,7 +88,8 @@ def test_every_document_is_read_and_survives_rewriting():
         assert hash(again) == hash(meta)
         if isinstance(meta, ArrayMeta):
             description = meta.description()
-            assert description["item_bytes"] == len(description["fill"])
+            if description["elements"] is None:
+                assert description["item_bytes"] == len(description["fill"])
             assert len(meta.chunk_shape) == meta.rank
     assert refused == REFUSED
     assert outcomes["read"] > 1000
@@ -110,7 +112,7 @@ def test_documents_of_format_2_keep_every_member_that_means_something():
         assert before.get("dimension_separator", ".") == after.get("dimension_separator", ".")
         filters = list(zip(before["filters"] or [], after["filters"] or [], strict=True))
         for theirs, ours in filters:  # numcodecs' own form, with every parameter
-            types = {k: np.dtype(v).str for k, v in theirs.items() if k.endswith("type")}
+            types = {k: np.dtype(v).str for k, v in theirs.items() if k in DTYPES}
             assert {**ours, **theirs, **types} == ours, document.where
         ours, theirs = after["compressor"], before["compressor"]
         assert (ours is None) == (theirs is None)

@@ -27,6 +27,7 @@ def describe(**changes: object) -> Description:
         "dtype": np.dtype("int32"),
         "item_bytes": 4,
         "is_bool": False,
+        "elements": None,
         "fill": b"\0\0\0\0",
         "keys": {"kind": "default", "separator": "/"},
         "store_fill": False,

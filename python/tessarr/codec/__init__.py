@@ -17,7 +17,7 @@ from tessarr.codec.base import (
 )
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain
-from tessarr.codec.default import default_codecs
+from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.codec.read import CodecLike, of
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.transpose import Transpose
@@ -34,6 +34,7 @@ __all__ = [
     "ShardingIndexed",
     "Transpose",
     "default_codecs",
+    "default_serializer",
     "deliver",
     "of",
     "register_codec",

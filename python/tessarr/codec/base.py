@@ -55,6 +55,7 @@ __all__ = [
     "Codec",
     "Ignored",
     "Kind",
+    "check_elements",
     "codec_of_id",
     "codec_of_name",
     "deliver",
@@ -109,6 +110,10 @@ class Codec(ABC):
     """Other names in format 3, which are read and not written."""
     codec_id: ClassVar[str | None] = ""
     """The ``id`` in format 2; by default the name, and None where format 2 has no such codec."""
+    takes_any_length: ClassVar[bool] = False
+    """Whether it takes elements of any length; if so, as arrays of objects."""
+    runs_code: ClassVar[bool] = False
+    """Whether decoding runs what the writer of the data wants: refused unless allowed."""
 
     @property
     def label(self) -> str:
@@ -192,6 +197,10 @@ class Codec(ABC):
         """
         return self
 
+    def object_type(self) -> DataType | None:
+        """Return what the elements of ``|O`` are with this as first filter; None: it takes none."""
+        return None
+
     def engine(self) -> dict[str, object] | None:
         """Return the codec as the engine takes it, or None if the engine lacks it."""
         return None
@@ -232,6 +241,8 @@ class ArrayBytesCodec(Codec):
 
     __slots__ = ()
     kind = "array_bytes"
+    in_index_order: ClassVar[bool] = False
+    """Whether the order of the elements is that of the indices, whatever format 2 says."""
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         """Note why the codec cannot encode what `spec` says."""
@@ -292,6 +303,15 @@ class Ignored(Codec):
         import json
 
         return json.loads(self.document)
+
+
+def check_elements(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> bool:
+    """Tell whether a codec takes the elements of `spec`, and note where it does not."""
+    if spec.data_type.elements is None or codec.takes_any_length:
+        return True
+    what = f"codec {codec.label!r} takes items of one size, not {spec.data_type.name}"
+    problems.add(loc, what, "mismatch")
+    return False
 
 
 def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:

@@ -126,7 +126,9 @@ class Blosc(NativeCodec):
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Blosc:
         codec = self
         if codec.typesize is None:
-            codec = replace(codec, typesize=spec.data_type.item_bytes)
+            # Elements of any length are bytes, whose shuffling gains nothing.
+            item_bytes = 1 if spec.data_type.elements else spec.data_type.item_bytes
+            codec = replace(codec, typesize=item_bytes)
         if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE:  # which format 3 cannot state
             codec = replace(codec, shuffle=codec._shuffle())
         return codec

@@ -24,6 +24,7 @@ from tessarr.codec.base import (
     ArraySpec,
     BytesBytesCodec,
     Codec,
+    check_elements,
 )
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.read import of, read_v3
@@ -68,6 +69,7 @@ class Chain:
     array_array: tuple[ArrayArrayCodec, ...] = field(init=False, repr=False, compare=False)
     array_bytes: ArrayBytesCodec = field(init=False, repr=False, compare=False)
     bytes_bytes: tuple[BytesBytesCodec, ...] = field(init=False, repr=False, compare=False)
+    runs_code: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
@@ -81,6 +83,7 @@ class Chain:
         object.__setattr__(self, "array_array", tuple(by_kind["array_array"]))
         object.__setattr__(self, "array_bytes", by_kind["array_bytes"][0])
         object.__setattr__(self, "bytes_bytes", tuple(by_kind["bytes_bytes"]))
+        object.__setattr__(self, "runs_code", any(codec.runs_code for codec in self.codecs))
 
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:
@@ -142,6 +145,8 @@ class Chain:
             if not isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
                 continue
             before = len(problems)
+            if not check_elements(codec, spec, pointer(loc, position), problems):
+                return
             codec.check(spec, f"{pointer(loc, position)}/configuration", problems)
             if isinstance(codec, ArrayBytesCodec) or len(problems) > before:
                 return
@@ -180,7 +185,8 @@ class Chain:
         """
         for codec in self.array_array:
             array, spec = codec.encode(array), codec.encoded(spec)
-            if array.shape != spec.shape or array.dtype != spec.data_type.numpy:
+            fixed = spec.data_type.elements is None
+            if array.shape != spec.shape or (fixed and array.dtype != spec.data_type.numpy):
                 # Stored, it could not be read back.
                 raise ArgumentError(
                     f"codec {codec.label!r} encodes to {array.dtype} of shape {array.shape}, "
@@ -213,6 +219,8 @@ class Chain:
         if array.shape != spec.shape:
             message = f"an array of shape {array.shape} instead of {spec.shape}"
             raise DataError(message, kind="wrong_size")
+        if spec.data_type.elements is not None:
+            return array
         return array.astype(spec.data_type.numpy, copy=False)
 
     def compile(self, spec: ArraySpec, zarr_format: ZarrFormat = 3) -> dict[str, object]:
@@ -236,6 +244,10 @@ class Chain:
             stages = []
             stage = NumpyStage(Chain((*arrays, self.array_bytes)), spec)
             array_bytes = {"kind": "foreign", "name": stage.name, "codec": stage}
+            if spec.data_type.elements is not None:
+                # The engine makes bytes of the elements, and the stage what is stored of these.
+                stages = [{"name": stage.name, "codec": stage}]
+                array_bytes = {"kind": "vlen", "is_text": False, "unit_bytes": 1}
         return {
             "order": None if order == tuple(range(rank)) else order,
             "array_bytes": array_bytes,
@@ -246,6 +258,9 @@ class Chain:
 @dataclass(frozen=True, slots=True)
 class NumpyStage:
     """Array codecs in a row, the last one to bytes, as the engine calls them.
+
+    Where elements have any length, what it encodes is not items but their layout
+    (`tessarr.codec.elements`), and the arrays hold objects.
 
     Parameters
     ----------
@@ -265,11 +280,20 @@ class NumpyStage:
 
     def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the encoding of a chunk in C order."""
+        data_type = self.spec.data_type
+        if data_type.elements is not None:
+            from tessarr.codec.elements import to_objects
+
+            return flat(self.chain.encode(to_objects(data, data_type, self.spec.shape), self.spec))
         array = np.frombuffer(data, dtype=self.spec.data_type.numpy).reshape(self.spec.shape)
         return flat(self.chain.encode(array, self.spec))
 
     def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return a chunk in C order, of exactly `decoded_bytes` bytes."""
+        """Return a chunk in C order, of exactly `decoded_bytes` bytes; a layout may have fewer."""
+        if self.spec.data_type.elements is not None:
+            from tessarr.codec.elements import from_objects
+
+            return flat(from_objects(self.chain.decode(data, self.spec), self.spec.data_type))
         array = flat(np.ascontiguousarray(self.chain.decode(data, self.spec)))
         if array.nbytes != decoded_bytes:
             message = f"{array.nbytes} bytes instead of {decoded_bytes}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tessarr.codec.base import BytesBytesCodec
+    from tessarr.codec.base import ArrayBytesCodec, BytesBytesCodec
     from tessarr.dtype import DataType
 
-__all__ = ["default_codecs"]
+__all__ = ["default_codecs", "default_serializer"]
 
 
 def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
@@ -22,5 +22,28 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
     """
     from tessarr.codec.blosc import Blosc
 
-    del data_type  # all fixed-size types are served the same
-    return (Blosc(cname="lz4", clevel=5, shuffle=1),)
+    shuffle = 1 if data_type.elements is None else 0  # the bytes of text are in no columns
+    return (Blosc(cname="lz4", clevel=5, shuffle=shuffle),)
+
+
+def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
+    """Return the codec that makes bytes of elements of any length; None for all others.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> default_serializer(dtype.of(str)), default_serializer(dtype.of("int32"))
+    (VLenUTF8(), None)
+    """
+    if data_type.elements is None:
+        return None
+    from tessarr.codec.vlen_array import VLenArray
+    from tessarr.codec.vlen_bytes import VLenBytes
+    from tessarr.codec.vlen_utf8 import VLenUTF8
+    from tessarr.dtype.objects import Ragged
+
+    if isinstance(data_type, Ragged):
+        return VLenArray(data_type.item.str)
+    if data_type.elements == "text":
+        return VLenUTF8()
+    return VLenBytes() if data_type.elements == "bytes" else None

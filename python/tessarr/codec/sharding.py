@@ -64,6 +64,7 @@ class ShardingIndexed(ArrayBytesCodec):
     """
 
     name = "sharding_indexed"
+    takes_any_length = True
     codec_id = None
     chunk_shape: Shape
     codecs: Chain

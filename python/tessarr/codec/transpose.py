@@ -38,6 +38,7 @@ class Transpose(ArrayArrayCodec):
     """
 
     name = "transpose"
+    takes_any_length = True
     codec_id = None
     order: Shape | str
 

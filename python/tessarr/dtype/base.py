@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
     from tessarr.types import JSON, BytesLike, ZarrFormat
 
-__all__ = ["MAX_ITEM_BYTES", "DataType", "find_family", "find_kind", "is_known", "register"]
+__all__ = [
+    "MAX_ITEM_BYTES",
+    "OBJECT",
+    "DataType",
+    "Elements",
+    "find_family",
+    "find_kind",
+    "is_known",
+    "register",
+]
 
 MAX_ITEM_BYTES: Final = 2**24
 """The most bytes of one item. A few words of metadata could ask for gigabytes else."""
@@ -34,6 +44,7 @@ _MODULES: Final = {
     "struct": "struct(ured)?",
     "temporal": r"numpy\..*",
     "text": "fixed_length_utf32|null_terminated_bytes",
+    "variable": "string|(variable_length_)?bytes",
 }
 """The modules of this package that are imported by need, and what their names are like."""
 
@@ -44,8 +55,20 @@ _KINDS: Final = {
     "S": "text",
     "M": "temporal",
     "m": "temporal",
+    "T": "variable",
+    "O": "objects",
 }
 """The modules that are imported by need, by NumPy's kinds."""
+
+OBJECT: Final = np.dtype(object)
+
+Elements: TypeAlias = (
+    Literal["text", "bytes"] | tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
+)
+"""What elements of any length are: text, bytes, or what two functions make bytes of and back."""
+
+_HANDLE_BYTES: Final = 16
+"""Where elements have any length, the engine's items say where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +98,14 @@ class DataType(ABC):
         """The name in format 3."""
 
     @property
+    def elements(self) -> Elements | None:
+        """What elements are that have any length; None where all have the same."""
+        return None
+
+    @property
     def item_bytes(self) -> int:
-        """Bytes of one element."""
-        return self.numpy.itemsize
+        """Bytes of one item of the engine: of one element, unless these have any length."""
+        return self.numpy.itemsize if self.elements is None else _HANDLE_BYTES
 
     @property
     def unit_bytes(self) -> int:
@@ -85,7 +113,7 @@ class DataType(ABC):
 
         1 where it does not apply, and 0 where an item has units of several sizes.
         """
-        return self.numpy.itemsize
+        return self.numpy.itemsize if self.elements is None else 1
 
     @property
     def big_endian(self) -> bool:
@@ -114,6 +142,14 @@ class DataType(ABC):
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
         """Return why `zarr_format` has no such type, or None where it has."""
         return None
+
+    def in_format(self, zarr_format: ZarrFormat) -> Self:
+        """Return the same data type with the NumPy dtype that arrays of a format have."""
+        return self
+
+    def of_kind(self, kind: str) -> Self:
+        """Return the same data type with another NumPy dtype, if there is a choice."""
+        return self
 
     @classmethod
     @abstractmethod
@@ -157,6 +193,10 @@ class DataType(ABC):
             Where the value is not exactly one of this type.
         """
 
+    def element(self, value: Any) -> bytes:
+        """Return the bytes of a value, as `cast_fill`, but of what is written as an element."""
+        return self.cast_fill(value)
+
     def storable_fill(self, fill: bytes, zarr_format: ZarrFormat) -> bytes:
         """Return the fill value that comes back when `fill` is written in `zarr_format`."""
         return fill
@@ -165,10 +205,18 @@ class DataType(ABC):
         """Return the fill value of arrays for which none is asked for: zero."""
         return bytes(self.item_bytes)
 
-    def scalar(self, fill: bytes) -> np.generic:
-        """Return the bytes of one item as a NumPy scalar."""
-        item: np.generic = np.frombuffer(fill, dtype=self.numpy)[0]
-        return item
+    def scalar(self, fill: bytes) -> Any:
+        """Return the bytes of one item as what indexing gives for it, such as a NumPy scalar."""
+        return np.frombuffer(fill, dtype=self.numpy)[0]
+
+    def single(self, fill: bytes) -> np.ndarray[Any, Any]:
+        """Return the bytes of one item as an array of rank 0."""
+        if self.elements is None:
+            return np.frombuffer(fill, self.numpy)[0:1].reshape(())
+        # An element may be an array itself, which only an integer index takes for one.
+        single = np.empty(1, self.numpy)
+        single[0] = self.scalar(fill)
+        return single.reshape(())
 
 
 F = TypeVar("F", bound=type[DataType])

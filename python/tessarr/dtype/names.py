@@ -23,6 +23,8 @@ _RAW: Final = re.compile("r-?[0-9]*")
 _ML_DTYPES: Final = {"bcomplex32": "complex_bfloat16", "complex32": "complex_float16"}
 _SIZES: Final = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 _UNITS: Final = re.compile(r"\[(?:0*[1-9][0-9]{0,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
+_FLEXIBLE: Final[dict[type | str, str]] = {str: "string", "str": "string", bytes: "bytes"}
+"""What stands for text and bytes of any length; NumPy makes types of length 0 of these."""
 _ONE_BYTE_ORDER: Final = frozenset("bSVO")  # kinds whose byte order is "|"
 
 
@@ -51,6 +53,10 @@ def of(value: DTypeLike | JSONObject | DataType) -> DataType:
     """
     if isinstance(value, DataType):
         return value
+    if isinstance(value, type | str) and value in _FLEXIBLE:
+        value = _FLEXIBLE[value]
+    if isinstance(value, str) and value.startswith("array:"):
+        return _ragged(value)
     named = isinstance(value, str) and (is_known(value) or re.fullmatch("r[0-9]+", value))
     if named or (isinstance(value, Mapping) and "name" in value):
         return _stated(value)
@@ -67,6 +73,15 @@ def of(value: DTypeLike | JSONObject | DataType) -> DataType:
             f"data type {str(dtype)!r} is not supported", kind=_UNSUPPORTED, extension=str(dtype)
         )
     return family.from_numpy(dtype)
+
+
+def _ragged(name: str) -> DataType:
+    from tessarr.dtype.objects import Ragged
+
+    item = of(name.removeprefix("array:"))
+    if item.elements is not None:
+        raise ArgumentError(f"{name!r}: arrays of items that differ in length cannot be elements")
+    return Ragged(item=item.numpy)
 
 
 def _stated(value: Any) -> DataType:

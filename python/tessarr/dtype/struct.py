@@ -183,6 +183,9 @@ class Struct(DataType):
                 continue
             (field_name, name_loc), (type_json, type_loc) = found
             data_type = names.from_json(type_json, 3, type_loc, problems)
+            if data_type is not None and data_type.elements is not None:
+                what = f"elements of {data_type.name} have any length, those of fields have one"
+                problems.add(type_loc, what)
             if _is_field_name(field_name, name_loc, problems) and data_type is not None:
                 fields.append(Field(field_name, data_type))
         return cls._checked(fields, loc, problems) if len(problems) == before else None

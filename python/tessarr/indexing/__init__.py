@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tessarr.indexing.assign import broadcast_value, read_target
+from tessarr.indexing.assign import broadcast_value, objects, read_target
 from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
 from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
@@ -24,6 +24,7 @@ __all__ = [
     "default",
     "fields_of",
     "mask",
+    "objects",
     "outer",
     "points",
     "read_target",

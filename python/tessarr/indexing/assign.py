@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["broadcast_value", "read_target"]
+__all__ = ["broadcast_value", "objects", "read_target"]
 
 
 def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -65,6 +65,8 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         array: npt.NDArray[Any] = np.asarray(value)
+    elif dtype.kind in "OT":
+        array = _single(value) if selection.scalar else objects(value, len(selection.shape))
     else:
         array = _converted(value, dtype)
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
@@ -98,6 +100,40 @@ def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise ArgumentError(
             f"cannot convert the value to {dtype}: {error}", kind="cannot_cast"
         ) from error
+
+
+def objects(value: object, rank: int) -> npt.NDArray[Any]:
+    """Return values as an array of objects of at most `rank` axes.
+
+    Elements may be sequences themselves, so nested lists are not followed further down. What they
+    have to be is checked by the engine, one by one.
+
+    Examples
+    --------
+    >>> objects([[1, 2], [3]], 1), objects("text", 1)
+    (array([list([1, 2]), list([3])], dtype=object), array('text', dtype=object))
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind in "OT" else value.astype(object)
+    if not isinstance(value, list | tuple):
+        # Text, and containers of their own that NumPy knows how to read.
+        return objects(np.asarray(value), rank) if hasattr(value, "__array__") else _single(value)
+    shape: list[int] = []
+    items: list[Any] = [value]
+    while len(shape) < rank and all(isinstance(item, list | tuple | np.ndarray) for item in items):
+        lengths = {len(item) for item in items}
+        if len(lengths) != 1:
+            break
+        shape += lengths
+        items = [element for item in items for element in item]
+    return np.fromiter(items, object, len(items)).reshape(shape)
+
+
+def _single(value: object) -> npt.NDArray[Any]:
+    """Return one element, whatever it is, as an array of rank 0."""
+    single = np.empty(1, object)
+    single[0] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    return single.reshape(())
 
 
 def read_target(

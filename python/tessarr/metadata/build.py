@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,9 +21,11 @@ from tessarr.codec import (
     ShardingIndexed,
     Transpose,
     default_codecs,
+    default_serializer,
     of,
 )
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
+from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import ChunkGrid, RectilinearGrid, RegularGrid
 from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tessarr.codec import Codec, CodecLike
-    from tessarr.dtype import DataType
     from tessarr.types import DTypeLike, JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["AUTO", "array_meta", "attributes_of"]
@@ -55,6 +57,7 @@ def array_meta(
     compressors: Any = AUTO,
     filters: Any = AUTO,
     serializer: Any = AUTO,
+    object_codec: Any = None,
     fill_value: Any = AUTO,
     order: MemoryOrder = "C",
     dimension_names: Sequence[str | None] | None = None,
@@ -84,6 +87,8 @@ def array_meta(
         an empty sequence mean none.
     serializer : codec or "auto"
         The codec from arrays to bytes. Format 3 only.
+    object_codec : codec, optional
+        The codec that makes bytes of objects, which says what they are; goes first.
     fill_value : scalar, None or "auto"
         What was never written reads as this; by default zero. None leaves it open in format 2,
         and is zero in format 3.
@@ -122,6 +127,7 @@ def array_meta(
         message = f"zarr_format {zarr_format!r} is not 2 or 3"
         raise ArgumentError(message, kind="invalid_argument")
     request = _Request(zarr_format)
+    request.read_object_codec(object_codec, (codecs, serializer, filters))
     request.read_elements(shape, dtype, fill_value)
     request.read_codecs(codecs, compressors, filters, serializer)
     request.read_chunks(chunks, shards)
@@ -182,6 +188,7 @@ class _Request:
     problems: Problems = field(default_factory=Problems)
     shape: Shape | None = None
     data_type: DataType | None = None
+    object_codec: Codec | None = None
     fill: bytes | None = None
     grid: ChunkGrid | None = None
     subchunks: Shape | None = None
@@ -209,9 +216,31 @@ class _Request:
             self.problems.add(name, str(error))
         return None
 
+    def read_object_codec(self, given: Any, others: Iterable[Any]) -> None:
+        """Find the codec that says what objects are, wherever it was given."""
+        if given is not None:
+            codec = self.attempt("object_codec", lambda: of(given))
+            if codec is not None and codec.object_type() is None:
+                what = f"codec {codec.label!r} does not make bytes of objects"
+                self.problems.add("object_codec", what, "mismatch")
+            self.object_codec = codec
+            return
+        for values in others:
+            if self.object_codec is None and not _is_auto(values):
+                with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
+                    codecs = [of(value) for value in _listed(values)]
+                    takes = (codec for codec in codecs if codec.object_type() is not None)
+                    self.object_codec = next(takes, None)
+
+    def _elements(self, type_like: Any) -> DataType:
+        found = None
+        if self.object_codec is not None and _is_object(type_like):
+            found = self.object_codec.object_type()
+        return (found or dtype.of(type_like)).in_format(self.zarr_format)
+
     def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
         self.shape = self.attempt("shape", lambda: layout.normalize_shape(shape))
-        data_type = self.attempt("dtype", lambda: dtype.of(type_like))
+        data_type = self.attempt("dtype", lambda: self._elements(type_like))
         if data_type is None:
             return
         self.data_type = data_type
@@ -241,7 +270,10 @@ class _Request:
             for name, value in others.items():
                 if not _is_auto(value):
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
-            self.whole_chain = self.attempt("codecs", lambda: Chain.of(_listed(codecs)))
+            chain = self.attempt("codecs", lambda: Chain.of(_listed(codecs)))
+            if chain is not None and self.data_type is not None:
+                chain = _fitted(chain, self.data_type)
+            self.whole_chain = chain
             return
         if not _is_auto(filters):
             self.arrays = self.attempt("filters", lambda: [of(c) for c in _listed(filters)]) or []
@@ -363,18 +395,25 @@ class _Request:
 
     def _fill_in_order_of(self, data_type: DataType) -> bytes | None:
         assert self.data_type is not None
-        if self.fill is None or data_type == self.data_type:
+        if self.fill is None or data_type == self.data_type or data_type.elements is not None:
             return self.fill
         return np.frombuffer(self.fill, self.data_type.numpy).astype(data_type.numpy).tobytes()
+
+    def _serializer(self) -> ArrayBytesCodec:
+        assert self.data_type is not None
+        if self.serializer is not None:
+            return self.serializer
+        if isinstance(self.object_codec, ArrayBytesCodec):
+            return self.object_codec
+        endian = "big" if self.data_type.big_endian else None
+        return default_serializer(self.data_type) or Bytes(endian)  # type: ignore[arg-type]
 
     def _chain_v3(self, fortran: bool) -> Chain | None:
         assert self.data_type is not None
         assert self.shape is not None
         chain = self.whole_chain
         if chain is None:
-            endian = "big" if self.data_type.big_endian else None
-            serializer = self.serializer or Bytes(endian)  # type: ignore[arg-type]
-            chain = Chain((*self.arrays, serializer, *self.rest))
+            chain = Chain((*self.arrays, self._serializer(), *self.rest))
         if fortran and len(self.shape) > 1:
             chain = Chain((Transpose("F"), *chain.codecs))
         if self.subchunks is not None:
@@ -386,6 +425,7 @@ class _Request:
 
     def _codecs_v2(self) -> tuple[list[Codec], Codec | None]:
         """Return the filters and the compressor of format 2."""
+        assert self.data_type is not None
         if self.whole_chain is not None:
             self._take_endian(self.whole_chain.array_bytes)
             codecs = [c for c in self.whole_chain.codecs if not isinstance(c, Bytes)]
@@ -393,14 +433,21 @@ class _Request:
         serializer = [] if self.serializer is None else [self.serializer]
         for codec in serializer:
             self._take_endian(codec)
-        codecs = [*self.arrays, *(c for c in serializer if not isinstance(c, Bytes)), *self.rest]
+        makes_bytes: list[Codec] = [c for c in serializer if not isinstance(c, Bytes)]
+        arrays = self.arrays
+        if self.data_type.elements is not None and not makes_bytes:
+            given = any(codec.object_type() is not None for codec in arrays)
+            # What makes bytes, or numbers, of the elements goes first, as numcodecs' filters do.
+            arrays = arrays if given else [self.object_codec or self._serializer(), *arrays]
+        codecs = [*arrays, *makes_bytes, *self.rest]
         return codecs, codecs.pop() if self._has_compressor() else None
 
     def _has_compressor(self) -> bool:
         """Tell whether the last codec is the compressor of format 2, and not a filter."""
         if self.whole_chain is None:
             return bool(self.rest)
-        return not isinstance(self.whole_chain.codecs[-1], ArrayArrayCodec | Bytes)
+        last = self.whole_chain.codecs[-1]
+        return not isinstance(last, ArrayArrayCodec | Bytes) and last.object_type() is None
 
     def _take_endian(self, serializer: ArrayBytesCodec) -> None:
         """Take the byte order of the codec ``bytes``, which in format 2 the data type has."""
@@ -427,6 +474,29 @@ def _is_fortran(codec: Codec, rank: int) -> bool:
     """Tell whether a codec is what order F of format 2 is."""
     reverse = tuple(reversed(range(rank)))
     return isinstance(codec, Transpose) and codec.axes(rank) == reverse
+
+
+def _is_object(type_like: Any) -> bool:
+    """Tell whether a user's data type leaves open what the elements are."""
+    try:
+        return not isinstance(type_like, DataType) and np.dtype(type_like) == OBJECT
+    except (TypeError, ValueError):
+        return False
+
+
+def _fitted(chain: Chain, data_type: DataType) -> Chain:
+    """Return a chain that fits elements of any length, where a user did not say how."""
+    codecs: list[Codec] = []
+    for codec in chain.codecs:
+        if codec == Bytes():
+            codecs.append(default_serializer(data_type) or codec)
+        elif isinstance(codec, ShardingIndexed):
+            inner = _fitted(codec.codecs, data_type)
+            index, location = codec.index_codecs, codec.index_location
+            codecs.append(ShardingIndexed(codec.chunk_shape, inner, index, location))
+        else:
+            codecs.append(codec)
+    return Chain(tuple(codecs))
 
 
 def _cast_fill(data_type: DataType, value: Any) -> bytes:

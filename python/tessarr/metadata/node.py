@@ -16,8 +16,6 @@ from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
@@ -137,8 +135,8 @@ class ArrayMeta:
         return "C"
 
     @property
-    def fill_scalar(self) -> np.generic | None:
-        """The fill value as a NumPy scalar, or None."""
+    def fill_scalar(self) -> Any:
+        """The fill value as indexing gives it, such as a NumPy scalar, or None."""
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
 
     def description(self, *, store_fill: bool = False) -> dict[str, object]:
@@ -156,6 +154,7 @@ class ArrayMeta:
             "grid": [axis.runs if varying else axis.longest for axis in cuts],
             "dtype": data_type.numpy,
             "item_bytes": data_type.item_bytes,
+            "elements": data_type.elements,
             "is_bool": data_type.name == "bool",
             "fill": data_type.default_fill() if self.fill_value is None else self.fill_value,
             "keys": self.chunk_key_encoding.description(),

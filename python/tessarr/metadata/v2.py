@@ -14,6 +14,7 @@ from tessarr.codec import (
     Chain,
     Transpose,
 )
+from tessarr.codec.base import check_elements
 from tessarr.codec.read import read_v2
 from tessarr.errors import MetadataError
 from tessarr.grid import RegularGrid
@@ -192,12 +193,11 @@ def read_members(members: Members) -> ArrayMeta | None:
     grid = RegularGrid(chunks) if chunks is not None else None
     if grid is not None and shape is not None:
         grid = grid.fit(shape, "/chunks", problems)
-    raw_type = members.require("dtype")
-    data_type = None if raw_type is ABSENT else dtype.from_json(raw_type, 2, "/dtype", problems)
+    filters = _parse_filters(members)
+    data_type = _parse_type(members, filters)
     fill = _parse_fill(members, data_type)
     order = members.choice("order", ("C", "F"))
     separator = members.choice("dimension_separator", (".", "/"), ".")
-    filters = _parse_filters(members)
     compressor = _parse_compressor(members, first=not filters)
     extra = {name: item for name, item in value.items() if not members.asked(name)}
     if shape is None or grid is None or data_type is None:
@@ -220,6 +220,19 @@ def read_members(members: Members) -> ArrayMeta | None:
         extra=extra,
         last_is_filter=compressor is None and bool(filters),
     )
+
+
+def _parse_type(members: Members, filters: list[Codec] | None) -> DataType | None:
+    value = members.require("dtype")
+    if value is ABSENT:
+        return None
+    if value == "|O" and members.get("filters"):
+        # What the objects are is up to the first filter, which may be one that is not known.
+        known = filters is not None and len(filters) == len(members.get("filters"))
+        data_type = filters[0].object_type() if filters and known else None
+        if data_type is not None or not known:
+            return data_type
+    return dtype.from_json(value, 2, "/dtype", members.problems)
 
 
 def _parse_fill(members: Members, data_type: DataType | None) -> bytes | None:
@@ -277,6 +290,8 @@ def _checked_chain(
             problems.add(loc, what, "mismatch")
         elif isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
             before = len(problems)
+            if not check_elements(codec, given, loc, problems):
+                return None
             codec.check(given, loc, problems)
             if len(problems) > before:
                 return None
@@ -292,7 +307,7 @@ def _checked_chain(
 def chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
     """Return the codecs that mean what the members of ``.zarray`` mean."""
     codecs = [*filters, *([] if compressor is None else [compressor])]
-    if fortran:
+    if fortran and not any(getattr(codec, "in_index_order", False) for codec in codecs):
         codecs.insert(0, Transpose(tuple(reversed(range(rank)))))
     arrays = sum(isinstance(codec, ArrayArrayCodec) for codec in codecs)
     if not any(isinstance(codec, ArrayBytesCodec) for codec in codecs):

@@ -19,6 +19,7 @@ use crate::grid::Cuts;
 use crate::pipeline::{expect_size, Pipeline};
 use crate::scratch::Scratch;
 use crate::source::Source;
+use crate::vlen::{self, Handle, HANDLE_BYTES};
 
 /// A chunk of so many bytes is not decoded from fewer than can make them: whoever
 /// writes a chunk shape into a document would else decide what memory we take.
@@ -55,6 +56,8 @@ pub enum ArrayBytes {
         /// The index comes first, else last.
         index_at_start: bool,
     },
+    /// Elements of any length.
+    Vlen(vlen::Kind),
     /// A codec outside the engine.
     Foreign(Foreign),
 }
@@ -112,7 +115,9 @@ pub struct Plan {
     pub item_bytes: usize,
     /// Bytes other than 0 and 1 are refused.
     pub is_bool: bool,
-    /// One item, in the byte order of the caller's buffers.
+    /// Elements have any length: items are handles (see [`crate::vlen`]).
+    pub is_vlen: bool,
+    /// One item, in the byte order of the caller's buffers; where items are handles, one element.
     pub fill: Vec<u8>,
     /// Chunk keys.
     pub keys: KeyEncoding,
@@ -132,6 +137,8 @@ pub struct Array {
     pub is_bool: bool,
     /// One item, in the byte order of the caller's buffers.
     pub fill: Vec<u8>,
+    /// Where items are handles, the element that `fill` points to.
+    pub fill_element: Option<Box<[u8]>>,
     /// Chunk keys.
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
@@ -202,6 +209,8 @@ pub enum Body {
     },
     /// Subchunks.
     Shard(Box<Shard>),
+    /// Elements of any length.
+    Vlen(vlen::Kind),
     /// A codec outside the engine.
     Foreign(Foreign),
 }
@@ -236,12 +245,14 @@ impl Array {
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
-        if plan.item_bytes == 0 || plan.fill.len() != plan.item_bytes {
-            return Err(bad(format!(
-                "the fill value has {} bytes, an item {}",
-                plan.fill.len(),
-                plan.item_bytes
-            )));
+        let (fill, fill_element) = if plan.is_vlen {
+            let element = plan.fill.into_boxed_slice();
+            (Handle::of(&element).to_item().to_vec(), Some(element))
+        } else {
+            (plan.fill, None)
+        };
+        if plan.item_bytes == 0 || fill.len() != plan.item_bytes {
+            return Err(bad(format!("the fill value has {} bytes, an item {}", fill.len(), plan.item_bytes)));
         }
         if plan.is_bool && plan.item_bytes != 1 {
             return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
@@ -251,7 +262,7 @@ impl Array {
         }
         let (cuts, levels): (PerAxis<Cuts>, Levels) = match plan.grid {
             Grid::Regular { chunk_shape, chain } => {
-                let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &plan.fill)?;
+                let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &fill, plan.is_vlen)?;
                 (chunk_shape.into_iter().map(Cuts::Every).collect(), Levels::One(Box::new(level)))
             }
             Grid::Varying { cuts, chains } => {
@@ -266,7 +277,8 @@ impl Array {
             cuts,
             item_bytes: plan.item_bytes,
             is_bool: plan.is_bool,
-            fill: plan.fill,
+            fill,
+            fill_element,
             keys: plan.keys,
             store_fill: plan.store_fill,
             levels,
@@ -283,7 +295,13 @@ impl Array {
             return Ok(LevelRef::Shared(level.clone()));
         }
         // No lock is held meanwhile: the chain may come from Python, which others may hold.
-        let level = Arc::new(bind_chunk(chains.chain(shape)?, shape, self.item_bytes, &self.fill)?);
+        let level = Arc::new(bind_chunk(
+            chains.chain(shape)?,
+            shape,
+            self.item_bytes,
+            &self.fill,
+            self.fill_element.is_some(),
+        )?);
         let mut bound = bound.write().unwrap_or_else(PoisonError::into_inner);
         if bound.len() >= KEPT_LEVELS {
             bound.clear();
@@ -316,9 +334,14 @@ impl Array {
 }
 
 /// The level of a chunk of `shape`.
-fn bind_chunk(chain: Chain, shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
+fn bind_chunk(chain: Chain, shape: &[u64], item_bytes: usize, fill: &[u8], is_vlen: bool) -> Result<Level> {
     let axes: PerAxis<usize> = (0..shape.len()).collect();
-    Level::bind(chain, &axes, shape, item_bytes, fill)
+    let level = Level::bind(chain, &axes, shape, item_bytes, fill)?;
+    // Handles must not be taken for items, nor items for handles.
+    if matches!(level.innermost().body, Body::Vlen(_)) == is_vlen {
+        return Ok(level);
+    }
+    Err(bad("the codec from an array to bytes does not fit the elements"))
 }
 
 /// Append `number`; most chunk indices are short, and `write!` costs more than the digits.
@@ -372,6 +395,13 @@ impl Level {
                 Body::Bytes { swap: if swap > 1 { swap } else { 0 } }
             }
             ArrayBytes::Foreign(codec) => Body::Foreign(codec),
+            ArrayBytes::Vlen(kind) => {
+                let items = bytes / item_bytes as u64;
+                if item_bytes != HANDLE_BYTES || !vlen::countable(items) {
+                    return Err(bad(format!("{items} elements of any length are too many for a chunk")));
+                }
+                Body::Vlen(kind)
+            }
             ArrayBytes::Sharding { subchunk_shape, chain, index_chain, index_at_start } => {
                 let outer: Vec<u64> = encoded_axes.iter().map(|&axis| by_axis[axis]).collect();
                 let level = Level::bind(*chain, &encoded_axes, &subchunk_shape, item_bytes, fill)?;
@@ -389,6 +419,10 @@ impl Level {
         let (bound, most_inner) = match &body {
             Body::Bytes { .. } => (decoded_bytes, decoded_bytes),
             Body::Shard(shard) => (shard.bound(), shard.most_bytes()),
+            Body::Vlen(_) => {
+                let most = vlen::most_bytes(decoded_bytes / HANDLE_BYTES);
+                (most, most)
+            }
             Body::Foreign(_) => {
                 (decoded_bytes.saturating_mul(4).saturating_add(1 << 10), most_foreign(decoded_bytes))
             }
@@ -449,7 +483,23 @@ impl Level {
     }
 
     /// Load and decode the chunk of elements at `source`, in stored byte order.
-    pub fn load(&self, source: Source<'_>, out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+    /// Where items are handles, they point into what becomes of `elements`.
+    pub fn load(
+        &self,
+        source: Source<'_>,
+        out: &mut [u8],
+        elements: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        if let Body::Vlen(kind) = self.body {
+            let mut encoded = scratch.take();
+            let most = vlen::most_bytes(out.len() / HANDLE_BYTES);
+            let done = source
+                .load(&self.encoded_bytes, &mut encoded)
+                .and_then(|bytes| self.pipeline.decode(bytes, elements, most, scratch));
+            scratch.give(encoded);
+            return done.and_then(|()| vlen::decode(elements, out, kind));
+        }
         if self.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
             return source.read_at(0, out);

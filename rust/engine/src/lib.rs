@@ -17,6 +17,7 @@ pub mod selection;
 pub mod shard;
 pub mod source;
 pub mod store;
+pub mod vlen;
 pub mod write;
 
 pub use error::{Error, Kind, Result};

@@ -15,6 +15,7 @@ use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, Entry};
 use crate::source::Source;
 use crate::store::Want;
+use crate::vlen::{self, Arena};
 
 /// Bytes that one more read request is worth; smaller gaps are read over.
 const GAP_BYTES: u64 = 8 << 10;
@@ -30,6 +31,8 @@ struct Reader<'a> {
     operation: Operation<'a>,
     array: &'a Array,
     out: Address,
+    /// Where items are handles, keeps what they point to.
+    arena: &'a Arena,
     /// Shards spread their subchunks over the pool.
     spread: bool,
 }
@@ -42,13 +45,16 @@ struct Reader<'a> {
 ///
 /// # Errors
 /// The first that any chunk met; the buffer then holds anything.
-pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<()> {
-    let out = Address(out);
+///
+/// Where items are handles, the result keeps the elements that they point to; those
+/// of chunks that are not stored are the array's own.
+pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
+    let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, &|chunk, scratch| {
-        let address = out;
-        let reader = Reader { operation, array: operation.array, out: address, spread: chunk.spread };
-        reader.chunk(chunk, scratch)
-    })
+        let (out, array) = (out, operation.array);
+        Reader { operation, array, out, arena: &arena, spread: chunk.spread }.chunk(chunk, scratch)
+    })?;
+    Ok(arena)
 }
 
 impl Reader<'_> {
@@ -166,6 +172,12 @@ impl Reader<'_> {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
             return self.raw(portion, source, scratch);
         }
+        if let Body::Vlen(_) = level.body {
+            let mut handles = scratch.take();
+            let done = self.elements(portion, source, &mut handles, scratch);
+            scratch.give(handles);
+            return done;
+        }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
@@ -174,6 +186,30 @@ impl Reader<'_> {
         scratch.give(encoded);
         scratch.give(decoded);
         done
+    }
+
+    /// Elements of any length: what is wanted of them stays in the arena.
+    fn elements(
+        &self,
+        portion: &Portion<'_, '_>,
+        source: Source<'_>,
+        handles: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let handles = sized(handles, portion.level.decoded_bytes)?;
+        let mut elements = Vec::new();
+        portion.level.load(source, handles, &mut elements, scratch)?;
+        if !portion.is_full(self.array) {
+            let gathered = portion.of_copy(Direction::FromCell, |copy| {
+                let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
+                // SAFETY: the portion lies inside the chunk, all of whose handles
+                // point into `elements`, which lives until it is replaced here.
+                Some(unsafe { vlen::gather(handles, places) })
+            });
+            elements = gathered.ok_or_else(|| Error::internal("fields of elements of any length"))??;
+        }
+        self.arena.keep(elements);
+        self.deliver(portion, handles, 0)
     }
 
     /// Elements that stand as they are: read only what is needed.

@@ -17,6 +17,7 @@ use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, ABSENT};
 use crate::source::Source;
 use crate::store::{Change, Part};
+use crate::vlen;
 
 /// Consecutive subchunks are encoded into one buffer until it stands for this
 /// many decoded bytes: few enough buffers, and tasks for every worker.
@@ -36,7 +37,8 @@ type Current<'c> = Option<Source<'c>>;
 ///
 /// # Safety
 /// Every byte offset that the selection names lies inside the buffer at
-/// `value`, which nobody changes until this returns.
+/// `value`, which nobody changes until this returns. Where items are handles,
+/// neither do their elements change.
 ///
 /// # Errors
 /// The first that any chunk met; other chunks may be written already, each of
@@ -154,34 +156,38 @@ impl<'a> Writer<'a> {
             let before = out.len();
             reserve(out, level.decoded_bytes)?;
             out.resize(before + level.decoded_bytes, 0);
-            self.gather(portion, current, full, &mut out[before..], scratch)?;
+            self.gather(portion, current, full, &mut out[before..], &mut Vec::new(), scratch)?;
             let stored = !self.is_fill(level, &out[before..]);
             if !stored {
                 out.truncate(before);
             }
             return Ok(stored);
         }
-        let mut buffer = scratch.take();
+        let (mut buffer, mut elements) = (scratch.take(), scratch.take());
         let stored = sized(&mut buffer, level.decoded_bytes).and_then(|chunk| {
-            self.gather(portion, current, full, chunk, scratch)?;
+            self.gather(portion, current, full, chunk, &mut elements, scratch)?;
             self.encode(level, chunk, out, scratch)
         });
         scratch.give(buffer);
+        scratch.give(elements);
         stored
     }
 
     /// Make `chunk` what the decoded chunk is to be: as it was, or fill, and the caller's elements.
+    /// Where items are handles, those of the current chunk point into `elements`.
+    #[allow(clippy::too_many_arguments)]
     fn gather(
         &self,
         portion: &Portion<'_, '_>,
         current: Option<Source<'_>>,
         full: bool,
         chunk: &mut [u8],
+        elements: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let level = portion.level;
         match current {
-            Some(source) if !full => level.load(source, chunk, scratch)?,
+            Some(source) if !full => level.load(source, chunk, elements, scratch)?,
             _ if full && self.inside(portion) => {}
             _ => fill_all(chunk, &level.stored_fill),
         }
@@ -211,22 +217,31 @@ impl<'a> Writer<'a> {
         if self.is_fill(level, chunk) {
             return Ok(false);
         }
-        if let Body::Foreign(codec) = &level.body {
-            let mut inner = scratch.take();
-            inner.clear();
-            let done = codec
+        let mut inner = scratch.take();
+        inner.clear();
+        let done = match &level.body {
+            Body::Foreign(codec) => codec
                 .encode(chunk, &mut inner, &mut scratch.context)
-                .map_err(|error| error.in_codec(codec.name()))
-                .and_then(|()| level.pipeline.encode(&inner, out, scratch));
-            scratch.give(inner);
-            return done.map(|()| true);
-        }
-        level.pipeline.encode(chunk, out, scratch)?;
-        Ok(true)
+                .map_err(|error| error.in_codec(codec.name())),
+            // SAFETY: the caller of `write` keeps what its handles point to; those of
+            // the current chunk point to what `leaf` holds until it has called this.
+            Body::Vlen(_) => unsafe { vlen::encode(chunk, &mut inner) },
+            _ => return level.pipeline.encode(chunk, out, scratch).map(|()| true),
+        };
+        let done = done.and_then(|()| level.pipeline.encode(&inner, out, scratch));
+        scratch.give(inner);
+        done.map(|()| true)
     }
 
     fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
-        !self.array.store_fill && copy::is_filled(chunk, &level.stored_fill)
+        if self.array.store_fill {
+            return false;
+        }
+        match &self.array.fill_element {
+            // SAFETY: as for encoding.
+            Some(element) => unsafe { vlen::is_filled(chunk, element) },
+            None => copy::is_filled(chunk, &level.stored_fill),
+        }
     }
 
     /// The caller's bytes of a whole chunk, where they lie as they are stored.

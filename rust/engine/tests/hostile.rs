@@ -139,6 +139,7 @@ fn compile(shape: &[u64], chunk_shape: &[u64], chain: Chain) -> Result<Array, Er
         grid: Grid::Regular { chunk_shape: chunk_shape.to_vec(), chain },
         item_bytes: 2,
         is_bool: false,
+        is_vlen: false,
         fill: vec![0, 0],
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,

@@ -240,6 +240,7 @@ fn run(case: &Case) {
         grid,
         item_bytes: 2,
         is_bool: false,
+        is_vlen: false,
         fill: 7u16.to_ne_bytes().to_vec(),
         keys: KeyEncoding::Numbers { with_c: case.at_start, separator: '/' },
         store_fill: case.store_fill,

@@ -42,6 +42,7 @@ fn slabs_hold_what_was_asked_for() {
         grid: Grid::Regular { chunk_shape: vec![SIDE as u64; 2], chain },
         item_bytes: 4,
         is_bool: false,
+        is_vlen: false,
         fill: vec![0; 4],
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,

@@ -12,9 +12,11 @@ use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
+use tessarr_engine::vlen::Arena;
 use tessarr_engine::{pool, read, write, Error, Kind};
 
 use crate::description::Description;
+use crate::elements::{self, Elements, Handles};
 use crate::error::to_py;
 use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::store::Store;
@@ -34,9 +36,44 @@ pub(crate) struct ArrayBase {
     read_only: bool,
 }
 
-/// A NumPy array's memory that outlives an operation: its owner is kept.
+/// What the engine reads to or writes from: the memory of a NumPy array, whose owner
+/// is kept, or handles in its place.
 struct Memory {
     address: *mut u8,
+    handles: Option<Handles>,
+}
+
+impl Memory {
+    fn to_read(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PyResult<Memory> {
+        Memory::new(elements, array, || Handles::empty(array))
+    }
+
+    fn to_write(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PyResult<Memory> {
+        Memory::new(elements, array, || Handles::of(elements, array))
+    }
+
+    fn new(
+        elements: &Elements,
+        array: &Bound<'_, PyUntypedArray>,
+        handles: impl FnOnce() -> PyResult<Handles>,
+    ) -> PyResult<Memory> {
+        if elements.is_fixed() {
+            return Ok(Memory { address: data(array), handles: None });
+        }
+        let handles = handles()?;
+        Ok(Memory { address: handles.address(), handles: Some(handles) })
+    }
+
+    /// Put what was read into `array`, if it is not there already.
+    fn deliver(&self, elements: &Elements, array: &Bound<'_, PyUntypedArray>, arena: Arena) -> PyResult<()> {
+        if let Some(handles) = &self.handles {
+            // SAFETY: they were filled by the read that gave the arena; the fill
+            // value stands in the array, which the caller keeps.
+            unsafe { handles.deliver(elements, array) }?;
+        }
+        drop(arena);
+        Ok(())
+    }
 }
 
 // SAFETY: the operation owns a reference to the array; the engine's own rules
@@ -70,7 +107,7 @@ impl ArrayBase {
         selection: &Selection,
         memory: &Memory,
         writes: bool,
-    ) -> PyResult<()> {
+    ) -> PyResult<Arena> {
         let pending = Mutex::new(None::<PyErr>);
         let done = py.detach(|| {
             let interrupt = || {
@@ -98,9 +135,11 @@ impl ArrayBase {
         future: Py<PyAny>,
         result: Py<PyAny>,
         writes: bool,
-    ) {
+    ) -> PyResult<()> {
         let base = slf.clone().unbind();
-        let memory = Memory { address: data(&buffer) };
+        let elements = &state.description.bind(slf.py()).get().elements;
+        let prepare = if writes { Memory::to_write } else { Memory::to_read };
+        let memory = prepare(elements, &buffer)?;
         let buffer = buffer.unbind();
         let operation = move || {
             let memory = memory;
@@ -109,18 +148,27 @@ impl ArrayBase {
             let done = pool::guarded(|| transfer(this.operation(&state, None), &selection, &memory, writes));
             // At interpreter exit nobody waits any more.
             Python::try_attach(move |py| {
-                let told = match done {
+                let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| {
+                    let elements = &state.description.bind(py).get().elements;
+                    if writes {
+                        Ok(())
+                    } else {
+                        memory.deliver(elements, buffer.bind(py), arena)
+                    }
+                });
+                let told = match delivered {
                     Ok(()) => future.call_method1(py, "set_result", (result,)),
-                    Err(error) => future.call_method1(py, "set_exception", (to_py(py, error),)),
+                    Err(error) => future.call_method1(py, "set_exception", (error,)),
                 };
                 // A cancelled future refuses its result: nothing to do.
                 drop(told);
                 // All of Python's that is held here goes while Python is attached.
-                drop((future, buffer, base, state));
+                drop((future, buffer, base, state, memory));
             });
         };
         // Where no thread can be made, the operation runs here: others may need the GIL for it.
         slf.py().detach(|| pool::spawn(operation));
+        Ok(())
     }
 }
 
@@ -129,11 +177,11 @@ fn transfer(
     selection: &Selection,
     memory: &Memory,
     writes: bool,
-) -> tessarr_engine::Result<()> {
+) -> tessarr_engine::Result<Arena> {
     if writes {
         // SAFETY: `requests` made the selection from the shape and strides of
-        // the array at `address`, which the operation keeps alive.
-        unsafe { write::write(operation, selection, memory.address) }
+        // what is at `address`, which the operation keeps alive.
+        unsafe { write::write(operation, selection, memory.address) }.map(|()| Arena::default())
     } else {
         // SAFETY: as above, and the array is writable.
         unsafe { read::read(operation, selection, memory.address) }
@@ -176,11 +224,13 @@ impl ArrayBase {
         let Some(axes) = basic(key, &state.array.shape) else {
             return slf.call_method1(pyo3::intern!(py, "_getitem"), (key,));
         };
-        let dtype = state.description.bind(py).get().dtype.bind(py);
-        let (out, strides) = empty(py, dtype, &axes)?;
-        let requests = box_requests(&axes, &strides);
+        let description = state.description.bind(py).get();
+        let out = empty(py, description.dtype.bind(py), &axes)?;
+        let requests = box_requests(&axes, &strides(&description.elements, &out));
         let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
-        this.run(py, &state, &selection, &Memory { address: data(&out) }, false)?;
+        let memory = Memory::to_read(&description.elements, &out)?;
+        let arena = this.run(py, &state, &selection, &memory, false)?;
+        memory.deliver(&description.elements, &out, arena)?;
         if axes.iter().all(|along| along.dropped) {
             return scalar(&out);
         }
@@ -194,12 +244,10 @@ impl ArrayBase {
         let Some((axes, value)) = plain else {
             return slf.call_method1(pyo3::intern!(py, "_setitem"), (key, value)).map(|_| ());
         };
-        let mut strides = value.strides().iter().copied();
-        let strides: PerAxis<isize> =
-            axes.iter().map(|along| if along.dropped { 0 } else { strides.next().unwrap_or(0) }).collect();
-        let requests = box_requests(&axes, &strides);
+        let elements = &state.description.bind(py).get().elements;
+        let requests = box_requests(&axes, &strides(elements, &value));
         let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
-        this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
+        this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
     /// Read into `out`, whose axes are those of `axes` as `out_axes` says; if `fields`
@@ -215,7 +263,10 @@ impl ArrayBase {
         let (py, this) = (slf.py(), slf.get());
         let state = this.state();
         let selection = checked(py, &state, &axes, &out_axes, &out, fields, true)?;
-        this.run(py, &state, &selection, &Memory { address: data(&out) }, false)
+        let elements = &state.description.bind(py).get().elements;
+        let memory = Memory::to_read(elements, &out)?;
+        let arena = this.run(py, &state, &selection, &memory, false)?;
+        memory.deliver(elements, &out, arena)
     }
 
     /// Write from `value`, whose axes are those of `axes` as `out_axes` says; if `fields`
@@ -232,7 +283,8 @@ impl ArrayBase {
         this.check_writable(py)?;
         let state = this.state();
         let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
-        this.run(py, &state, &selection, &Memory { address: data(&value) }, true)
+        let elements = &state.description.bind(py).get().elements;
+        this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
     /// `_read` on the pool; `future` gets `result` when it is done.
@@ -248,8 +300,7 @@ impl ArrayBase {
     ) -> PyResult<()> {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
-        Self::start(slf, state, selection, out, future, result, false);
-        Ok(())
+        Self::start(slf, state, selection, out, future, result, false)
     }
 
     /// `_write` on the pool; `future` gets None when it is done.
@@ -266,8 +317,7 @@ impl ArrayBase {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
         let none = slf.py().None();
-        Self::start(slf, state, selection, value, future, none, true);
-        Ok(())
+        Self::start(slf, state, selection, value, future, none, true)
     }
 }
 
@@ -284,18 +334,20 @@ fn checked(
     fields: Option<Fields>,
     writable: bool,
 ) -> PyResult<Selection> {
-    let dtype = state.description.bind(py).get().dtype.bind(py);
+    let description = state.description.bind(py).get();
     let item_bytes = buffer.dtype().itemsize();
     let fits = match &fields {
-        None => buffer.dtype().is_equiv_to(dtype) && item_bytes == state.array.item_bytes,
+        None => fits(description, buffer),
         Some(fields) => {
             let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
                 caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
             };
-            !fields.is_empty() && fields.iter().all(inside) && !buffer.dtype().has_object()
+            let plain = description.elements.is_fixed() && !buffer.dtype().has_object();
+            plain && !fields.is_empty() && fields.iter().all(inside)
         }
     };
     if !fits {
+        let dtype = description.dtype.bind(py);
         return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
     }
     if writable && flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
@@ -304,7 +356,8 @@ fn checked(
     if writable && overlaps_itself(buffer.shape(), buffer.strides(), item_bytes) {
         return Err(PyValueError::new_err("places of the buffer to read into share memory"));
     }
-    let requests = requests(axes, out_axes, buffer)?;
+    let strides = strides(&description.elements, buffer);
+    let requests = requests(axes, out_axes, buffer.shape(), &strides)?;
     let fields = fields.unwrap_or_default().into_iter();
     let fields = fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect();
     Selection::new(&requests, &state.array.shape)
@@ -325,9 +378,25 @@ fn plain_value<'py>(
     if !counts.eq(value.shape().iter().copied()) {
         return None;
     }
-    let dtype = state.description.bind(py).get().dtype.bind(py);
-    let same = value.dtype().is_equiv_to(dtype) && value.dtype().itemsize() == state.array.item_bytes;
-    same.then(|| (axes, value.clone()))
+    fits(state.description.bind(py).get(), value).then(|| (axes, value.clone()))
+}
+
+/// Whether the items of `buffer` are the elements of the array.
+fn fits(description: &Description, buffer: &Bound<'_, PyUntypedArray>) -> bool {
+    let (py, dtype) = (buffer.py(), buffer.dtype());
+    if !description.elements.is_fixed() {
+        return description.elements.accepts(dtype.kind());
+    }
+    dtype.is_equiv_to(description.dtype.bind(py)) && dtype.itemsize() == description.array.item_bytes
+}
+
+/// The strides of what the engine reads to or writes from in place of `array`.
+fn strides(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PerAxis<isize> {
+    if elements.is_fixed() {
+        PerAxis::from_slice(array.strides())
+    } else {
+        elements::strides(array.shape())
+    }
 }
 
 /// Whether two items may share bytes. True also for a few layouts of axes
@@ -346,25 +415,28 @@ fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> boo
     overlap && !shape.contains(&0)
 }
 
+/// The requests for a box, whose axes that are kept have `strides`.
 fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
-    let along = axes.iter().zip(strides);
-    along
-        .map(|(a, &stride)| Request::Range { start: a.start, step: a.step, count: a.count, stride })
-        .collect()
+    let mut strides = strides.iter().copied();
+    let request = |along: &Along| {
+        let stride = if along.dropped { 0 } else { strides.next().unwrap_or(0) };
+        Request::Range { start: along.start, step: along.step, count: along.count, stride }
+    };
+    axes.iter().map(request).collect()
 }
 
-/// A new uninitialised array in C order for the box, and its stride per array axis.
+/// A new array in C order for the box; its items are not initialised unless they are objects.
 fn empty<'py>(
     py: Python<'py>,
     dtype: &Bound<'py, PyArrayDescr>,
     axes: &[Along],
-) -> PyResult<(Bound<'py, PyUntypedArray>, PerAxis<isize>)> {
+) -> PyResult<Bound<'py, PyUntypedArray>> {
     let mut shape: PerAxis<npy_intp> =
         axes.iter().filter(|along| !along.dropped).map(|along| along.count as npy_intp).collect();
     // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
     // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
     // new array or null with an exception set.
-    let out = unsafe {
+    unsafe {
         let array = PY_ARRAY_API.PyArray_Empty(
             py,
             shape.len() as c_int,
@@ -372,12 +444,8 @@ fn empty<'py>(
             dtype.clone().into_dtype_ptr(),
             0,
         );
-        Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>()
-    };
-    let mut strides = out.strides().iter().copied();
-    let strides = axes.iter().map(|along| if along.dropped { 0 } else { strides.next().unwrap_or(0) });
-    let strides = strides.collect();
-    Ok((out, strides))
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())
+    }
 }
 
 /// The NumPy scalar of a rank-0 array.
@@ -386,7 +454,7 @@ fn scalar<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>
     array.as_any().get_item(PyTuple::empty(py))
 }
 
-fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
+pub(crate) fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     // SAFETY: a live array object has a data pointer.
     unsafe { (*array.as_array_ptr()).data.cast() }
 }

@@ -8,9 +8,11 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Plan};
 use tessarr_engine::grid::Cuts;
 use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::vlen;
 use tessarr_engine::{Error, Result};
 
 use crate::codec::{array_codec, bytes_codec};
+use crate::elements::Elements;
 use crate::error::{argument, foreign, to_py};
 
 /// A compiled array description: independent of store and path, immutable, shareable.
@@ -18,6 +20,7 @@ use crate::error::{argument, foreign, to_py};
 pub(crate) struct Description {
     pub(crate) array: Arc<Array>,
     pub(crate) dtype: Py<PyArrayDescr>,
+    pub(crate) elements: Elements,
     /// `array.shape`, as NumPy wants it.
     pub(crate) shape: Vec<usize>,
 }
@@ -27,21 +30,27 @@ impl Description {
     #[new]
     fn new(py: Python<'_>, description: &Bound<'_, PyDict>) -> PyResult<Self> {
         let dtype: Bound<'_, PyArrayDescr> = get(description, "dtype")?.cast_into()?;
+        let elements = Elements::extract(&get(description, "elements")?)?;
         let plan = Plan {
             shape: get(description, "shape")?.extract()?,
             grid: grid(description)?,
             item_bytes: get(description, "item_bytes")?.extract()?,
             is_bool: get(description, "is_bool")?.extract()?,
+            is_vlen: !elements.is_fixed(),
             fill: get(description, "fill")?.extract()?,
             keys: keys(&get(description, "keys")?)?,
             store_fill: get(description, "store_fill")?.extract()?,
         };
-        if dtype.itemsize() != plan.item_bytes || dtype.has_object() {
+        let fits = match elements {
+            Elements::Fixed => dtype.itemsize() == plan.item_bytes && !dtype.has_object(),
+            _ => elements.accepts(dtype.kind()),
+        };
+        if !fits {
             return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
         }
         let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
         let shape = array.shape.iter().map(|&size| size as usize).collect();
-        Ok(Description { array: Arc::new(array), dtype: dtype.unbind(), shape })
+        Ok(Description { array: Arc::new(array), dtype: dtype.unbind(), elements, shape })
     }
 
     /// Shape of the array.
@@ -138,6 +147,10 @@ fn array_bytes(dict: &Bound<'_, PyDict>) -> PyResult<ArrayBytes> {
                 index_at_start: location == "start",
             })
         }
+        "vlen" => Ok(ArrayBytes::Vlen(vlen::Kind {
+            is_text: get(dict, "is_text")?.extract()?,
+            unit_bytes: get(dict, "unit_bytes")?.extract()?,
+        })),
         "foreign" => Ok(ArrayBytes::Foreign(array_codec(get(dict, "name")?.extract()?, get(dict, "codec")?))),
         other => Err(argument(dict.py(), format!("unknown array-to-bytes codec {other:?}"))),
     }

@@ -5,11 +5,13 @@ use pyo3::prelude::*;
 mod array;
 mod codec;
 mod description;
+mod elements;
 mod error;
 mod kept;
 mod pool;
 mod selection;
 mod store;
+mod strings;
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]

@@ -1,6 +1,6 @@
 //! From Python's indices to the engine's selections.
 
-use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
@@ -93,13 +93,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AxisArgument<'py> {
     }
 }
 
-/// The engine's requests for `axes`, whose places in `buffer` are `out_axes`.
+/// The engine's requests for `axes`, whose places in a buffer of `shape` are `out_axes`.
 pub(crate) fn requests<'a>(
     axes: &'a [AxisArgument<'_>],
     out_axes: &[Option<usize>],
-    buffer: &Bound<'_, PyUntypedArray>,
+    shape: &[usize],
+    strides: &[isize],
 ) -> PyResult<Vec<Request<'a>>> {
-    let (shape, strides) = (buffer.shape(), buffer.strides());
     if axes.len() != out_axes.len() {
         return Err(PyTypeError::new_err("axes and out_axes differ in length"));
     }

@@ -69,14 +69,20 @@ def test_what_is_no_name_is_refused(value):
 @pytest.mark.parametrize(
     ("value", "zarr_format"),
     [
-        *((name, 3) for name in ("float128", "string", "Int32", "<i4")),
-        *((name, 2) for name in ("|O", [["a", "|O"]])),
+        *((name, 3) for name in ("float128", "Int32", "<i4")),
     ],
 )
 def test_other_types_are_named_as_unsupported(value, zarr_format):
     data_type, problems = read(value, zarr_format)
     assert data_type is None
     assert problems[0].kind == "unsupported_data_type"
+
+
+@pytest.mark.parametrize("value", ["|O", [["a", "|O"]]])
+def test_objects_without_a_codec_are_refused(value):
+    data_type, problems = read(value, 2)
+    assert data_type is None
+    assert problems[0].kind == "missing_member"
 
 
 def test_unknown_configuration_is_refused():

@@ -1,0 +1,116 @@
+"""``categorize``: text as numbers of labels (numcodecs' filter of that name). Format 2 only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.codec.base import ArrayArrayCodec, ArraySpec, register_codec
+from tessarr.codec.parameters import WrongParameter, number_type
+from tessarr.dtype.variable import Text
+
+if TYPE_CHECKING:
+    from tessarr.dtype import DataType
+    from tessarr.problems import Problems
+
+__all__ = ["Categorize"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True, init=False)
+class Categorize(ArrayArrayCodec):
+    """The number of the label that an element equals, from 1 on; 0 for any other, read as empty.
+
+    Parameters
+    ----------
+    labels : sequence of str or bytes
+        The labels.
+    dtype : dtype_like
+        The data type of the array: text or bytes of a fixed length, or object for ``str``.
+    astype : dtype_like
+        The integers that are stored.
+
+    Examples
+    --------
+    >>> codec = Categorize(["female", "male"], dtype=object)
+    >>> codec.encode(np.array(["male", "female", "other"], object))
+    array([2, 1, 0], dtype=uint8)
+    """
+
+    name = "categorize"
+    takes_any_length = True
+
+    labels: tuple[str, ...]
+    dtype: str
+    astype: str
+
+    def __init__(self, labels: Any, dtype: Any, astype: Any = "u1") -> None:
+        single = isinstance(labels, str | bytes) or not isinstance(labels, Iterable)
+        given = [None] if single else list(labels)
+        texts = [label.decode() if isinstance(label, bytes) else label for label in given]
+        if not all(isinstance(text, str) for text in texts):
+            raise WrongParameter("labels", labels, "a list of text or bytes", right_type=False)
+        encoded = number_type("astype", astype, "ui")
+        if len(texts) > np.iinfo(encoded).max:
+            raise WrongParameter("labels", texts, f"countable by {encoded}", right_type=True)
+        is_object = dtype is object or dtype in ("O", "|O", "object")
+        decoded = "|O" if is_object else _text_type(dtype)
+        object.__setattr__(self, "labels", tuple(texts))
+        object.__setattr__(self, "dtype", decoded)
+        object.__setattr__(self, "astype", encoded.str)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "id": self.name,
+            "labels": list(self.labels),
+            "dtype": self.dtype,
+            "astype": self.astype,
+        }
+
+    def object_type(self) -> DataType | None:
+        return Text() if self.dtype == "|O" else None
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        fits = (
+            spec.data_type.elements == "text"
+            if self.dtype == "|O"
+            else spec.data_type.elements is None and spec.data_type.numpy.str == self.dtype
+        )
+        if not fits:
+            what = f"labels of {self.dtype} for elements of {spec.data_type.name}"
+            problems.add(loc, what, "mismatch")
+
+    def encoded(self, spec: ArraySpec) -> ArraySpec:
+        return ArraySpec(spec.shape, dtypes.of(np.dtype(self.astype)))
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
+        # Where a label comes twice, numcodecs takes the last.
+        numbers = {label: number for number, label in enumerate(self._labels(), 1)}
+        codes = [numbers.get(value, 0) for value in array.reshape(-1).tolist()]
+        return np.array(codes, self.astype).reshape(array.shape)
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        empty = b"" if self.dtype[1] == "S" else ""
+        table = np.array([empty, *self._labels()], self.dtype)
+        known = (array >= 0) & (array < len(table))
+        return np.asarray(table[np.where(known, array, 0)], self.dtype)
+
+    def _labels(self) -> list[Any]:
+        if self.dtype[1] == "S":
+            return [label.encode() for label in self.labels]
+        return list(self.labels)
+
+
+def _text_type(value: Any) -> str:
+    """Return the typestring of text or bytes of a fixed length."""
+    with suppress(TypeError, ValueError, SyntaxError):
+        dtype = np.dtype(value)
+        if dtype.kind in "US" and dtype.itemsize:
+            return str(dtype.str)
+    wanted = "a type of text or bytes of a fixed length, or object"
+    raise WrongParameter("dtype", value, wanted, right_type=isinstance(value, str))

@@ -1,0 +1,193 @@
+"""Elements of any length in Python: between arrays of objects and the layout of a chunk.
+
+The layout is a count, then a length and the bytes for each element, all numbers u32 and
+little-endian. The engine reads and writes it by itself; this is for codecs that run in Python.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import ArrayBytesCodec
+from tessarr.dtype.base import OBJECT
+from tessarr.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tessarr.codec.base import ArraySpec, Codec
+    from tessarr.dtype import DataType
+    from tessarr.problems import Problems
+    from tessarr.types import BytesLike, Shape, ZarrFormat
+
+__all__ = [
+    "ElementsCodec",
+    "check_objects",
+    "document",
+    "from_document",
+    "from_objects",
+    "join",
+    "object_array",
+    "split",
+    "to_objects",
+]
+
+
+def join(elements: Iterable[bytes]) -> bytes:
+    """Return the layout of elements.
+
+    Examples
+    --------
+    >>> join([b"ab", b""]).hex(" ", 4)
+    '02000000 02000000 61620000 0000'
+    """
+    listed = list(elements)
+    parts = [struct.pack("<I", len(listed))]
+    for element in listed:
+        parts += (struct.pack("<I", len(element)), element)
+    return b"".join(parts)
+
+
+def split(data: BytesLike, count: int | None = None) -> list[bytes]:
+    """Return the elements of a layout, `count` of them.
+
+    Raises
+    ------
+    DataError
+        ``wrong_size``, where there are more or fewer, or bytes are missing or left.
+    """
+    view = np.frombuffer(data, np.uint8).data
+    found = _word(view, 0)
+    if count is not None and found != count:
+        raise DataError(f"{found} elements instead of {count}", kind="wrong_size")
+    elements, at = [], 4
+    for _ in range(found):
+        start = at + 4
+        at = start + _word(view, at)
+        if at > view.nbytes:
+            raise DataError(f"an element reaches past the end, {view.nbytes}", kind="wrong_size")
+        elements.append(bytes(view[start:at]))
+    if at != view.nbytes:
+        message = f"{view.nbytes - at} bytes follow the last element"
+        raise DataError(message, kind="wrong_size")
+    return elements
+
+
+def _word(view: memoryview, at: int) -> int:
+    if at + 4 > view.nbytes:
+        raise DataError(f"a number reaches past the end, {view.nbytes}", kind="wrong_size")
+    number: int = struct.unpack_from("<I", view, at)[0]
+    return number
+
+
+def from_objects(array: np.ndarray[Any, Any], data_type: DataType) -> bytes:
+    """Return the layout of an array of objects, in C order.
+
+    Raises
+    ------
+    ArgumentError
+        ``cannot_cast``, where an object is no element of `data_type`.
+    """
+    try:
+        return join(data_type.element(value) for value in array.reshape(-1))
+    except ValueError as error:
+        raise ArgumentError(f"cannot store the elements: {error}", kind="cannot_cast") from error
+
+
+def to_objects(
+    data: BytesLike, data_type: DataType, shape: Shape | None = None
+) -> np.ndarray[Any, Any]:
+    """Return the array of objects of a layout, by default of one axis.
+
+    Raises
+    ------
+    DataError
+        Where the layout is damaged, or an element is not one of `data_type`.
+    """
+    elements = split(data, None if shape is None else math.prod(shape))
+    try:
+        return object_array([data_type.scalar(element) for element in elements], shape)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def object_array(values: Sequence[Any], shape: Shape | None = None) -> np.ndarray[Any, Any]:
+    """Return objects, whatever they are, as an array; by default of one axis."""
+    array = np.fromiter(values, OBJECT, len(values))
+    return array if shape is None else array.reshape(shape)
+
+
+def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> None:
+    """Note where the elements of `spec` are not the objects that `codec` makes bytes of."""
+    wanted = codec.object_type()
+    if spec.data_type != wanted:
+        what = f"codec {codec.name!r} takes objects of its own, not {spec.data_type.name}"
+        problems.add(loc, what, "mismatch")
+
+
+def document(array: np.ndarray[Any, Any]) -> list[Any]:
+    """Return an array of objects as numcodecs puts it in a document: items, type and shape.
+
+    Examples
+    --------
+    >>> document(np.array([["a"], ["b"]], object))
+    [['a'], ['b'], '|O', (2, 1)]
+    """
+    items: list[Any] = array.tolist() if array.ndim else [array[()]]
+    return [*items, "|O", array.shape]
+
+
+def from_document(found: Any, shape: Shape) -> np.ndarray[Any, Any]:
+    """Return the array of objects that a document of numcodecs holds.
+
+    Raises
+    ------
+    DataError
+        Where it is no such document, or has another number of items than `shape`.
+    """
+    stated = found[-1] if isinstance(found, list | tuple) and len(found) >= 2 else None
+    if not isinstance(stated, list | tuple) or not all(type(n) is int for n in stated):
+        raise DataError("the document is not a list of items, their type and shape")
+    items = list(found[:-2])
+    # Objects may be lists themselves: the shape says how deep the array goes.
+    for axis, length in enumerate(stated):
+        if axis:
+            if not all(isinstance(row, list | tuple) and len(row) == length for row in items):
+                raise DataError(
+                    f"the items do not have the shape {stated} that the document states"
+                )
+            items = list(itertools.chain.from_iterable(items))
+    if len(items) != math.prod(shape) or (stated and math.prod(stated) != len(items)):
+        message = f"{len(items)} items of shape {stated} instead of {shape}"
+        raise DataError(message, kind="wrong_size")
+    return object_array(items, shape)
+
+
+class ElementsCodec(ArrayBytesCodec):
+    """A codec whose encoding is the layout: all but the type of the elements."""
+
+    __slots__ = ()
+    takes_any_length = True
+
+    def object_type(self) -> DataType:
+        raise NotImplementedError
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        wanted = self.object_type()
+        if spec.data_type.elements != wanted.elements:
+            what = f"codec {self.name!r} takes {wanted.name}, not {spec.data_type.name}"
+            problems.add(loc, what, "mismatch")
+
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
+        return {"kind": "vlen", "is_text": spec.data_type.elements == "text", "unit_bytes": 1}
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
+        return from_objects(np.asarray(array, object), self.object_type())
+
+    def decode(self, data: BytesLike, spec: ArraySpec | None = None, /) -> np.ndarray[Any, Any]:
+        return to_objects(data, self.object_type(), spec.shape if spec else None)

@@ -1,0 +1,117 @@
+"""``json2``: the objects of a chunk as one JSON document (numcodecs' ``JSON``). Format 2 only."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.elements import check_objects, document, from_document
+from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
+from tessarr.dtype.objects import Objects, plain_item
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tessarr.codec.base import ArraySpec
+    from tessarr.dtype import DataType
+    from tessarr.problems import Problems
+    from tessarr.types import BytesLike
+
+__all__ = ["JSON"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class JSON(ArrayBytesCodec):
+    """Objects that JSON can hold, as one list with their type and shape at its end.
+
+    Parameters
+    ----------
+    encoding : str
+        The encoding of the text.
+    skipkeys, ensure_ascii, check_circular, allow_nan, sort_keys, indent, separators, strict
+        As `json.JSONEncoder` and `json.JSONDecoder` take them.
+
+    Examples
+    --------
+    >>> JSON().encode(np.array(["a", {"b": None}], object))
+    b'["a",{"b":null},"|O",[2]]'
+    """
+
+    name = "json2"
+    takes_any_length = True
+    in_index_order = True
+
+    encoding: str = "utf-8"
+    skipkeys: bool = False
+    ensure_ascii: bool = True
+    check_circular: bool = True
+    allow_nan: bool = True
+    sort_keys: bool = True
+    indent: int | None = None
+    separators: Sequence[str] | None = None
+    strict: bool = True
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup(self.encoding)
+        except (LookupError, TypeError) as cause:
+            wanted = "the name of an encoding of text"
+            is_text = isinstance(self.encoding, str)
+            error = WrongParameter("encoding", self.encoding, wanted, right_type=is_text)
+            raise error from cause
+        given: Sequence[str] | None = self.separators
+        if given is None:
+            given = (",", ":") if self.indent is None else (", ", ": ")
+        if len(given) != 2 or not all(isinstance(text, str) for text in given):
+            raise WrongParameter("separators", given, "a list of two strings", right_type=False)
+        if self.indent is not None:
+            check_integer("indent", self.indent, 0, 99)
+        for name in (
+            "skipkeys",
+            "ensure_ascii",
+            "check_circular",
+            "allow_nan",
+            "sort_keys",
+            "strict",
+        ):
+            check_choice(name, getattr(self, name), (True, False))
+        object.__setattr__(self, "separators", tuple(given))
+
+    def get_config(self) -> dict[str, Any]:
+        config = ArrayBytesCodec.get_config(self)
+        assert self.separators is not None
+        return {**config, "separators": list(self.separators)}
+
+    def object_type(self) -> DataType:
+        return Objects(form="json")
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        check_objects(self, spec, loc, problems)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
+        text = json.dumps(
+            document(np.asarray(array, object)),
+            skipkeys=self.skipkeys,
+            ensure_ascii=self.ensure_ascii,
+            check_circular=self.check_circular,
+            allow_nan=self.allow_nan,
+            sort_keys=self.sort_keys,
+            indent=self.indent,
+            separators=tuple(self.separators or ()),  # type: ignore[arg-type]
+            default=plain_item,
+        )
+        return text.encode(self.encoding)
+
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        try:
+            found = json.loads(bytes(data).decode(self.encoding), strict=self.strict)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"not JSON: {error}", codec=self.name) from error
+        return from_document(found, spec.shape)

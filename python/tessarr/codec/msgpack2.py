@@ -1,0 +1,84 @@
+"""``msgpack2``: the objects of a chunk as MessagePack (numcodecs' ``MsgPack``). Format 2 only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.elements import check_objects, document, from_document
+from tessarr.codec.parameters import check_choice
+from tessarr.dtype.objects import Objects, import_msgpack, plain_item
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from tessarr.codec.base import ArraySpec, Codec
+    from tessarr.dtype import DataType
+    from tessarr.problems import Members, Problems
+    from tessarr.types import BytesLike, ZarrFormat
+
+__all__ = ["MsgPack"]
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class MsgPack(ArrayBytesCodec):
+    """Objects that MessagePack can hold, as one list with their type and shape at its end.
+
+    Needs the package msgpack.
+
+    Parameters
+    ----------
+    raw : bool
+        Whether text is read as bytes.
+    use_single_float : bool
+        Whether floats are stored with 4 bytes.
+    use_bin_type : bool
+        Whether bytes and text are told apart.
+
+    Examples
+    --------
+    >>> MsgPack().to_json(2)
+    {'id': 'msgpack2', 'raw': False, 'use_single_float': False, 'use_bin_type': True}
+    """
+
+    name = "msgpack2"
+    takes_any_length = True
+    in_index_order = True
+
+    raw: bool = False
+    use_single_float: bool = False
+    use_bin_type: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("raw", "use_single_float", "use_bin_type"):
+            check_choice(name, getattr(self, name), (True, False))
+
+    @classmethod
+    def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
+        import_msgpack()  # that it is missing is told where the array is opened
+        return super(MsgPack, cls).read(members, zarr_format)
+
+    def object_type(self) -> DataType:
+        return Objects(form="msgpack")
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        check_objects(self, spec, loc, problems)
+
+    def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
+        packed: bytes = import_msgpack().packb(
+            document(np.asarray(array, object)),
+            use_bin_type=self.use_bin_type,
+            use_single_float=self.use_single_float,
+            default=plain_item,
+        )
+        return packed
+
+    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+        try:
+            found = import_msgpack().unpackb(bytes(data), raw=self.raw, strict_map_key=False)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DataError(f"not MessagePack: {error}", codec=self.name) from error
+        return from_document(found, spec.shape)

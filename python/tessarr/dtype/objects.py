@@ -1,0 +1,232 @@
+"""Objects of format 2 that are neither text nor bytes: ``|O`` with other filters.
+
+What the elements are is up to the filter: `Ragged` arrays of numbers, or whatever JSON, MessagePack
+or pickle can hold (`Objects`).
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tessarr.dtype.base import OBJECT, DataType, register
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.problems import describe, is_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.dtype.base import Elements
+    from tessarr.problems import Members, Problems
+    from tessarr.types import JSON, ZarrFormat
+
+__all__ = ["Form", "Objects", "Ragged", "import_msgpack", "plain_item"]
+
+_FLOAT: Final = np.dtype("<f8")
+
+_ONLY_2: Final = "it exists in format 2 alone"
+
+Form = Literal["json", "msgpack", "pickle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged(DataType):
+    r"""Arrays of one axis and any length, whose items are of one type.
+
+    Parameters
+    ----------
+    item : numpy.dtype
+        The type of their items.
+
+    Examples
+    --------
+    >>> Ragged(item=np.dtype("<i2")).cast_fill([1, 2])
+    b'\\x01\\x00\\x02\\x00'
+    """
+
+    numpy: np.dtype[Any] = OBJECT
+    item: np.dtype[Any] = _FLOAT
+
+    @property
+    def name(self) -> str:
+        return f"array:{self.item.str}"
+
+    @property
+    def elements(self) -> Elements:
+        return self.element, self.scalar
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> None:
+        return None  # format 3 has no such name
+
+    def refusal(self, zarr_format: ZarrFormat) -> str | None:
+        return _ONLY_2 if zarr_format == 3 else None
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        return "|O" if zarr_format == 2 else self.name
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        if value in ("", []) or (is_integer(value) and value == 0):
+            return b""
+        problems.add(loc, f"{describe(value)} is not an empty array: '', [] or 0")
+        return None
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        if fill:
+            raise ValueError("the fill value of arrays of arrays has to be empty")
+        return ""
+
+    def cast_fill(self, value: Any) -> bytes:
+        return b"" if is_integer(value) and value == 0 else self.element(value)
+
+    def element(self, value: Any) -> bytes:
+        array = np.asarray(() if value is None else value, self.item)
+        if array.ndim != 1:
+            raise ValueError(f"an element has {array.ndim} axes, where it has to have one")
+        return array.tobytes()
+
+    def default_fill(self) -> bytes:
+        return b""
+
+    def scalar(self, fill: bytes) -> np.ndarray[Any, Any]:
+        return np.frombuffer(fill, self.item).copy()
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Objects(DataType):
+    """Objects that a filter of format 2 stores together, as one document for a chunk.
+
+    Parameters
+    ----------
+    form : {"json", "msgpack", "pickle"}
+        What can hold them.
+
+    Examples
+    --------
+    >>> Objects(form="json").cast_fill({"a": [1, None]})
+    b'{"a":[1,null]}'
+    """
+
+    v2_kinds = "O"
+
+    numpy: np.dtype[Any] = OBJECT
+    form: Form = "json"
+
+    @property
+    def name(self) -> str:
+        return "object"
+
+    @property
+    def elements(self) -> Elements:
+        return _PACK[self.form], _UNPACK[self.form]
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> None:
+        return None
+
+    @classmethod
+    def from_numpy(cls, dtype: np.dtype[Any]) -> DataType:
+        raise ArgumentError(
+            "objects can be stored in more than one way: give dtype str or bytes, or the codec "
+            "of the objects as object_codec"
+        )
+
+    @classmethod
+    def from_v2(cls, value: Any, loc: str, problems: Problems) -> None:
+        problems.add(loc, "no filter makes bytes of the objects", "missing_member")
+
+    def refusal(self, zarr_format: ZarrFormat) -> str | None:
+        return _ONLY_2 if zarr_format == 3 else None
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        return "|O" if zarr_format == 2 else self.name
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        return _PACK[self.form](value)
+
+    def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        value = _UNPACK[self.form](fill)
+        try:
+            json.dumps(value)
+        except TypeError as error:
+            raise ValueError(f"fill value {value!r} cannot be stored: {error}") from error
+        return value  # type: ignore[no-any-return]
+
+    def cast_fill(self, value: Any) -> bytes:
+        try:
+            packed = _PACK[self.form](value)
+        except TypeError as error:
+            raise ValueError(f"{value!r} cannot be stored: {error}") from error
+        self.fill_to_json(packed, 2)
+        return packed
+
+    def element(self, value: Any) -> bytes:
+        return _PACK[self.form](value)
+
+    def default_fill(self) -> bytes:
+        return self.element(None)
+
+    def scalar(self, fill: bytes) -> Any:
+        return _UNPACK[self.form](fill)
+
+
+def _pack_json(value: Any) -> bytes:
+    """Return an object as JSON."""
+    return json.dumps(value, separators=(",", ":"), default=plain_item).encode()
+
+
+def plain_item(value: Any) -> Any:
+    """Return a scalar or an array of NumPy as documents can hold it."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} cannot be stored")
+
+
+def import_msgpack() -> Any:
+    """Return the package msgpack.
+
+    Raises
+    ------
+    UnsupportedError
+        ``missing_package``, where it is not installed.
+    """
+    try:
+        return import_module("msgpack")
+    except ImportError as error:
+        raise UnsupportedError(
+            "the package msgpack is not installed: pip install 'tessarr[codecs]'",
+            kind="missing_package",
+            extension="msgpack2",
+        ) from error
+
+
+def _pack_msgpack(value: Any) -> bytes:
+    packed: bytes = import_msgpack().packb(value, use_bin_type=True, default=plain_item)
+    return packed
+
+
+def _unpack_msgpack(data: bytes) -> Any:
+    return import_msgpack().unpackb(data, raw=False, strict_map_key=False)
+
+
+# What is unpickled here was pickled in this process: only the codec is given stored bytes.
+_PACK: Final[dict[Form, Callable[[Any], bytes]]] = {
+    "json": _pack_json,
+    "msgpack": _pack_msgpack,
+    "pickle": lambda value: pickle.dumps(value, pickle.HIGHEST_PROTOCOL),
+}
+_UNPACK: Final[dict[Form, Callable[[bytes], Any]]] = {
+    "json": json.loads,
+    "msgpack": _unpack_msgpack,
+    "pickle": pickle.loads,
+}

@@ -1,0 +1,293 @@
+//! Elements of any length (text, bytes): handles in memory, one layout in store.
+//!
+//! In memory an element is a [`Handle`], the address and the length of its bytes,
+//! which stand somewhere else. Handles are items of one size, so everything that
+//! moves items (selections, edges, transposes, shards, partial writes) moves them
+//! like any other. Three places alone know what they are: decoding a chunk makes
+//! handles into its decoded bytes, encoding reads through them, and a chunk is
+//! compared with the fill value by what stands behind them.
+//!
+//! Stored, a chunk is a count (u32) and then, for each element, a length (u32) and
+//! the bytes, all numbers little-endian: the layout of numcodecs' `vlen-utf8`,
+//! `vlen-bytes` and `vlen-array`, and of the codecs `vlen-utf8` and `vlen-bytes` of
+//! format 3.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{self, Error, Result};
+use crate::scratch::reserve;
+
+/// Bytes of a handle.
+pub const HANDLE_BYTES: usize = size_of::<Handle>();
+
+/// Bytes of a count or length in the layout.
+const WORD: usize = 4;
+
+/// The most elements of a chunk and bytes of an element: what the layout can count.
+const MOST: usize = u32::MAX as usize;
+
+/// What elements have to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// They are UTF-8.
+    pub is_text: bool,
+    /// They have a multiple of so many bytes.
+    pub unit_bytes: usize,
+}
+
+/// Where the bytes of one element are, and how many.
+///
+/// A handle says nothing of how long they stay there: whoever makes one sees to
+/// that. The address is an exposed pointer, because handles are moved as plain bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    address: usize,
+    length: usize,
+}
+
+impl Handle {
+    /// The handle of `bytes`.
+    pub fn of(bytes: &[u8]) -> Handle {
+        Handle { address: bytes.as_ptr().expose_provenance(), length: bytes.len() }
+    }
+
+    /// The number of bytes.
+    pub fn length(self) -> usize {
+        self.length
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// They are still where they were when the handle was made, and stay there
+    /// unchanged for `'a`.
+    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
+        if self.length == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's promise; `of` exposed the address of a live slice.
+        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(self.address), self.length) }
+    }
+
+    /// The handle as an item.
+    pub fn to_item(self) -> [u8; HANDLE_BYTES] {
+        let mut item = [0; HANDLE_BYTES];
+        let (address, length) = item.split_at_mut(HANDLE_BYTES / 2);
+        address.copy_from_slice(&self.address.to_ne_bytes());
+        length.copy_from_slice(&self.length.to_ne_bytes());
+        item
+    }
+
+    /// The handle that stands at `at`.
+    ///
+    /// # Safety
+    /// `HANDLE_BYTES` bytes are readable at `at`. Whether they are a handle matters
+    /// only where its bytes are asked for.
+    unsafe fn read(at: *const u8) -> Handle {
+        // SAFETY: the caller's promise; any bytes are two integers.
+        unsafe { at.cast::<Handle>().read_unaligned() }
+    }
+}
+
+/// The handles that `items` hold, one after another.
+pub fn handles(items: &[u8]) -> impl ExactSizeIterator<Item = Handle> + '_ {
+    // SAFETY: each piece has the bytes of a handle.
+    items.chunks_exact(HANDLE_BYTES).map(|item| unsafe { Handle::read(item.as_ptr()) })
+}
+
+/// The bytes behind the handles that a read has given; they go when it goes.
+#[derive(Default)]
+pub struct Arena {
+    kept: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Arena {
+    /// Keep `bytes` where they are.
+    pub fn keep(&self, bytes: Vec<u8>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+    }
+}
+
+/// The most bytes that the layout of `items` elements may have before it is refused.
+///
+/// Nothing in the metadata says how long elements are, but a few stored bytes must
+/// not grow without bound: on average 64 bytes for each, and 1 GiB besides.
+pub fn most_bytes(items: usize) -> usize {
+    items.saturating_mul(64).saturating_add(1 << 30)
+}
+
+/// Whether the layout can count `items` elements.
+pub fn countable(items: u64) -> bool {
+    items <= MOST as u64
+}
+
+/// Write to `out` the handles of all elements of `layout`, which they point into.
+pub fn decode(layout: &[u8], out: &mut [u8], kind: Kind) -> Result<()> {
+    let items = out.len() / HANDLE_BYTES;
+    let (count, mut rest) =
+        word(layout).ok_or_else(|| Error::size(format!("{} bytes hold no count", layout.len())))?;
+    if count != items {
+        return Err(Error::size(format!("holds {count} elements, the chunk has {items}")));
+    }
+    for (number, item) in out.chunks_exact_mut(HANDLE_BYTES).enumerate() {
+        let element = word(rest).and_then(|(length, after)| after.split_at_checked(length));
+        let Some((element, after)) = element else {
+            return Err(Error::size(format!("element {number} of {items} reaches past the end")));
+        };
+        if element.len() % kind.unit_bytes.max(1) != 0 {
+            let (bytes, unit) = (element.len(), kind.unit_bytes);
+            return Err(Error::size(format!(
+                "element {number} of {items} has {bytes} bytes, no multiple of {unit}"
+            )));
+        }
+        if kind.is_text {
+            if let Err(error) = std::str::from_utf8(element) {
+                return Err(Error::data(format!("element {number} of {items} is not UTF-8: {error}")));
+            }
+        }
+        item.copy_from_slice(&Handle::of(element).to_item());
+        rest = after;
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(Error::size(format!("{} bytes follow the last element", rest.len())))
+}
+
+fn word(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<WORD>()?;
+    Some((u32::from_le_bytes(*word) as usize, rest))
+}
+
+/// Append the layout of the elements of `items` to `out`.
+///
+/// # Safety
+/// The bytes behind all handles are there, unchanged until this returns.
+pub unsafe fn encode(items: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let sum = handles(items).try_fold(WORD, |sum, handle| sum.checked_add(WORD)?.checked_add(handle.length));
+    reserve(out, sum.unwrap_or(usize::MAX))?;
+    out.extend_from_slice(&length_word(items.len() / HANDLE_BYTES)?);
+    for handle in handles(items) {
+        out.extend_from_slice(&length_word(handle.length)?);
+        // SAFETY: the caller's promise.
+        out.extend_from_slice(unsafe { handle.bytes() });
+    }
+    Ok(())
+}
+
+fn length_word(length: usize) -> Result<[u8; WORD]> {
+    match u32::try_from(length) {
+        Ok(length) => Ok(length.to_le_bytes()),
+        Err(_) => Err(Error::new(
+            error::Kind::Argument,
+            format!("an element has {length} bytes, of which at most 2^32 - 1 can be stored"),
+        )),
+    }
+}
+
+/// Whether every element of `items` equals `fill`.
+///
+/// # Safety
+/// As for [`encode`].
+pub unsafe fn is_filled(items: &[u8], fill: &[u8]) -> bool {
+    // SAFETY: the caller's promise. Handles of one length may still differ in bytes.
+    handles(items).all(|handle| handle.length == fill.len() && unsafe { handle.bytes() } == fill)
+}
+
+/// Copies the elements of some items of a chunk to memory of their own, and makes
+/// their handles point there.
+///
+/// # Safety
+/// `places` are offsets of items in `items`; the bytes behind their handles are there.
+pub unsafe fn gather<I: Iterator<Item = usize>>(items: &mut [u8], places: impl Fn() -> I) -> Result<Vec<u8>> {
+    let at = |items: &[u8], place: usize| handles(&items[place..place + HANDLE_BYTES]).next();
+    let length = |place| at(items, place).map_or(0, Handle::length);
+    let sum = places().try_fold(0usize, |sum, place| sum.checked_add(length(place)));
+    let mut own: Vec<u8> = Vec::new();
+    reserve(&mut own, sum.unwrap_or(usize::MAX))?;
+    for place in places() {
+        let Some(handle) = at(items, place) else { continue };
+        let start = own.len();
+        // SAFETY: the caller's promise, or, where a place comes twice, a handle into
+        // `own`, which has room for all and so is not moved.
+        let (from, to) = unsafe { (handle.bytes().as_ptr(), own.as_mut_ptr().add(start)) };
+        // SAFETY: the room reserved begins at `to`; nothing has been written there yet.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, handle.length);
+            own.set_len(start + handle.length);
+        }
+        items[place..place + HANDLE_BYTES].copy_from_slice(&Handle::of(&own[start..]).to_item());
+    }
+    Ok(own)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn items(elements: &[&[u8]]) -> Vec<u8> {
+        elements.iter().flat_map(|element| Handle::of(element).to_item()).collect()
+    }
+
+    fn decoded(layout: &[u8], count: usize, is_text: bool) -> Result<Vec<Vec<u8>>> {
+        let mut out = vec![0; count * HANDLE_BYTES];
+        decode(layout, &mut out, Kind { is_text, unit_bytes: 1 })?;
+        // SAFETY: `layout` lives.
+        Ok(handles(&out).map(|handle| unsafe { handle.bytes() }.to_vec()).collect())
+    }
+
+    #[test]
+    fn layout_is_numcodecs() {
+        let mut out = b"before".to_vec();
+        // SAFETY: the elements are static.
+        unsafe { encode(&items(&[b"foo", b"", b"\xc3\xa9"]), &mut out).unwrap() };
+        assert_eq!(&out[6..], b"\x03\0\0\0\x03\0\0\0foo\0\0\0\0\x02\0\0\0\xc3\xa9");
+        assert_eq!(decoded(&out[6..], 3, true).unwrap(), [&b"foo"[..], b"", b"\xc3\xa9"]);
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let good = b"\x02\0\0\0\x01\0\0\0a\x01\0\0\0b";
+        assert_eq!(decoded(good, 2, true).unwrap(), [b"a", b"b"]);
+        let refused = |layout: &[u8], count, why: &str| {
+            let error = decoded(layout, count, true).unwrap_err();
+            assert_eq!(error.kind, error::Kind::Data);
+            assert!(error.message.contains(why), "{}", error.message);
+        };
+        refused(b"\x02\0\0", 2, "hold no count");
+        refused(good, 3, "holds 2 elements, the chunk has 3");
+        refused(&good[..13], 2, "element 1 of 2 reaches past the end");
+        refused(&good[..11], 2, "element 1 of 2 reaches past the end");
+        refused(b"\x01\0\0\0\xff\xff\xff\xffabc", 1, "reaches past the end");
+        refused(&[good, &b"!"[..]].concat(), 2, "1 bytes follow");
+        refused(b"\x01\0\0\0\x01\0\0\0\xc3", 1, "not UTF-8");
+        assert_eq!(decoded(b"\x01\0\0\0\x01\0\0\0\xc3", 1, false).unwrap(), [b"\xc3"]);
+    }
+
+    #[test]
+    fn fill_is_compared_element_by_element() {
+        // SAFETY: the elements are static.
+        unsafe {
+            assert!(is_filled(&items(&[b"ab", b"ab"]), b"ab"));
+            assert!(!is_filled(&items(&[b"aba", b"b"]), b"ab"));
+            assert!(!is_filled(&items(&[b"ab", b"ac"]), b"ab"));
+            assert!(is_filled(&items(&[b"", b""]), b""));
+        }
+    }
+
+    #[test]
+    fn gathered_elements_stand_by_themselves() {
+        let source = b"onetwothree".to_vec();
+        let mut chunk = items(&[&source[..3], &source[3..6], &source[6..]]);
+        let places = [32usize, 0, 32];
+        // SAFETY: `source` lives.
+        let own = unsafe { gather(&mut chunk, || places.iter().copied()).unwrap() };
+        assert_eq!(own, b"threeonethree");
+        drop(source);
+        // SAFETY: these two point to `own` now.
+        let found: Vec<&[u8]> = handles(&chunk).step_by(2).map(|handle| unsafe { handle.bytes() }).collect();
+        assert_eq!(found, [&b"one"[..], b"three"]);
+    }
+}

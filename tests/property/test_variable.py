@@ -1,0 +1,167 @@
+"""Arrays whose elements have any length behave as NumPy's arrays of objects do."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tessarr
+from property.model import NUMPY_KINDS, Model, selections
+from tessarr import codecs
+from tessarr._engine import MemoryStore
+
+TEXT = st.text(max_size=5) | st.sampled_from(["", "\0", "é\0", "日本", "x" * 40])
+BYTES = st.binary(max_size=5) | st.sampled_from([b"", b"\0", b"ab\0", bytes(40)])
+PLAIN = st.none() | st.booleans() | st.integers(-9, 2**70) | st.floats(allow_nan=False) | TEXT
+NESTED = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+NUMBERS = st.lists(st.integers(-99, 99), max_size=4).map(lambda values: np.array(values, "<i2"))
+
+
+@dataclass
+class Kind:
+    """Elements, and what arrays of them are created with."""
+
+    elements: st.SearchStrategy[Any]
+    formats: tuple[int, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+KINDS = {
+    "text": Kind(TEXT, (2, 3), {"dtype": str}),
+    "bytes": Kind(BYTES, (2, 3), {"dtype": bytes}),
+    "json": Kind(NESTED, (2,), {"dtype": object, "object_codec": codecs.JSON()}),
+    "msgpack": Kind(
+        st.none() | TEXT | BYTES | st.lists(TEXT, max_size=2),
+        (2,),
+        {"dtype": object, "object_codec": codecs.MsgPack()},
+    ),
+    "pickle": Kind(NESTED | BYTES, (2,), {"dtype": object, "object_codec": codecs.Pickle()}),
+    "ragged": Kind(NUMBERS, (2,), {"dtype": "array:<i2"}),
+    "labels": Kind(
+        st.sampled_from(["", "a", "bc"]),
+        (2,),
+        {"dtype": object, "object_codec": codecs.Categorize(["a", "bc"], object)},
+    ),
+}
+COMPRESSORS = (None, codecs.Zstd(1), codecs.Blosc(), codecs.GZip(1), codecs.Crc32c())
+
+
+@st.composite
+def arrays(draw: st.DrawFn, kind: Kind) -> tessarr.Array:
+    """Generate a new array."""
+    rank = draw(st.integers(0, 3))
+    chunks = tuple(draw(st.integers(1, 3)) for _ in range(rank))
+    shape = tuple(draw(st.integers(0, 7)) for _ in range(rank))
+    zarr_format: Any = draw(st.sampled_from(kind.formats))
+    options = dict(kind.settings)
+    if zarr_format == 3 and draw(st.booleans()):
+        options["shards"] = tuple(n * draw(st.integers(1, 2)) for n in chunks)
+    if options["dtype"] in (str, bytes):
+        options["fill_value"] = draw(kind.elements)
+    return tessarr.create_array(
+        MemoryStore(),
+        shape=shape,
+        chunks=chunks,
+        order=draw(st.sampled_from("CF")),
+        compressors=draw(st.sampled_from(COMPRESSORS)),
+        write_empty_chunks=draw(st.booleans()),
+        zarr_format=zarr_format,
+        **options,
+    )
+
+
+@st.composite
+def objects(draw: st.DrawFn, kind: Kind, shape: tuple[int, ...], fill: Any) -> np.ndarray:
+    """Generate an array of objects."""
+    size = int(np.prod(shape))
+    pool = [fill, *draw(st.lists(kind.elements, min_size=1, max_size=4))]
+    dice = draw(st.integers(0, 99).map(random.Random))
+    found = np.empty(size, object)
+    for number in range(size):
+        found[number] = pool[dice.randrange(len(pool))]
+    return found.reshape(shape)
+
+
+class Subject:
+    """An array, and its elements in a list; NumPy says which of them a key selects."""
+
+    def __init__(self, array: tessarr.Array) -> None:
+        self.array = array
+        self.elements = [array.fill_value] * array.size
+        self.numbers = Model(np.arange(array.size).reshape(array.shape), array.read_chunk_sizes)
+
+    def view(self, how: str) -> Any:
+        """Return what takes the keys of a kind between its brackets."""
+        views = {"outer": "oindex", "points": "vindex", "blocks": "blocks"}
+        return getattr(self.array, views[how]) if how in views else self.array
+
+    def write(self, data: st.DataObject, kind: Kind) -> None:
+        """Write one random selection; of repeated indices the last one wins."""
+        how, key = data.draw(selections(self.array.shape, self.array.read_chunk_sizes))
+        numbers = np.asarray(self.numbers.read(how, key))
+        value = data.draw(objects(kind, numbers.shape, self.array.fill_value))
+        if how in NUMPY_KINDS and data.draw(st.booleans()):
+            self.array.write(key, value).result(60)
+        else:
+            self.view(how)[key] = value
+        for number, element in zip(numbers.reshape(-1), value.reshape(-1), strict=True):
+            self.elements[number] = element
+
+    def read(self, data: st.DataObject) -> None:
+        """Read one random selection and compare it."""
+        how, key = data.draw(selections(self.array.shape, self.array.read_chunk_sizes))
+        self.compare(self.view(how)[key], self.numbers.read(how, key))
+        if how in NUMPY_KINDS:
+            self.compare(self.array.read(key).result(60), self.numbers.read(how, key))
+
+    def compare(self, found: Any, numbers: Any) -> None:
+        """Compare what was read with the elements of these numbers."""
+        if not isinstance(numbers, np.ndarray):
+            assert same(found, self.elements[numbers])
+            return
+        assert found.shape == numbers.shape
+        assert found.dtype == self.array.dtype
+        for element, number in zip(found.reshape(-1), numbers.reshape(-1), strict=True):
+            assert same(element, self.elements[number])
+
+
+def same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, np.ndarray):
+        return found.dtype == expected.dtype and found.tolist() == expected.tolist()
+    return type(found) is type(expected) and found == expected
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_writes_and_reads(name: str) -> None:
+    """After random writes, random reads and the whole are what NumPy selects."""
+    kind = KINDS[name]
+
+    @settings(max_examples=150)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        with tessarr.options(allow_pickle=True):
+            subject = Subject(data.draw(arrays(kind)))
+            for _ in range(data.draw(st.integers(1, 3))):
+                subject.write(data, kind)
+                subject.read(data)
+            array = subject.array
+            subject.array = tessarr.open_array(array.store)
+            subject.compare(subject.array[...], subject.numbers.array)
+        fill = np.fromiter([array.fill_value] * array.size, object).reshape(array.shape)
+        array[...] = fill
+        if not array.write_empty_chunks:
+            assert array.nchunks_initialized == 0
+
+    run()
