@@ -22,7 +22,7 @@ from tessarr.group import Group
 from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
-    from tessarr import codecs, storage, stores
+    from tessarr import codecs, extensions, storage, stores
     from tessarr.future import Future
     from tessarr.hierarchy import (
         consolidate_metadata,
@@ -48,6 +48,7 @@ __all__ = [
     "create_group",
     "empty",
     "errors",
+    "extensions",
     "full",
     "migrate_1to2",
     "ones",
@@ -80,7 +81,7 @@ def __getattr__(name: str) -> Any:
 
     if name in _ELSEWHERE:
         return getattr(import_module(f"tessarr.{_ELSEWHERE[name]}"), name)
-    if name in ("codecs", "storage", "stores"):
+    if name in ("codecs", "extensions", "storage", "stores"):
         return import_module(f"tessarr.{name}")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version

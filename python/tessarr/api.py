@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.store import Store
     from tessarr.store.url import StoreLike
+    from tessarr.transformer import StorageTransformer
     from tessarr.types import ArrayLike, DTypeLike, MemoryOrder, ShapeLike, ZarrFormat
 
 __all__ = [
@@ -297,6 +298,7 @@ def create_array(
     zarr_format: ZarrFormat | None = None,
     chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None = None,
     dimension_separator: Literal[".", "/"] | None = None,
+    storage_transformers: Sequence[StorageTransformer | Mapping[str, Any] | str] = (),
     overwrite: bool = False,
     write_empty_chunks: bool | None = None,
 ) -> Array:
@@ -354,6 +356,8 @@ def create_array(
         How chunks are called: "default" or "v2", or its JSON. Format 3 only.
     dimension_separator
         The separator in the names of chunks: by default "." in format 2, "/" in format 3.
+    storage_transformers
+        What stands between the array and its store, from the array on. Format 3 only.
     overwrite
         Delete the node that is there, with everything below it; everything is checked
         first. By default that there is one is an error.
@@ -410,6 +414,7 @@ def create_array(
         zarr_format=form,
         chunk_key_encoding=chunk_key_encoding,
         dimension_separator=dimension_separator,
+        storage_transformers=storage_transformers,
         overwrite=overwrite,
         write_empty_chunks=write_empty_chunks,
     )

@@ -109,13 +109,15 @@ class Array(ArrayBase, Node[ArrayMeta]):
         prefix: str,
         read_only: bool,
         meta: ArrayMeta,
+        home: Store,
         path: str,
         write_empty_chunks: bool,
     ) -> None:
-        # What the engine asks for it has got already, in `__new__` (see `bind`).
-        del description, prefix
+        # What the engine asks for, the store of the chunks too, it has got already, in
+        # `__new__` (see `bind`).
+        del description, store, prefix
         self._meta = meta
-        self._store = store
+        self._store = home
         self._path = path
         self._read_only = read_only
         self._write_empty_chunks = write_empty_chunks
@@ -263,8 +265,10 @@ class Array(ArrayBase, Node[ArrayMeta]):
         Costs one listing.
         """
         from tessarr.flow import measure
+        from tessarr.store.transformed import chunk_store
 
-        return drive.run(measure.stored_chunks(self._path, self._meta), self._store)
+        store, path = chunk_store(self._store, self._path, self._meta.storage_transformers)
+        return drive.run(measure.stored_chunks(path, self._meta), store)
 
     @property
     def nbytes_stored(self) -> int:
@@ -734,12 +738,18 @@ def bind(
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":
         meta = replace(meta, data_type=meta.data_type.of_kind(options.text))
+    chunks, below = store, path
+    if meta.storage_transformers:
+        from tessarr.store.transformed import chunk_store
+
+        chunks, below = chunk_store(store, path, meta.storage_transformers)
     return Array(
         _describe(meta, write_empty_chunks),
-        store,
-        open_flow.prefix_of(path),
+        chunks,
+        open_flow.prefix_of(below),
         read_only or store.read_only or meta.is_v1,
         meta,
+        store,
         path,
         write_empty_chunks,
     )

@@ -42,6 +42,7 @@ _RESERVED: Final[dict[ZarrFormat, frozenset[str]]] = {
     2: frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"}),
     3: frozenset({"zarr.json"}),
 }
+_DOCUMENTS: Final = frozenset[str]().union(*_RESERVED.values())
 _PERIODS: Final = re.compile(r"\.+")
 
 
@@ -168,9 +169,16 @@ class ChunkKeyEncoding(ABC):
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
         """Return the position whose key is `key`, or None if it is no chunk's."""
 
-    @abstractmethod
-    def description(self) -> dict[str, object]:
-        """Return the encoding as the engine takes it."""
+    def description(self) -> object:
+        """Return the encoding as the engine takes it; by default a function of its position."""
+        return self._checked
+
+    def _checked(self, cell: tuple[int, ...]) -> str:
+        key = self.encode(cell)
+        if key in _DOCUMENTS:
+            message = f"chunk key encoding {self.name!r} gives chunk {cell} the key of metadata"
+            raise ArgumentError(message, key=key, chunk=cell)
+        return key
 
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,18}")

@@ -72,7 +72,14 @@ class Problems:
         self.found.append(Problem(loc, message, kind))
 
     def unsupported(self, loc: str, what: str, name: str, *, kind: str, hint: str = "") -> None:
-        """Note the extension `name`, which is valid as far as we know but not supported."""
+        """Note the extension `name`, which is valid as far as we know but not supported.
+
+        `hint` ends the message; by default it says which package offers the extension, where
+        that is known.
+        """
+        from tessarr import packages
+
+        hint = hint or packages.hint(name)
         self.found.append(Problem(loc, f"{what} {name!r} is not supported{hint}", kind))
         self._extensions.append(name)
 

@@ -29,6 +29,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
 from tessarr.problems import Problems
+from tessarr.store.transformed import chunk_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +91,8 @@ def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
     accept(new)
     if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
         return
-    drive.run(_delete_outside(array.path, old, new), array.store)
+    store, path = chunk_store(array.store, array.path, old.storage_transformers)
+    drive.run(_delete_outside(path, old, new), store)
     if trim:
         _trim(array, old, new)
 
@@ -182,8 +184,9 @@ def _store_shape(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
 def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
     """Return what writes to the array as if it had other metadata."""
     description = Description(meta.description(store_fill=store_fill))
+    store, path = chunk_store(array.store, array.path, meta.storage_transformers)
     read_only = False
-    return ArrayBase(description, array.store, prefix_of(array.path), read_only)
+    return ArrayBase(description, store, prefix_of(path), read_only)
 
 
 def _write(handle: ArrayBase, selection: Selection, values: npt.NDArray[Any]) -> None:

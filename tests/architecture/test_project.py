@@ -14,7 +14,10 @@ import tessarr
 from tessarr.errors import KINDS
 
 ROOT = Path(__file__).parents[2]
-MODULES = ["tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.storage", "tessarr.stores"]
+MODULES = [
+    *("tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.storage"),
+    "tessarr.stores",
+]
 
 
 def tracked() -> list[Path]:
@@ -82,7 +85,7 @@ def test_readme_shows_the_two_commands() -> None:
     assert "&& pytest" in ci
 
 
-@pytest.mark.parametrize("name", ["README.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/extending.md"])
 def test_examples_in_documents_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

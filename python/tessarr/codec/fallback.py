@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr import packages
 from tessarr.codec.base import BytesBytesCodec, deliver
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 
@@ -116,6 +117,6 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         registry = importlib.import_module("numcodecs.registry")
         if codec_id not in registry.codec_registry:
             reason = "neither Tessarr nor the installed numcodecs knows it"
-            raise refuse("unsupported_codec", reason) from error
+            raise refuse("unsupported_codec", reason + packages.hint(codec_id)) from error
         raise ArgumentError(f"codec {codec_id!r}: {error}", codec=codec_id) from error
     return Numcodec(json.dumps(config, sort_keys=True), first)

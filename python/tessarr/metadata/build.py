@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr import _json, dtype, grid, keys, layout
+from tessarr import _json, dtype, grid, keys, layout, packages, transformer
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -32,6 +32,7 @@ from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
 from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
 from tessarr.problems import Members, Problems
+from tessarr.transformer import StorageTransformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,7 @@ def array_meta(
     zarr_format: ZarrFormat = 3,
     chunk_key_encoding: Any = None,
     dimension_separator: str | None = None,
+    storage_transformers: Any = (),
 ) -> ArrayMeta:
     """Return the metadata of a new array.
 
@@ -104,6 +106,8 @@ def array_meta(
         How chunks are called. Format 3 only.
     dimension_separator : {".", "/"}, optional
         The separator in the keys of chunks; "." in format 2 and "/" in format 3 by default.
+    storage_transformers : sequence of StorageTransformer, str or mapping
+        What stands between the array and its store, from the array on. Format 3 only.
 
     Raises
     ------
@@ -133,6 +137,7 @@ def array_meta(
     request.read_chunks(chunks, shards)
     request.read_keys(chunk_key_encoding, dimension_separator)
     request.read_names(dimension_names)
+    request.read_transformers(storage_transformers)
     attributes_json = _attributes(attributes, zarr_format, request.problems)
     if order not in ("C", "F"):
         request.problems.add("order", f"{order!r} is not 'C' or 'F'")
@@ -194,6 +199,7 @@ class _Request:
     subchunks: Shape | None = None
     encoding: ChunkKeyEncoding | None = None
     names: tuple[str | None, ...] | None = None
+    transformers: tuple[StorageTransformer, ...] = ()
     whole_chain: Chain | None = None
     arrays: list[Codec] = field(default_factory=list)
     serializer: ArrayBytesCodec | None = None
@@ -355,6 +361,15 @@ class _Request:
         else:
             self.names = tuple(names)
 
+    def read_transformers(self, transformers: Any) -> None:
+        listed = _listed(transformers)
+        if self.zarr_format == 2 and listed:
+            what = "format 2 has no storage transformers"
+            self.problems.add("storage_transformers", what, "mismatch")
+            return
+        read = self.attempt("storage_transformers", lambda: [_transformer(t) for t in listed])
+        self.transformers = tuple(read or ())
+
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
         assert self.shape is not None
         assert self.data_type is not None
@@ -390,6 +405,7 @@ class _Request:
             resolved,
             attributes,
             self.names,
+            self.transformers,
             last_is_filter=last_is_filter,
         )
 
@@ -581,6 +597,15 @@ def _key_encoding(value: Any) -> ChunkKeyEncoding:
     return stated
 
 
+def _transformer(value: Any) -> StorageTransformer:
+    if isinstance(value, StorageTransformer):
+        return value
+    stated: StorageTransformer = _from_json(
+        value, transformer.find_transformer, "storage transformer"
+    )
+    return stated
+
+
 def _from_json(value: Any, find: Callable[[str], Any], what: str) -> Any:
     """Return the extension whose name or JSON a user gives."""
     if isinstance(value, str):
@@ -594,7 +619,8 @@ def _from_json(value: Any, find: Callable[[str], Any], what: str) -> Any:
     extension = find(name)
     if extension is None:
         kind = f"unsupported_{what.replace(' ', '_')}"
-        raise UnsupportedError(f"{name!r} is not supported", kind=kind, extension=name)
+        message = f"{name!r} is not supported{packages.hint(name)}"
+        raise UnsupportedError(message, kind=kind, extension=name)
     problems = Problems()
     read = extension.from_json(Members(configuration, "", problems))
     if read is None or len(problems):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tessarr.grid import ChunkGrid, Cuts
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.problems import Problems
+    from tessarr.transformer import StorageTransformer
     from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Shape, ZarrFormat
 
 __all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
@@ -50,8 +51,8 @@ class ArrayMeta:
         What the user says of the array. Not to be modified: copy it.
     dimension_names : tuple of (str or None), optional
         The names of the axes.
-    storage_transformers : tuple of dict
-        Those that need not be understood.
+    storage_transformers : tuple of StorageTransformer
+        What stands between the array and its store, from the array on.
     extra : dict
         Members that need not be understood.
     last_is_filter : bool
@@ -69,7 +70,7 @@ class ArrayMeta:
     codecs: Chain
     attributes: JSONObject = field(default_factory=dict, hash=False)
     dimension_names: tuple[str | None, ...] | None = None
-    storage_transformers: tuple[JSONObject, ...] = field(default=(), hash=False)
+    storage_transformers: tuple[StorageTransformer, ...] = ()
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
     is_v1: bool = False

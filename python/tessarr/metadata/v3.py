@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tessarr.dtype import DataType
     from tessarr.grid import ChunkGrid
     from tessarr.keys import ChunkKeyEncoding
+    from tessarr.transformer import StorageTransformer
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["DOCUMENT", "dump", "parse", "read"]
@@ -247,22 +248,32 @@ def _parse_attributes(members: Members) -> JSONObject:
     return {}
 
 
-def _parse_transformers(members: Members) -> tuple[JSONObject, ...]:
+def _parse_transformers(members: Members) -> tuple[StorageTransformer, ...]:
     value = members.get("storage_transformers", [])
     loc, problems = "/storage_transformers", members.problems
     if not isinstance(value, list):
         problems.add(loc, f"{describe(value)} is not a list", "wrong_type")
         return ()
-    for i, item in enumerate(value):
-        extension = read_extension(item, "storage transformer", pointer(loc, i), problems)
-        if extension is not None and extension.must_understand:
-            problems.unsupported(
-                pointer(loc, i),
-                "storage transformer",
-                extension.name,
-                kind="unsupported_storage_transformer",
-            )
-    return tuple(value)
+    read = [_parse_transformer(item, pointer(loc, i), problems) for i, item in enumerate(value)]
+    return tuple(found for found in read if found is not None)
+
+
+def _parse_transformer(value: Any, loc: str, problems: Problems) -> StorageTransformer | None:
+    extension = read_extension(value, "storage transformer", loc, problems)
+    if extension is None:
+        return None
+    import json
+
+    from tessarr import transformer
+
+    cls = transformer.find_transformer(extension.name)
+    if cls is not None:
+        return cls.from_json(extension.configuration)
+    if not extension.must_understand:
+        return transformer.IgnoredTransformer(json.dumps(value))
+    kind = "unsupported_storage_transformer"
+    problems.unsupported(loc, "storage transformer", extension.name, kind=kind)
+    return None
 
 
 def _parse_dimension_names(members: Members, shape: Shape | None) -> tuple[str | None, ...] | None:
@@ -336,7 +347,8 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "attributes": meta.attributes,
     }
     if meta.storage_transformers:
-        document["storage_transformers"] = list(meta.storage_transformers)
+        transformers = [found.to_json() for found in meta.storage_transformers]
+        document["storage_transformers"] = transformers
     if meta.dimension_names is not None:
         document["dimension_names"] = list(meta.dimension_names)
     return {**document, **meta.extra}

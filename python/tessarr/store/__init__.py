@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tessarr._engine import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.store.protocol import OpenedValue, StoreProtocol
-from tessarr.store.url import StoreLike, open_store
+from tessarr.store.url import StoreLike, open_store, register_store
 
 __all__ = [
     "CountingStore",
@@ -21,4 +21,5 @@ __all__ = [
     "StoreLike",
     "StoreProtocol",
     "open_store",
+    "register_store",
 ]

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr._engine import ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.keys import node_path
 from tessarr.options import current
+from tessarr.registry import Registry
 
 if TYPE_CHECKING:
     from tessarr.store.protocol import StoreProtocol
 
-__all__ = ["StoreLike", "is_file", "open_store"]
+__all__ = ["Opener", "StoreLike", "is_file", "open_store", "register_store"]
 
 StoreLike: TypeAlias = "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | None"
 """What is understood as a store: see `open_store`."""
+
+Opener: TypeAlias = "Callable[..., Any]"
+"""Opens a URL: see `register_store`."""
+
+_openers: Registry[Opener] = Registry("store", "tessarr.stores")
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -79,11 +86,7 @@ def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
     from urllib.parse import unquote, urlsplit
 
     if scheme not in {"file", "memory"}:
-        raise UnsupportedError(
-            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported; "
-            "known are paths, file:// and memory://",
-            extension=scheme,
-        )
+        return _open_registered(url, scheme, read_only=read_only)
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise ArgumentError(
@@ -107,6 +110,50 @@ def is_file(store: Store) -> bool:
     from pathlib import Path
 
     return isinstance(store, LocalStore) and Path(store.path).is_file()
+
+
+def _open_registered(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
+    opener = _openers.find(scheme)
+    if opener is None:
+        raise UnsupportedError(
+            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported; "
+            "known are paths, file:// and memory://, and what packages register",
+            extension=scheme,
+        )
+    found = opener(url, read_only=read_only)
+    opened, path = found if isinstance(found, tuple) else (found, "")
+    if not isinstance(opened, Store):
+        opened = ForeignStore(opened, read_only=read_only)
+    return opened, node_path(path)
+
+
+def register_store(scheme: str) -> Callable[[Opener], Opener]:
+    """Register a function that opens URLs of a scheme; a decorator.
+
+    It is called as ``opener(url, read_only=…)`` and returns a store, a mapping of keys to
+    bytes or an object with the methods of `StoreProtocol`; or a tuple of that and the
+    path of the node in it. With ``read_only`` it has to refuse changes, if it returns a
+    `Store`; all else is made to.
+
+    Parameters
+    ----------
+    scheme : str
+        What URLs begin with, before ``://``: in lower case.
+
+    Examples
+    --------
+    >>> @register_store("example")
+    ... def open_example(url, *, read_only):
+    ...     return {}, url.removeprefix("example://")
+    >>> open_store("example://a/b")
+    (ForeignStore(<dict>), 'a/b')
+    """
+
+    def add(opener: Opener) -> Opener:
+        _openers.add(scheme, opener)
+        return opener
+
+    return add
 
 
 def _folder(path: str, *, read_only: bool) -> LocalStore:

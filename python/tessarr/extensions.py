@@ -1,0 +1,63 @@
+"""What extensions are made of: base classes, and decorators that make them known.
+
+``docs/extending.md`` shows each extension point with an example. A package makes its
+extensions known by entry points, so that nobody has to import it:
+
+==============================  ============================  ===================================
+extension point                 decorator                     group of entry points
+==============================  ============================  ===================================
+codec                           `register_codec`              ``tessarr.codecs``
+data type                       `register_data_type`          ``tessarr.data_types``
+chunk grid                      `register_chunk_grid`         ``tessarr.chunk_grids``
+chunk key encoding              `register_key_encoding`       ``tessarr.chunk_key_encodings``
+storage transformer             `register_transformer`        ``tessarr.storage_transformers``
+store                           `register_store`              ``tessarr.stores``
+==============================  ============================  ===================================
+"""
+
+from __future__ import annotations
+
+from tessarr.codec import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArraySpec,
+    BytesBytesCodec,
+    Codec,
+    deliver,
+    register_codec,
+)
+from tessarr.dtype import DataType
+from tessarr.dtype import register as register_data_type
+from tessarr.grid import ChunkGrid, Cuts
+from tessarr.grid import register as register_chunk_grid
+from tessarr.keys import ChunkKeyEncoding
+from tessarr.keys import register as register_key_encoding
+from tessarr.problems import Members, Problems
+from tessarr.store import OpenedValue, StoreProtocol, register_store
+from tessarr.transformer import ChunkStore, StorageTransformer
+from tessarr.transformer import register as register_transformer
+
+__all__ = [
+    "ArrayArrayCodec",
+    "ArrayBytesCodec",
+    "ArraySpec",
+    "BytesBytesCodec",
+    "ChunkGrid",
+    "ChunkKeyEncoding",
+    "ChunkStore",
+    "Codec",
+    "Cuts",
+    "DataType",
+    "Members",
+    "OpenedValue",
+    "Problems",
+    "StorageTransformer",
+    "StoreProtocol",
+    "deliver",
+    "register_chunk_grid",
+    "register_codec",
+    "register_data_type",
+    "register_key_encoding",
+    "register_store",
+    "register_transformer",
+]
