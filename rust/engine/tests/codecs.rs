@@ -264,7 +264,7 @@ mod peers {
         out
     }
 
-    /// The same bytes come out, except where the compressor is another implementation.
+    /// The same bytes come out, except of zlib, which is another implementation here.
     fn compare(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64, data: &[u8]) {
         let what = format!("{cname} {clevel} {shuffle} {typesize} {blocksize} {}", data.len());
         let codec = blosc(cname, clevel, shuffle, typesize, blocksize);
@@ -273,15 +273,31 @@ mod peers {
         let theirs = c_blosc(cname, clevel, shuffle, typesize, blocksize, data);
         check_decode(&*codec, &theirs, data, context);
         assert!(c_blosc_decoded(&ours, data.len()) == data, "{what}");
-        if matches!(cname, "lz4" | "lz4hc" | "zstd") {
+        if matches!(cname, "blosclz" | "lz4" | "lz4hc" | "zstd") {
             assert!(ours == theirs, "{what}: {} and {} bytes", ours.len(), theirs.len());
         } else {
             assert_eq!(ours[..2], theirs[..2], "{what}: versions");
             assert_eq!(ours[3..12], theirs[3..12], "{what}: sizes");
+            // libdeflate is not zlib: where little is left of much, their choices differ.
             let (ours, theirs) = (ours.len() as f64, theirs.len() as f64);
-            // libdeflate's lowest level searches less than zlib's.
-            let allowed = if cname == "zlib" && clevel == 1 { 1.8 } else { 1.1 };
-            assert!(ours < theirs * allowed + 100.0, "{what}: {ours} and {theirs} bytes");
+            assert!(ours < theirs * 1.5 + 100.0, "{what}: {ours} and {theirs} bytes");
+        }
+    }
+
+    #[test]
+    fn zlib_buffers_take_as_much_as_those_of_c_blosc_in_sum() {
+        let context = &mut Context::default();
+        for clevel in 1..=9 {
+            let (mut ours, mut theirs) = (0, 0);
+            for (bytes, kind) in [(5_000, 3), (30_000, 2), (80_000, 3), (250_000, 2), (600_000, 3)] {
+                let data = samples(bytes, kind, 11);
+                for (shuffle, typesize) in [(0, 4), (1, 4), (2, 4), (1, 8), (2, 1), (1, 255)] {
+                    let codec = blosc("zlib", clevel, shuffle, typesize, 0);
+                    ours += encode(&*codec, &data, context).len();
+                    theirs += c_blosc("zlib", clevel, shuffle, typesize, 0, &data).len();
+                }
+            }
+            assert!(ours as f64 <= theirs as f64 * 1.02, "level {clevel}: {ours} and {theirs} bytes");
         }
     }
 
@@ -307,7 +323,7 @@ mod peers {
     }
 
     proptest! {
-        // Always the same cases: how small a buffer gets is a matter of degree.
+        // Always the same cases: how small zlib's streams get is a matter of degree.
         #![proptest_config(ProptestConfig {
             cases: 300,
             failure_persistence: None,

@@ -7,7 +7,7 @@
 //! byte of an item. Blocks make it cheap to decode a part of a buffer.
 //!
 //! The writer chooses blocks and splits exactly as c-blosc 1.21 does, so that
-//! for LZ4 and Zstandard the same bytes come out. There is no checksum.
+//! for BloscLZ, LZ4 and Zstandard the same bytes come out. There is no checksum.
 
 use std::mem::{take, MaybeUninit};
 use std::ops::Range;
@@ -347,7 +347,7 @@ fn encode_streams(
             return Ok(0);
         }
         let end = room.len().min(start + stream.len());
-        let mut size = plan.compressor.encode(level, stream, &mut room[start..end], context)?;
+        let mut size = plan.compressor.encode(level, plan.split, stream, &mut room[start..end], context)?;
         if size == 0 || size == stream.len() {
             size = stream.len();
             if start + size > room.len() {

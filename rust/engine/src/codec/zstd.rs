@@ -255,10 +255,16 @@ mod tests {
         let mut out = Vec::new();
         let error = codec().decode(&input, &mut out, 1 << 16, &mut Context::default()).unwrap_err();
         assert_eq!((error.kind, out.capacity() <= 1 << 16), (Kind::Data, true));
+    }
+
+    #[test]
+    fn a_frame_that_claims_more_than_it_can_hold_allocates_nothing() {
+        let mut input = encoded(&[0; 1 << 20]);
+        input[5..9].copy_from_slice(&[0xff; 4]);
         let mut out = Vec::new();
         let error = codec().decode(&input, &mut out, usize::MAX, &mut Context::default()).unwrap_err();
-        assert!(error.message.starts_with("12 bytes cannot decode to"), "{}", error.message);
-        assert_eq!(out.capacity(), 0);
+        assert_eq!((error.kind, out.capacity()), (Kind::Data, 0));
+        assert!(error.message.ends_with("bytes cannot decode to 4294967295"), "{}", error.message);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! the last match, so our streams end in literals.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::super::check_size;
 use super::super::context::Scratch;
@@ -25,17 +26,14 @@ const MARKER: u8 = 32;
 /// Distances below this take two bytes with the length.
 const NEAR: usize = 8192;
 /// The largest distance that a far match can name.
-const FAR: usize = NEAR + 65_535;
+const FAR: usize = NEAR + 65_532;
 const SHORTEST_MATCH: usize = 4;
-/// A far match takes 4 bytes, and breaks up literals.
-const SHORTEST_FAR_MATCH: usize = 7;
 /// Matches neither start within the last 12 bytes, nor reach the last one.
 const TAIL: usize = 12;
 const SMALLEST_INPUT: usize = 16;
 const SMALLEST_OUTPUT: usize = 66;
 /// How much of the input is tried before all of it.
 const PROBE_BYTES: usize = 4096;
-const SMALLEST_PROBE: usize = 64;
 
 const TRUNCATED: &str = "truncated";
 const TOO_LONG: &str = "more bytes than expected";
@@ -180,94 +178,152 @@ const WIDE: usize = 16;
 
 /// Encode `input` into `out`; the bytes written, or 0 where that is not worth it.
 ///
-/// `level` 1 to 9 says how well a sample has to compress, as c-blosc has it.
-pub(super) fn encode(level: u8, input: &[u8], out: &mut [MaybeUninit<u8>], scratch: &mut Scratch) -> usize {
+/// `level` 1 to 9 says how well a sample has to compress, `split` whether `input`
+/// is one of several streams of a block. Both decide as in c-blosc, and matches are
+/// searched as there, so that the same bytes come out.
+pub(super) fn encode(
+    level: u8,
+    split: bool,
+    input: &[u8],
+    out: &mut [MaybeUninit<u8>],
+    scratch: &mut Scratch,
+) -> usize {
     if input.len() < SMALLEST_INPUT || out.len() < SMALLEST_OUTPUT {
         return 0;
     }
+    let positions = &mut scratch.positions;
     let sample = &input[input.len() - input.len() / 4..];
-    let sample = &sample[..sample.len().min(PROBE_BYTES)];
-    if sample.len() >= SMALLEST_PROBE {
-        let mut target = [MaybeUninit::uninit(); 2 * PROBE_BYTES];
-        let size = compress(12, sample, &mut target, &mut scratch.positions);
-        if size == 0 || sample.len() * 100 < size * least_ratio(level) {
-            return 0;
-        }
-    }
-    let hash_bits = match level {
-        1 => 12,
-        2 => 13,
-        _ => 14,
-    };
-    compress(hash_bits, input, out, &mut scratch.positions)
-}
-
-/// Hundred times the ratio below which compressing is not worth the time.
-fn least_ratio(level: u8) -> usize {
-    match level {
-        0 | 1 => 200,
-        2 => 150,
-        3..=6 => 120,
-        7 => 115,
-        8 => 110,
-        _ => 100,
-    }
-}
-
-fn compress(hash_bits: u32, input: &[u8], out: &mut [MaybeUninit<u8>], positions: &mut Vec<u32>) -> usize {
-    // A table of more slots than there are positions only takes time to clear.
-    let hash_bits = hash_bits.min(input.len().ilog2() + 1);
-    positions.clear();
-    positions.resize(1 << hash_bits, 0);
-    let hash = |word: u32| (word.wrapping_mul(2_654_435_761) >> (32 - hash_bits)) as usize;
-    let mut writer = Writer { out, at: 0 };
-    let (mut anchor, mut at) = (0, 4);
-    let last_start = input.len() - TAIL;
-    while at < last_start {
-        let word = word(input, at);
-        let slot = &mut positions[hash(word)];
-        let candidate = *slot as usize;
-        *slot = at as u32;
-        let distance = at - candidate;
-        if distance > FAR || self::word(input, candidate) != word {
-            at += 1;
-            continue;
-        }
-        let length = SHORTEST_MATCH + common(input, candidate + SHORTEST_MATCH, at + SHORTEST_MATCH);
-        if distance >= NEAR && length < SHORTEST_FAR_MATCH {
-            at += 1;
-            continue;
-        }
-        // Where one run changes into the next, the last byte of the old one with
-        // the first of the new one often begins a long match, while the new run
-        // alone matches in some place within an old run, and no further.
-        let boundary = at + length - 1;
-        let word = self::word(input, boundary);
-        let slot = &mut positions[hash(word)];
-        let earlier = *slot as usize;
-        let turns = length > SHORTEST_FAR_MATCH
-            && boundary < last_start
-            && boundary - earlier <= FAR
-            && self::word(input, earlier) == word;
-        let length = if turns { length - 1 } else { length };
-        if !turns {
-            *slot = boundary as u32;
-        }
-        positions[hash(self::word(input, boundary - 2))] = (boundary - 2) as u32;
-        let written = writer.literals(&input[anchor..at]).and_then(|()| writer.matched(distance, length));
-        if written.is_none() {
-            return 0;
-        }
-        at += length;
-        anchor = at;
-    }
-    if writer.literals(&input[anchor..]).is_none() {
+    let ratio = guess_ratio(&sample[..sample.len().min(PROBE_BYTES)], positions);
+    if ratio < least_ratio(level) {
         return 0;
     }
+    let far_apart = split && ratio >= 4.0;
+    let search = Search {
+        hash_bits: match level {
+            1 => 12,
+            2 => 13,
+            _ => 14,
+        },
+        held_back: if far_apart { 2 } else { 1 },
+        shortest: if far_apart { 6 } else { 5 },
+        shortest_far: 8,
+        two_hashes: level == 9,
+    };
+    compress(&search, input, out, positions).unwrap_or(0)
+}
+
+/// The ratio below which compressing is not worth the time.
+fn least_ratio(level: u8) -> f64 {
+    match level {
+        0 | 1 => 2.0,
+        2 => 1.5,
+        3..=6 => 1.2,
+        7 => 1.15,
+        8 => 1.1,
+        _ => 1.0,
+    }
+}
+
+/// About how well `sample` compresses; 0 where it is too short to tell.
+fn guess_ratio(sample: &[u8], positions: &mut Vec<u32>) -> f64 {
+    let search = Search { hash_bits: 12, held_back: 1, shortest: 5, shortest_far: 5, two_hashes: false };
+    // As if four literals came first, which are not counted as input.
+    let (mut size, mut literals) = (5, 4);
+    let literal = |size: &mut usize, literals: &mut usize, count: usize| {
+        *size += count + (*literals + count) / MAX_LITERALS;
+        *literals = (*literals + count) % MAX_LITERALS;
+    };
+    let read = search.each_match(sample, 0, positions, |new, distance, length| {
+        literal(&mut size, &mut literals, new.len());
+        size -= usize::from(literals == 0);
+        literals = 0;
+        size += if length >= 9 { (length - 9) / 255 + 1 } else { 0 };
+        size += if distance < NEAR { 3 } else { 5 };
+        Some(())
+    });
+    let Some((anchor, at)) = read else { return 0.0 };
+    literal(&mut size, &mut literals, at - anchor);
+    at as f64 / size as f64
+}
+
+/// How matches are searched for.
+struct Search {
+    hash_bits: u32,
+    /// Bytes by which matches end early: where one run changes into the next, the
+    /// end of the old one with the start of the new one often begins a long match.
+    held_back: usize,
+    shortest: usize,
+    shortest_far: usize,
+    /// Also the second position before the end of a match can be found again.
+    two_hashes: bool,
+}
+
+impl Search {
+    /// Call `found` with the literals before each match, its distance and its
+    /// length. Gives where the last match ended, and where the search did.
+    #[inline(always)]
+    fn each_match(
+        &self,
+        input: &[u8],
+        start: usize,
+        positions: &mut Vec<u32>,
+        mut found: impl FnMut(Range<usize>, usize, usize) -> Option<()>,
+    ) -> Option<(usize, usize)> {
+        positions.clear();
+        positions.resize(1 << self.hash_bits, 0);
+        let hash = |word: u32| (word.wrapping_mul(2_654_435_761) >> (32 - self.hash_bits)) as usize;
+        let last_start = input.len().saturating_sub(TAIL);
+        let (mut anchor, mut at) = (0, start);
+        while at < last_start {
+            let word = word(input, at);
+            let slot = &mut positions[hash(word)];
+            let candidate = *slot as usize;
+            *slot = at as u32;
+            let distance = at - candidate;
+            if distance == 0 || distance > FAR || self::word(input, candidate) != word {
+                at += 1;
+                continue;
+            }
+            let equal = SHORTEST_MATCH + common(input, candidate + SHORTEST_MATCH, at + SHORTEST_MATCH);
+            // One byte more is held back at the end of the input, which is never matched.
+            let length = (equal + 1).min(input.len() - 1 - at) - self.held_back;
+            let shortest = if distance < NEAR { self.shortest } else { self.shortest_far };
+            if length < shortest {
+                at += 1;
+                continue;
+            }
+            found(anchor..at, distance, length)?;
+            at += length;
+            let boundary = self::word(input, at - 2);
+            positions[hash(boundary)] = at as u32 - 2;
+            if self.two_hashes {
+                positions[hash(boundary >> 8)] = at as u32 - 1;
+            }
+            anchor = at;
+        }
+        Some((anchor, at))
+    }
+}
+
+/// The bytes written; None where they do not fit.
+fn compress(
+    search: &Search,
+    input: &[u8],
+    out: &mut [MaybeUninit<u8>],
+    positions: &mut Vec<u32>,
+) -> Option<usize> {
+    let mut writer = Writer { out, at: 0 };
+    let (anchor, _) = search.each_match(input, SHORTEST_MATCH, positions, |literals, distance, length| {
+        writer.literals(&input[literals])?;
+        writer.matched(distance, length)?;
+        // The literals that follow need room for their number.
+        (writer.at < writer.out.len()).then_some(())
+    })?;
+    writer.literals(&input[anchor..])?;
     // SAFETY: written by the first call of `literals`.
     let first = unsafe { writer.out[0].assume_init() };
     writer.out[0] = MaybeUninit::new(first | MARKER);
-    writer.at
+    Some(writer.at)
 }
 
 #[inline(always)]
@@ -323,7 +379,8 @@ impl Writer<'_> {
                 *target = MaybeUninit::new(*byte);
             }
         }
-        Some(())
+        // One byte stays free behind literals, as in c-blosc.
+        (literals.is_empty() || self.at < self.out.len()).then_some(())
     }
 
     #[inline(always)]
@@ -358,7 +415,7 @@ mod tests {
 
     fn round(level: u8, data: &[u8]) -> Option<usize> {
         let mut out = vec![MaybeUninit::uninit(); data.len()];
-        let size = encode(level, data, &mut out, &mut Scratch::default());
+        let size = encode(level, false, data, &mut out, &mut Scratch::default());
         if size == 0 {
             return None;
         }

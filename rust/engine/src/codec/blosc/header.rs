@@ -50,7 +50,7 @@ pub(super) struct Header {
     pub(super) filter: Filter,
     pub(super) stored: bool,
     /// Whole blocks may be one stream per byte of an item.
-    split: bool,
+    pub(super) split: bool,
     pub(super) typesize: usize,
     pub(super) decoded_bytes: usize,
     pub(super) block_bytes: usize,

@@ -64,21 +64,24 @@ impl Compressor {
         }
     }
 
-    /// Encode into `out`; the bytes written, or 0 where they do not fit or it is not worth it.
+    /// Encode a stream, which is one of several of its block where the header says
+    /// `split`, into `out`; the bytes written, or 0 where they do not fit or it is not worth it.
     pub(super) fn encode(
         self,
         level: u8,
+        split: bool,
         input: &[u8],
         out: &mut [MaybeUninit<u8>],
         context: &mut Context,
     ) -> Result<usize> {
         let small = i32::from(level);
         Ok(match self {
-            Compressor::BloscLz => blosclz::encode(level, input, out, &mut context.scratch),
+            Compressor::BloscLz => blosclz::encode(level, split, input, out, &mut context.scratch),
             Compressor::Lz4 => lz4::encode_block(input, out, 10 - small),
             Compressor::Lz4Hc => lz4::encode_block_hc(input, out, small, context),
             Compressor::Snappy => encode_snappy(input, out, context)?,
-            Compressor::Zlib => context.deflater(level)?.deflate(deflate::Wrapper::Zlib, input, out),
+            // libdeflate's lowest level looks at one candidate only; zlib's does better.
+            Compressor::Zlib => context.deflater(level.max(2))?.deflate(deflate::Wrapper::Zlib, input, out),
             Compressor::Zstd => {
                 let encoder = context.zstd_encoder()?;
                 zstd::configure(encoder, zstd_level(level), false)?;
