@@ -107,7 +107,9 @@ class Codec(ABC):
     name: ClassVar[str] = ""
     """The name in format 3."""
     aliases: ClassVar[tuple[str, ...]] = ()
-    """Other names in format 3, which are read and not written."""
+    """Other names in format 3, which are read; a class that has some has a field `spelling`."""
+    spelling = ""
+    """The alias that a document has for the codec, which is written again."""
     codec_id: ClassVar[str | None] = ""
     """The ``id`` in format 2; by default the name, and None where format 2 has no such codec."""
     takes_any_length: ClassVar[bool] = False
@@ -131,7 +133,8 @@ class Codec(ABC):
         """Return the configuration of format 2, with its ``id``."""
         codec: object = self
         if dataclasses.is_dataclass(codec):
-            config = {field.name: getattr(codec, field.name) for field in dataclasses.fields(codec)}
+            names = [field.name for field in dataclasses.fields(codec) if field.name != "spelling"]
+            config = {name: getattr(codec, name) for name in names}
         else:
             config = {name: value for name, value in vars(self).items() if name[0] != "_"}
         return {"id": self.codec_id or self.name, **config}
@@ -162,6 +165,8 @@ class Codec(ABC):
         known: Any = cls
         if dataclasses.is_dataclass(known):
             for field in dataclasses.fields(known):
+                if field.name == "spelling":
+                    continue
                 if field.default is MISSING and field.default_factory is MISSING and field.init:
                     members.require(field.name)
                 members.get(field.name)
@@ -180,10 +185,13 @@ class Codec(ABC):
         """Return the codec as metadata states it."""
         if zarr_format == 2:
             return self.get_config()
-        configuration = self.configuration()
-        if not configuration and not self.name.startswith(_NUMCODECS):  # where zarr-python wants it
-            return {"name": self.name}
-        return {"name": self.name, "configuration": configuration}
+        name, configuration = self.name, self.configuration()
+        if self.spelling:
+            name, configuration = self.spelling, self.get_config()
+            del configuration["id"]
+        if not configuration and not name.startswith(_NUMCODECS):  # where zarr-python wants it
+            return {"name": name}
+        return {"name": name, "configuration": configuration}
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Codec:
         """Return the codec with everything chosen that was left open.

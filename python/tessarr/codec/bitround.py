@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.codec.items import viewed
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
+    from tessarr.dtype import DataType
     from tessarr.problems import Members, Problems
     from tessarr.types import ZarrFormat
 
@@ -35,6 +37,8 @@ class BitRound(ArrayArrayCodec):
     keepbits : int
         How many bits are kept; if there are not more, nothing changes. At least 1, but 0 is
         possible in format 2.
+    spelling : str
+        An alias that format 3 writes in place of the name, as other writers did.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class BitRound(ArrayArrayCodec):
     name = "bitround"
     aliases = ("numcodecs.bitround",)
     keepbits: int
+    spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_integer("keepbits", self.keepbits, 0, _MOST)
@@ -58,38 +63,32 @@ class BitRound(ArrayArrayCodec):
         return None if keepbits is None else cls(keepbits)
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        dtype = spec.data_type.numpy
-        if dtype.kind not in "iufcmM" and dtype.name not in _MANTISSAS:
-            problems.add(loc, f"{spec.data_type.name} is no type of numbers", "mismatch")
+        if _mantissa(spec.data_type) is None and spec.data_type.numpy.kind not in "iumM":
+            problems.add(loc, f"{spec.data_type.name} cannot be rounded to bits", "mismatch")
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
-        document = super(BitRound, self).to_json(zarr_format)
-        if zarr_format == 3 and self.keepbits == 0:
-            document["name"] = self.aliases[0]  # the registered codec keeps at least one bit
-        return document
+        if zarr_format == 3 and self.keepbits == 0:  # the registered codec keeps at least one bit
+            return super(BitRound, replace(self, spelling=self.aliases[0])).to_json(3)
+        return super(BitRound, self).to_json(zarr_format)
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
-        dtype = spec.data_type.numpy
-        bits = _MANTISSAS.get(dtype.name) if dtype.kind == "f" else None
-        if bits is None:
+        dtype, mantissa = spec.data_type.numpy, _mantissa(spec.data_type)
+        if dtype.kind != "f" or mantissa is None:  # the engine has NumPy's own types alone
             return None
-        kept = min(self.keepbits, bits)
+        kept = min(self.keepbits, mantissa)
         return [{"name": "bitround", "dtype": dtype.str, "keepbits": kept}]
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        dtype = array.dtype
-        if dtype.kind == "c":
-            part = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
-            encoded: np.ndarray[Any, Any] = self.encode(viewed(array, part)).view(dtype)
-            return encoded.reshape(array.shape)
-        order = dtype.newbyteorder("=")
-        bits = np.ascontiguousarray(array.astype(order, copy=False)).view(f"u{dtype.itemsize}")
-        if dtype.name in _MANTISSAS:
-            rounded = self._rounded_floats(bits, _MANTISSAS[dtype.name])
-        else:
+        data_type = dtypes.of(array.dtype)
+        native, mantissa = data_type.ordered("native").numpy, _mantissa(data_type)
+        part_bytes = native.itemsize // (2 if data_type.name.startswith("complex") else 1)
+        bits: Any = viewed(array.astype(native, copy=False), np.dtype(f"u{part_bytes}"))
+        if mantissa is None:
             rounded = self._rounded_integers(bits)
-        result: np.ndarray[Any, Any] = rounded.view(order).reshape(array.shape)
-        return result.astype(dtype, copy=False)
+        else:
+            rounded = self._rounded_floats(bits, mantissa)
+        result: np.ndarray[Any, Any] = rounded.view(native).reshape(array.shape)
+        return result.astype(array.dtype, copy=False)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array
@@ -115,3 +114,9 @@ class BitRound(ArrayArrayCodec):
             some = np.where(some > most.max - half, bits.dtype.type(most.max), some + half)
             result[which] = some >> dropped << dropped
         return result
+
+
+def _mantissa(data_type: DataType) -> int | None:
+    """Return the bits of the mantissa of the numbers that elements are, or None."""
+    name = {"complex64": "float32", "complex128": "float64"}.get(data_type.name, data_type.name)
+    return _MANTISSAS.get(name.removeprefix("complex_"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import register_codec
@@ -50,6 +50,8 @@ class Blosc(NativeCodec):
         Bytes of a block; 0 leaves it to Blosc.
     typesize : int, optional
         Bytes of the elements to shuffle; by default those of the array.
+    spelling : str
+        An alias that format 3 writes in place of the name, as other writers did.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Blosc(NativeCodec):
     shuffle: int = SHUFFLE
     blocksize: int = 0
     typesize: int | None = None
+    spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         given: object = self.shuffle  # users give the names of format 3 too
@@ -129,7 +132,8 @@ class Blosc(NativeCodec):
             # Elements of any length are bytes, whose shuffling gains nothing.
             item_bytes = 1 if spec.data_type.elements else spec.data_type.item_bytes
             codec = replace(codec, typesize=item_bytes)
-        if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE:  # which format 3 cannot state
+        # Format 3 cannot state the choice, but by the names of numcodecs.
+        if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE and not codec.spelling:
             codec = replace(codec, shuffle=codec._shuffle())
         return codec
 

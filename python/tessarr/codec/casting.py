@@ -4,11 +4,14 @@ The rules are those of the codec ``cast_value``: a value that the target has is
 itself; others are rounded, then what is out of range is refused, clamped or
 wrapped round. Rounding looks at exact values: floating-point numbers are
 compared in the wider of the two types, and 64-bit integers that float64 lacks
-as integers of Python.
+as integers of Python. Floating-point types of few bits, which are those of
+ml_dtypes, have few numbers: these are looked up in a table of all.
 """
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,7 +21,15 @@ if TYPE_CHECKING:
 
     from tessarr.dtype import DataType
 
-__all__ = ["OUT_OF_RANGE", "ROUNDINGS", "UnrepresentableError", "cast", "integer_limits", "is_real"]
+__all__ = [
+    "OUT_OF_RANGE",
+    "ROUNDINGS",
+    "UnrepresentableError",
+    "carried",
+    "cast",
+    "integer_limits",
+    "is_real",
+]
 
 ROUNDINGS: Final = (
     "nearest-even",
@@ -31,6 +42,8 @@ OUT_OF_RANGE: Final = ("clamp", "wrap")
 
 _EXACT_IN_FLOAT64: Final = 2**53
 _FLOAT64_EXPONENTS: Final = 1024
+_INTEGER: Final = re.compile("(u?)int([0-9]+)")
+_REAL: Final = re.compile("u?int[0-9]+|b?float[0-9]+(_.*)?")
 
 Array = np.ndarray[Any, Any]
 
@@ -41,15 +54,20 @@ class UnrepresentableError(ValueError):
 
 def is_real(data_type: DataType) -> bool:
     """Tell whether a data type is one of real numbers that can be cast."""
-    return data_type.numpy.kind in "iuf"
+    return _REAL.fullmatch(data_type.name) is not None
 
 
 def integer_limits(data_type: DataType) -> tuple[int, int] | None:
     """Return the least and the greatest integer of a type, or None if it is not one of integers."""
-    if data_type.numpy.kind not in "iu":
+    return _limits(data_type.name)
+
+
+def _limits(name: str) -> tuple[int, int] | None:
+    match = _INTEGER.fullmatch(name)
+    if match is None:
         return None
-    info = np.iinfo(data_type.numpy)
-    return int(info.min), int(info.max)
+    bits = int(match[2])
+    return (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def cast(
@@ -80,11 +98,29 @@ def cast(
     >>> cast(np.array([0.5, 1.5]), np.dtype("u1"), "towards-positive")
     array([1, 2], dtype=uint8)
     """
-    native = values.astype(values.dtype.newbyteorder("="), copy=False)
     with np.errstate(all="ignore"):
-        if target.kind in "iu":
-            return _to_integers(native, target, rounding, outside)
-        return _to_floats(native, target, rounding, outside)
+        plain = carried(values)
+        limits = _limits(target.name)
+        if limits is not None:
+            carrier = target if _is_numpys(target) else np.dtype("i1" if limits[0] else "u1")
+            integers = _to_integers(plain, carrier, limits, rounding, outside)
+            return integers.astype(target, copy=False)
+        if _is_numpys(target):
+            return _to_floats(plain, target, rounding, outside)
+        return _to_table(plain, target, rounding, outside)
+
+
+def carried(values: Array) -> Array:
+    """Return numbers as those of a type of NumPy's own, in native byte order."""
+    if _is_numpys(values.dtype):
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    limits = _limits(values.dtype.name)
+    return values.astype(np.float32 if limits is None else np.int8 if limits[0] else np.uint8)
+
+
+def _is_numpys(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a type is one of NumPy's own; others are numbered from 256 on."""
+    return dtype.num < 256
 
 
 def _refuse(values: Array, which: Array, target: np.dtype[Any]) -> None:
@@ -92,8 +128,14 @@ def _refuse(values: Array, which: Array, target: np.dtype[Any]) -> None:
         raise UnrepresentableError(f"{values[which].flat[0]} does not fit {target.name}")
 
 
-def _to_integers(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
-    low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
+def _to_integers(
+    values: Array,
+    target: np.dtype[Any],
+    limits: tuple[int, int],
+    rounding: str,
+    outside: str | None,
+) -> Array:
+    low, high = limits
     if values.dtype.kind == "f":
         _refuse(values, ~np.isfinite(values), target)
         whole = _ROUND[rounding](values.astype(np.float64))
@@ -114,7 +156,8 @@ def _to_integers(values: Array, target: np.dtype[Any], rounding: str, outside: s
         inside = np.where(beyond, 0, whole).astype(target)
         limit = np.where(whole < 0, target.type(low), target.type(high))
         return np.where(beyond, limit, inside).astype(target, copy=False)
-    return _wrapped(whole).astype(target)
+    unused = 8 * target.itemsize - (high - low).bit_length()
+    return _wrapped(whole).astype(target) << unused >> unused
 
 
 def _wrapped(whole: Array) -> Array:
@@ -191,3 +234,70 @@ def _comparable(values: Array, floats: Array) -> tuple[Array, Array]:
         return wide, floats.astype(np.float64)
     integers = [int(number) if np.isfinite(number) else number for number in floats]
     return values.astype(object), np.array(integers, dtype=object)
+
+
+@cache
+def _table(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Return the finite numbers of a type of at most 16 bits: as float64, as items, their parity.
+
+    They are sorted. On both sides stands the number that would be next, as which too large
+    numbers are rounded; it has no item.
+    """
+    unsigned = np.dtype(f"u{target.itemsize}")
+    patterns = np.arange(1 << (8 * target.itemsize), dtype=np.uint32).astype(unsigned)
+    every = patterns.view(target).astype(np.float64)
+    finite = np.flatnonzero(np.isfinite(every))
+    # Of equal ones (upper bits may mean nothing) the first counts.
+    numbers, places = np.unique(every[finite], return_index=True)
+    chosen = patterns[finite[places]]
+    before, behind = 2 * numbers[0] - numbers[1], 2 * numbers[-1] - numbers[-2]
+    even = np.concatenate([chosen[:1] & 1 != 0, chosen & 1 == 0, chosen[-1:] & 1 != 0])
+    items = np.concatenate([chosen[:1], chosen, chosen[-1:]]).view(target)
+    return np.concatenate([[before], numbers, [behind]]), items, even
+
+
+def _to_table(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
+    numbers, items, even = _table(target)
+    exact = _odd(values)
+    special = ~np.isfinite(exact)
+    converted = exact.astype(target)
+    lost = special & (np.isnan(converted.astype(np.float64)) != np.isnan(exact))
+    _refuse(values, lost | (np.isinf(exact) & np.isfinite(converted.astype(np.float64))), target)
+    below = np.clip(np.searchsorted(numbers, exact, "right") - 1, 0, len(numbers) - 2)
+    down, up = exact - numbers[below], numbers[below + 1] - exact
+    upwards = {
+        "nearest-even": (up < down) | ((up == down) & ~even[below]),
+        "nearest-away": (up < down) | ((up == down) & (exact > 0)),
+        "towards-zero": (exact < 0) & (down != 0),
+        "towards-positive": down != 0,
+        "towards-negative": np.zeros(exact.shape, bool),
+    }[rounding]
+    chosen = below + upwards
+    beyond = (chosen == 0) | (chosen == len(numbers) - 1)
+    beyond = ~special & (beyond | (exact < numbers[0]) | (exact > numbers[-1]))
+    if outside is None:
+        _refuse(values, beyond, target)
+    result = np.where(beyond, np.where(exact < 0, items[0], items[-1]), items[chosen])
+    infinity = np.where(exact < 0, -np.inf, np.inf).astype(target)
+    if np.isinf(infinity.astype(np.float64)).all():
+        result = np.where(beyond, infinity, result)
+    # The sign of zeros, too, is what a cast makes of it.
+    as_cast = special | ((exact <= 0) & np.signbit(exact) & (result.astype(np.float64) == 0))
+    zero = np.copysign(0.0, exact).astype(target)
+    settled: Array = np.where(as_cast, np.where(special, converted, zero), result)
+    return settled.astype(target, copy=False)
+
+
+def _odd(values: Array) -> Array:
+    """Return numbers as float64; of integers that it lacks, the odd neighbour, which any
+    further rounding treats as it would the integer.
+    """  # noqa: D205
+    wide = values.astype(np.float64)
+    if values.dtype.kind == "f" or values.dtype.itemsize < 8:
+        return wide
+    inwards, above, below = (
+        cast(values, np.dtype(np.float64), rounding)
+        for rounding in ("towards-zero", "towards-positive", "towards-negative")
+    )
+    odd: Array = inwards.view(np.uint64) | (above != below)
+    return odd.view(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tessarr.codec.base import register_codec
@@ -24,6 +24,8 @@ class Crc32c(Checksum):
     ----------
     location : {"end", "start"}
         Where the checksum is; at the start only as a codec of numcodecs.
+    spelling : str
+        An alias that format 3 writes in place of the name, as other writers did.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class Crc32c(Checksum):
     name = "crc32c"
     aliases = ("numcodecs.crc32c",)
     location: Location = "end"
+    spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Crc32c | None:
@@ -44,7 +47,6 @@ class Crc32c(Checksum):
         return cls("start" if location == "start" else "end")
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
-        document = super(Crc32c, self).to_json(zarr_format)
         if zarr_format == 3 and self.location == "start":
-            document["name"] = self.aliases[0]
-        return document
+            return super(Crc32c, replace(self, spelling=self.aliases[0])).to_json(3)
+        return super(Crc32c, self).to_json(zarr_format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tessarr.codec.base import register_codec
@@ -26,6 +26,8 @@ class GZip(NativeCodec):
     ----------
     level : int
         0 (none) to 9 (smallest); in format 2 also -1, the library's default.
+    spelling : str
+        An alias that format 3 writes in place of the name, as other writers did.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class GZip(NativeCodec):
     name = "gzip"
     aliases = ("numcodecs.gzip",)
     level: int = 1
+    spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_integer("level", self.level, -1, 9)
@@ -52,7 +55,8 @@ class GZip(NativeCodec):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> GZip:
         # Format 3 cannot state the default.
-        return GZip(self._level()) if zarr_format == 3 else self
+        stated = zarr_format == 2 or bool(self.spelling)
+        return self if stated else replace(self, level=self._level())
 
     def engine(self) -> dict[str, object]:
         return {"name": "gzip", "level": self._level()}

@@ -88,7 +88,8 @@ class PackBits(ArrayBytesCodec):
 
         data_type = dtypes.of(array.dtype)
         first, kept = self.first_bit or 0, self._kept(data_type)
-        items = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        little = data_type.ordered("little").numpy
+        items = np.ascontiguousarray(array.astype(little, copy=False))
         width = 8 * array.itemsize // _parts(data_type)
         if data_type.name == "bool":
             bits = items.reshape(-1)
@@ -117,8 +118,9 @@ class PackBits(ArrayBytesCodec):
         every[:, first : first + kept] = bits
         if data_type.name.startswith("int"):
             every[:, first + kept :] = bits[:, -1:]  # the sign
-        items = np.packbits(every, bitorder="little").view(data_type.numpy.newbyteorder("<"))
-        return items.reshape(spec.shape).astype(data_type.numpy, copy=False)
+        items = np.packbits(every, bitorder="little").view(data_type.ordered("little").numpy)
+        array = items.reshape(spec.shape).astype(data_type.numpy, copy=False)
+        return data_type.canonical(array)
 
     def _kept(self, data_type: DataType) -> int:
         last = (_bits(data_type) or 1) - 1 if self.last_bit is None else self.last_bit

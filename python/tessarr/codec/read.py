@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
@@ -12,6 +13,7 @@ from tessarr.problems import ABSENT, Members, describe, read_extension
 
 if TYPE_CHECKING:
     from tessarr.problems import Problems
+    from tessarr.types import ZarrFormat
 
 __all__ = ["CodecLike", "of", "read_v2", "read_v3"]
 
@@ -38,8 +40,9 @@ def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
         name = _DRAFT_NAMES[name]
     codec = codec_of_name(name)
     if codec is not None:
-        numcodecs = name in codec.aliases and name.startswith(_NUMCODECS)
-        return codec.read(extension.configuration, 2 if numcodecs else 3)
+        alias = name in codec.aliases
+        rules: ZarrFormat = 2 if alias and name.startswith(_NUMCODECS) else 3
+        return _spelt(codec.read(extension.configuration, rules), name if alias else "")
     if not extension.must_understand:
         document = {"name": value} if isinstance(value, str) else value
         return Ignored(json.dumps(document))
@@ -125,6 +128,16 @@ def of(value: CodecLike) -> Codec:
     except (TypeError, ValueError) as error:
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
+
+
+def _spelt(codec: Codec | None, alias: str) -> Codec | None:
+    """Return a codec that is written by its alias again, if its class can tell it."""
+    value: Any = codec
+    if not alias or not is_dataclass(value):
+        return codec
+    known = any(field.name == "spelling" for field in fields(value))
+    spelt: Codec = replace(value, spelling=alias) if known else value
+    return spelt
 
 
 def _numcodec(config: dict[str, Any], *, first: bool) -> Codec:

@@ -96,16 +96,20 @@ class Reshape(ArrayArrayCodec):
                 problems.add(pointer(at, position), what, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
-        return replace(spec, shape=self._made(spec.shape) or spec.shape)
+        return replace(spec, shape=self._shape(spec.shape))
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]]:
         return []  # the bytes are the same
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        return array.reshape(self._made(array.shape) or array.shape)
+        return array.reshape(self._shape(array.shape))
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array.reshape(spec.shape)
+
+    def _shape(self, given: Shape) -> Shape:
+        made = self._made(given)
+        return given if made is None else made
 
     def _made(self, given: Shape) -> Shape | None:
         """Return the shape that `given` becomes, or None where nothing fits the place of -1."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
-from tessarr.codec.casting import integer_limits, is_real
+from tessarr.codec.casting import carried, integer_limits, is_real
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import ArgumentError, DataError
 from tessarr.problems import Problems, is_integer
@@ -99,13 +99,15 @@ class ScaleOffset(ArrayArrayCodec):
                 result: np.ndarray[Any, Any] = (array - offset) * scale
                 return result.astype(array.dtype, copy=False)
         if array.size:
+            numbers = carried(array)
             # Both steps are monotonous: where the extremes fit, all elements do.
-            for extreme in (int(array.min()), int(array.max())):
+            for extreme in (int(numbers.min()), int(numbers.max())):
                 for number in (extreme - offset, (extreme - offset) * scale):
                     if not limits[0] <= number <= limits[1]:
                         message = f"{number}, of {extreme}, does not fit {data_type.name}"
                         raise ArgumentError(message, codec=self.name)
-        return _wrapped(_wrapped(array, np.subtract, offset), np.multiply, scale)
+        result = _wrapped(_wrapped(carried(array), np.subtract, offset), np.multiply, scale)
+        return result.astype(array.dtype, copy=False)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         data_type = spec.data_type
@@ -117,19 +119,18 @@ class ScaleOffset(ArrayArrayCodec):
                 return result.astype(array.dtype, copy=False)
         if array.size == 0:
             return array
+        stored = carried(array)
         with np.errstate(all="ignore"):
-            divisor = array.dtype.type(scale)
-            whole = array // divisor
-        if (_wrapped(whole, np.multiply, scale) != array).any():
+            whole = stored // stored.dtype.type(scale)
+        if (_wrapped(whole, np.multiply, scale) != stored).any():
             message = f"an element is no multiple of the scale, {scale}"
             raise DataError(message, codec=self.name)
-        extremes = [int(array.min()), int(array.max())]
-        for extreme in extremes:
+        for extreme in (int(stored.min()), int(stored.max())):
             number = extreme // scale + offset
             if not limits[0] <= number <= limits[1]:
                 message = f"{number}, of {extreme}, does not fit {data_type.name}"
                 raise DataError(message, codec=self.name)
-        return _wrapped(whole, np.add, offset)
+        return _wrapped(whole, np.add, offset).astype(spec.data_type.numpy, copy=False)
 
     def _number(self, name: str, data_type: DataType) -> Any:
         """Return a parameter as a number of the data type; integers as those of Python."""
@@ -150,9 +151,8 @@ class ScaleOffset(ArrayArrayCodec):
 
 
 def _wrapped(array: np.ndarray[Any, Any], ufunc: np.ufunc, number: int) -> np.ndarray[Any, Any]:
-    """Return the result modulo the size of the integers, which was checked to be no loss."""
+    """Return the result modulo the size of the integers, which is checked to be no loss."""
     bits = 8 * array.dtype.itemsize
     operand = np.array(number % (1 << bits), dtype=f"u{array.dtype.itemsize}")
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    result: np.ndarray[Any, Any] = ufunc(native.view(operand.dtype), operand)
-    return result.view(native.dtype).astype(array.dtype, copy=False)
+    result: np.ndarray[Any, Any] = ufunc(array.view(operand.dtype), operand)
+    return result.view(array.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import register_codec
@@ -30,6 +30,8 @@ class Zstd(NativeCodec):
         -131072 (fastest) to 22 (smallest); 0 is the library's default, 3.
     checksum : bool
         Whether a checksum of the content is stored.
+    spelling : str
+        An alias that format 3 writes in place of the name, as other writers did.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Zstd(NativeCodec):
     aliases = ("numcodecs.zstd",)
     level: int = 0
     checksum: bool = False
+    spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_integer("level", self.level, *_LEVELS)

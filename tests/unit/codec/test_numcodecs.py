@@ -21,14 +21,17 @@ from tessarr.codecs import (
     AsType,
     Base64,
     BitRound,
+    Blosc,
     Crc32c,
     Delta,
     FixedScaleOffset,
     Fletcher32,
+    GZip,
     JenkinsLookup3,
     PackBitsV2,
     Quantize,
     Shuffle,
+    Zstd,
 )
 from tessarr.errors import ArgumentError, DataError
 
@@ -280,3 +283,25 @@ def test_defaults_are_numcodecs_defaults():
         ({"id": "delta", "dtype": "i4"}, Delta("<i4", "<i4")),
     ]:
         assert codec.of(config) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "configuration", "expected"),
+    [
+        ("numcodecs.blosc", {"cname": "zstd", "clevel": 3, "shuffle": -1}, Blosc("zstd", 3, -1)),
+        ("numcodecs.zstd", {"level": 3}, Zstd(3)),
+        ("numcodecs.gzip", {"level": -1}, GZip(-1)),
+        ("numcodecs.crc32c", {}, Crc32c()),
+        ("numcodecs.crc32c", {"location": "start"}, Crc32c("start")),
+        ("numcodecs.bitround", {"keepbits": 3}, BitRound(3)),
+    ],
+)
+def test_a_document_keeps_its_spelling(name, configuration, expected):
+    """Who wrote it may know no other name; the codec is the same."""
+    problems = tessarr.problems.Problems()
+    document = {"name": name, "configuration": configuration}
+    read = importlib.import_module("tessarr.codec.read").read_v3(document, "", problems)
+    assert read == expected
+    spec = ArraySpec((4,), dtype.of("f4"))
+    assert read.resolve(spec, 3).to_json(3) == document
+    assert expected.resolve(spec, 2).to_json(2)["id"] == name.removeprefix("numcodecs.")

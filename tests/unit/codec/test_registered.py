@@ -1,0 +1,860 @@
+"""The registered codecs of format 3: what their pages say, number by number."""
+
+from __future__ import annotations
+
+import json
+import struct
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import tessarr
+from tessarr import codec, dtype
+from tessarr.codec import ArraySpec, Chain
+from tessarr.codec.casting import OUT_OF_RANGE, ROUNDINGS, UnrepresentableError, cast
+from tessarr.codec.read import read_v3
+from tessarr.codecs import (
+    ZFP,
+    ZFPY,
+    BitRound,
+    Bytes,
+    CastValue,
+    Conditional,
+    Delta,
+    N5Default,
+    PackBits,
+    PackBitsV2,
+    PCodec,
+    Reshape,
+    ScaleOffset,
+    ShardingIndexed,
+    Shuffle,
+    Transpose,
+    Zstd,
+)
+from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
+from tessarr.metadata import v3
+from tessarr.problems import Problems
+
+
+def spec_of(array, fill=None):
+    return ArraySpec(array.shape, dtype.of(array.dtype), fill)
+
+
+def stored(array, *codecs, **arguments):
+    """Store an array through codecs, in two chunks along each axis; return what is read."""
+    chunks = tuple(-(-n // 2) or 1 for n in array.shape)
+    made = tessarr.create_array(
+        None, shape=array.shape, dtype=array.dtype, chunks=chunks, codecs=codecs, **arguments
+    )
+    made[...] = array
+    return made[...]
+
+
+def problems_of(made, spec):
+    """Return the locations of what is wrong with a codec for arrays of `spec`."""
+    problems = Problems()
+    made.check(spec, "", problems)
+    return [problem.loc for problem in problems.found]
+
+
+# packbits
+
+
+def packed(values, bits, first=0):
+    """Pack numbers bit by bit, as the specification says it."""
+    sequence = [int(value) >> (first + bit) & 1 for value in values for bit in range(bits)]
+    data = bytearray(-(-len(sequence) // 8))
+    for position, bit in enumerate(sequence):
+        data[position // 8] |= bit << position % 8
+    return bytes(data)
+
+
+@given(
+    st.sampled_from(("|i1", "|u1", "<i2", ">u2", "<u4", "<i8", "<u8")),
+    st.lists(st.integers(0, 2**63), max_size=20),
+    st.integers(0, 63),
+    st.integers(1, 64),
+    st.sampled_from(("none", "first_byte", "last_byte")),
+)
+def test_packbits_of_integers(name, numbers, first, kept, padding):
+    width = 8 * np.dtype(name).itemsize
+    first, last = first % width, min(first % width + kept, width) - 1
+    kept = last - first + 1
+    array = np.array([n % 2**width for n in numbers], "u8").astype(name)
+    made = PackBits(padding, first, last)
+    encoded = made.encode(array)
+    unsigned = array.astype(array.dtype.newbyteorder("=")).view(f"u{array.itemsize}")
+    body = packed(unsigned, kept, first)
+    unused = bytes([-kept * len(numbers) % 8])
+    expected = {"none": body, "first_byte": unused + body, "last_byte": body + unused}
+    assert encoded == expected[padding]
+    assert made.encoded_bytes(spec_of(array)) == len(encoded)
+    decoded = made.decode(encoded, spec_of(array))
+    mask = (1 << kept) - 1
+    values = [int(v) >> first & mask for v in unsigned]
+    if array.dtype.kind == "i":
+        values = [v - (mask + 1) if v >> (kept - 1) else v for v in values]
+    assert decoded.dtype == array.dtype
+    assert decoded.astype(object).tolist() == [v << first for v in values]
+
+
+@given(hnp.arrays(bool, hnp.array_shapes(min_dims=0, max_dims=3, max_side=5)))
+def test_packbits_of_booleans(array):
+    encoded = PackBits().encode(array)
+    assert encoded == packed(array.reshape(-1), 1)
+    np.testing.assert_array_equal(PackBits().decode(encoded, spec_of(array)), array)
+
+
+@pytest.mark.parametrize("name", ["f2", "f4", "f8", "c8", "c16"])
+def test_packbits_of_all_bits_are_the_bytes(name):
+    array = np.arange(6, dtype=name).reshape(2, 3) / 7
+    array = array.astype(name)
+    assert PackBits().encode(array) == array.astype(f"<{name}").tobytes()
+    np.testing.assert_array_equal(stored(array, PackBits("last_byte")), array)
+    part = PackBits(first_bit=array.itemsize * 4 // (2 if name[0] == "c" else 1))
+    assert part.decode(part.encode(array), spec_of(array)).shape == (2, 3)
+
+
+def test_packbits_of_damaged_bytes():
+    spec = ArraySpec((3,), dtype.of(bool))
+    for made, damaged in [
+        (PackBits(), b""),
+        (PackBits(), b"\1\2"),
+        (PackBits("first_byte"), b"\4\1"),
+        (PackBits("last_byte"), b"\1\xff"),
+    ]:
+        with pytest.raises(DataError):
+            made.decode(damaged, spec)
+
+
+def test_the_two_packbits_are_told_apart():
+    assert codec.of("packbits") == PackBits()
+    assert codec.of({"id": "packbits"}) == codec.of("numcodecs.packbits") == PackBitsV2()
+    assert PackBitsV2().to_json(3) == {"name": "numcodecs.packbits", "configuration": {}}
+
+
+# bitround
+
+
+@given(hnp.arrays("u2", 20), st.integers(1, 17))
+def test_bitround_of_integers(array, keepbits):
+    """The highest set bits are kept; the nearest number of so many bits, ties to even."""
+    for value, found in zip(array.tolist(), BitRound(keepbits).encode(array).tolist(), strict=True):
+        dropped = max(value.bit_length() - keepbits, 0)
+        unit = 1 << dropped
+        below, rest = value // unit, value % unit
+        up = rest * 2 > unit or (rest * 2 == unit and below % 2)
+        expected = (below + up) * unit
+        assert found == (expected if expected < 2**16 else 0xFFFF // unit * unit)
+
+
+def test_bitround_of_complex_numbers_rounds_both_parts():
+    array = np.array([1.26 + 1.8j, -1.1 + 3j], "c8")
+    np.testing.assert_array_equal(BitRound(1).encode(array), [1.5 + 2j, -1 + 3j])
+    for name in ("c8", ">c8", "c16", "i4", ">i4", "f2"):
+        assert stored(np.arange(5).astype(name), BitRound(2), Bytes()).tolist()[:4] == [0, 1, 2, 3]
+
+
+# reshape
+
+
+@pytest.mark.parametrize(
+    ("shape", "given_shape", "expected"),
+    [
+        ([[0, 1], [2], 3], (10, 5, 6, 3), (50, 6, 3)),
+        ([[0, 1], 10, [3, 4]], (2, 3, 10, 4, 5), (6, 10, 20)),
+        ([-1], (), (1,)),
+        ([], (1, 1), ()),
+        ([2, -1, 3], (4, 6), (2, 4, 3)),
+        ([[], [0]], (4,), (1, 4)),
+    ],
+)
+def test_reshape(shape, given_shape, expected):
+    array = np.arange(np.prod(given_shape, dtype=int)).reshape(given_shape)
+    made = Reshape(shape)
+    assert problems_of(made, spec_of(array)) == []
+    encoded = made.encode(array)
+    assert encoded.shape == made.encoded(spec_of(array)).shape == expected
+    np.testing.assert_array_equal(made.decode(encoded, spec_of(array)), array)
+    document = {"name": "reshape", "configuration": {"shape": shape}}
+    assert made.to_json(3) == document
+    assert read_v3(document, "", Problems()) == made
+
+
+@pytest.mark.parametrize(
+    ("shape", "where"),
+    [
+        ([5], "/shape"),
+        ([-1, 5], "/shape"),
+        ([[0, 1], [2, 3]], "/shape/1"),
+        ([[1], -1], "/shape/0"),
+        ([4, [1], 2], "/shape/1"),
+        ([[0], 4, [2]], "/shape"),
+    ],
+)
+def test_reshape_that_does_not_fit(shape, where):
+    assert problems_of(Reshape(shape), ArraySpec((2, 3, 4), dtype.of("i4")))[:1] == [where]
+
+
+def test_reshape_costs_the_engine_nothing():
+    spec = ArraySpec((4, 6), dtype.of("i4"))
+    for endian in ("little", "big"):
+        compiled = Chain.of([Transpose((1, 0)), Reshape([-1]), Bytes(endian)]).compile(spec)
+        assert compiled["array_bytes"]["kind"] == "bytes"
+        assert compiled["bytes_bytes"] == []
+    array = np.arange(24, dtype="i4").reshape(4, 6)
+    np.testing.assert_array_equal(stored(array, Reshape([-1]), Delta(), Bytes("big")), array)
+    np.testing.assert_array_equal(stored(array, Reshape([[0, 1]]), ShardingIndexed((2,))), array)
+
+
+# scale_offset
+
+
+@given(
+    st.sampled_from(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")).flatmap(
+        lambda name: st.tuples(
+            hnp.arrays(name, st.integers(0, 5)),
+            *[st.integers(*tessarr.codec.casting.integer_limits(dtype.of(name)))] * 2,
+        )
+    )
+)
+def test_scale_offset_of_integers(drawn):
+    """Either all numbers are exact and come back, or it is an error."""
+    array, offset, scale = drawn
+    scale = scale % 5 - 2 if array.dtype.kind == "i" else scale % 5
+    assume(scale)
+    made, spec = ScaleOffset(offset, scale), spec_of(array)
+    assert problems_of(made, spec) == []
+    low, high = tessarr.codec.casting.integer_limits(spec.data_type)
+    steps = [[int(x) - offset, (int(x) - offset) * scale] for x in array]
+    if all(low <= number <= high for step in steps for number in step):
+        encoded = made.encode(array)
+        assert encoded.astype(object).tolist() == [step[1] for step in steps]
+        np.testing.assert_array_equal(made.decode(encoded, spec), array)
+    else:
+        with pytest.raises(ArgumentError, match="does not fit"):
+            made.encode(array)
+
+
+def test_scale_offset_of_what_cannot_be_decoded():
+    spec = ArraySpec((2,), dtype.of("i1"))
+    for made, data in [(ScaleOffset(0, 2), [2, 3]), (ScaleOffset(100, 1), [0, 100])]:
+        with pytest.raises(DataError):
+            made.decode(np.array(data, "i1"), spec)
+
+
+def test_scale_offset_of_floats():
+    array = np.array([0.5, np.nan, np.inf, -0.0, 1e30], "f4")
+    made = ScaleOffset(offset=0.25, scale="0x40000000")  # 2.0
+    encoded = made.encode(array)
+    assert encoded.dtype == array.dtype
+    np.testing.assert_array_equal(encoded, (array - np.float32(0.25)) * np.float32(2))
+    np.testing.assert_array_equal(stored(array, made, Bytes()), array)
+
+
+# cast_value
+
+
+def exactly(value, target, rounding, outside):
+    """Cast one number by the definition, with fractions of Python."""
+    from fractions import Fraction
+
+    if target.kind in "iu":
+        info = np.iinfo(target)
+        exact = Fraction(value)
+        whole = exact.numerator // exact.denominator
+        rest = exact - whole
+        up = {
+            "nearest-even": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1),
+            "nearest-away": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and exact > 0),
+            "towards-zero": rest > 0 and exact < 0,
+            "towards-positive": rest > 0,
+            "towards-negative": False,
+        }[rounding]
+        number = whole + up
+        if info.min <= number <= info.max:
+            return number
+        if outside == "clamp":
+            return int(info.min if number < 0 else info.max)
+        if outside == "wrap":
+            number %= 1 << info.bits
+            return number - (1 << info.bits) if number > info.max else number
+        return None
+    raise AssertionError(target)
+
+
+NUMBERS = st.one_of(
+    st.floats(-300, 300, width=32),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-300, 300).map(lambda n: n / 2),
+    st.sampled_from((2.0**63, -(2.0**63), 2.0**64, 2.0**53 + 2, 1e300, 0.49999999999999994)),
+)
+
+
+@given(
+    st.lists(NUMBERS, max_size=6),
+    st.sampled_from(("i1", "u1", "i2", "u4", "i8", "u8")),
+    st.sampled_from(ROUNDINGS),
+    st.sampled_from((None, *OUT_OF_RANGE)),
+)
+def test_cast_of_floats_to_integers(numbers, name, rounding, outside):
+    target = np.dtype(name)
+    expected = [exactly(number, target, rounding, outside) for number in numbers]
+    array = np.array(numbers, "f8")
+    if None in expected:
+        with pytest.raises(UnrepresentableError):
+            cast(array, target, rounding, outside)
+    else:
+        found = cast(array, target, rounding, outside)
+        assert found.dtype == target
+        assert found.astype(object).tolist() == expected
+
+
+@given(
+    st.lists(st.integers(-(2**63), 2**64 - 1), max_size=6),
+    st.sampled_from(("i8", "u8", "i4", "u2")),
+    st.sampled_from(("i1", "u1", "i2", "u4", "i8", "u8")),
+    st.sampled_from((None, *OUT_OF_RANGE)),
+)
+def test_cast_of_integers_to_integers(numbers, source, name, outside):
+    info, target = np.iinfo(source), np.dtype(name)
+    numbers = [number for number in numbers if info.min <= number <= info.max]
+    expected = [exactly(number, target, "towards-zero", outside) for number in numbers]
+    array = np.array(numbers, source)
+    if None in expected:
+        with pytest.raises(UnrepresentableError):
+            cast(array, target, outside=outside)
+    else:
+        assert cast(array, target, outside=outside).astype(object).tolist() == expected
+
+
+def directed(value, target, rounding):
+    """Return one number as another type, by exact comparison; infinite where it is too large."""
+    exact, near = Fraction(value), target.type(value)
+    limit = Fraction(2) ** int(np.finfo(target).maxexp)
+    if abs(exact) >= limit:
+        return target.type(np.copysign(np.inf, float(exact)))
+    number = limit if near == np.inf else -limit if near == -np.inf else Fraction(float(near))
+    if number == exact:
+        return near
+    other = np.nextafter(near, target.type("-inf" if number > exact else "inf"))
+    below, above = (other, near) if number > exact else (near, other)
+    if rounding == "towards-zero":
+        return below if exact > 0 else above
+    if rounding == "nearest-away":
+        beside = Fraction(float(other))
+        tie = abs(beside - exact) == abs(number - exact)
+        return max(near, other, key=abs) if tie else near
+    return {"towards-negative": below, "towards-positive": above}.get(rounding, near)
+
+
+@given(
+    st.one_of(
+        st.lists(NUMBERS, max_size=6).map(lambda n: np.array(n, "f8")),
+        st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6).map(lambda n: np.array(n, "i8")),
+        st.lists(st.integers(0, 2**64 - 1), max_size=6).map(lambda n: np.array(n, "u8")),
+    ),
+    st.sampled_from(("f2", "f4", "f8")),
+    st.sampled_from(ROUNDINGS),
+)
+def test_cast_to_floats_gives_the_right_neighbour(array, name, rounding):
+    target = np.dtype(name)
+    with np.errstate(all="ignore"):
+        expected = [directed(value, target, rounding) for value in array.tolist()]
+    assert cast(array, target, rounding, "clamp").tolist() == [float(n) for n in expected]
+
+
+def test_cast_out_of_range_of_floats():
+    big = np.array([1e39, -1e39, 3.4028235e38, np.inf, np.nan])
+    found = cast(big, np.dtype("f4"), "towards-zero", "clamp")
+    expected = np.array([np.inf, -np.inf, 3.4028235e38, np.inf, np.nan], "f4")
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(UnrepresentableError):
+        cast(big, np.dtype("f4"))
+    with pytest.raises(UnrepresentableError):  # infinity has no integer, clamped or not
+        cast(big[3:4], np.dtype("i4"), outside="clamp")
+    assert cast(np.array([np.finfo("f4").max * (1 + 1e-9)]), np.dtype("f4"), "towards-zero")[0] == (
+        np.finfo("f4").max
+    )
+
+
+NAN_MAP = {"encode": [["NaN", 0], ["+Infinity", 1]], "decode": [[0, "NaN"], [0, 5]]}
+
+
+def test_cast_value_maps_scalars_first():
+    array = np.array([np.nan, np.inf, 3.0, 255.0])
+    made = CastValue("uint8", scalar_map=NAN_MAP)
+    np.testing.assert_array_equal(made.encode(array), [0, 1, 3, 255])
+    back = made.decode(made.encode(array), spec_of(array))
+    np.testing.assert_array_equal(back, [np.nan, 1, 3, 255])
+    document = made.to_json(3)
+    assert document["configuration"]["scalar_map"] == NAN_MAP
+    assert read_v3(document, "", Problems()) == made
+    with pytest.raises(ArgumentError, match="does not fit uint8"):
+        made.encode(np.array([256.0]))
+    with pytest.raises(DataError, match="does not fit int8"):
+        CastValue("int16").decode(np.array([300], "i2"), ArraySpec((1,), dtype.of("i1")))
+
+
+def test_the_example_of_numpy_compatibility():
+    chain = {"data_type": "uint8", "rounding": "towards-zero", "out_of_range": "wrap"}
+    chain["scalar_map"] = {"encode": [["NaN", 0], ["-Infinity", 0]]}
+    made = codec.of({"name": "cast_value", "configuration": chain})
+    array = np.array([1.9, 256.5, -1.0, np.nan, -np.inf])
+    np.testing.assert_array_equal(made.encode(array), [1, 0, 255, 0, 0])
+
+
+# The fill value goes through the same transformation.
+
+
+def test_fill_values_are_transformed_for_the_codecs_that_follow():
+    """Subchunks that a shard lacks hold the transformed fill value."""
+    codecs = [
+        ScaleOffset(offset=-10, scale=0.1),
+        CastValue("uint8", scalar_map={"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}),
+        ShardingIndexed((2,)),
+    ]
+    array = tessarr.create_array(
+        None, shape=(8,), dtype="f8", chunks=(4,), codecs=codecs, fill_value=np.nan
+    )
+    meta = array._meta
+    spec = meta.codecs.encoded_spec(meta.chunk_spec)
+    assert (spec.data_type.name, spec.fill) == ("uint8", b"\0")
+    array[1:3] = [20.0, 2540.0]
+    np.testing.assert_array_equal(array[:], [np.nan, 20, 2540, *[np.nan] * 5])
+    empty = codecs[2].index_codecs.encode(
+        np.full((2, 2), 2**64 - 1, "<u8"), ArraySpec((2, 2), dtype.of("u8"))
+    )
+    chunk = meta.codecs.decode(empty, meta.chunk_spec)
+    np.testing.assert_array_equal(chunk, [np.nan] * 4)
+
+
+def document(name, configuration, data_type, fill):
+    made_of_bytes = ("packbits", "n5_default", "zfp", "numcodecs.pcodec", "numcodecs.zfpy")
+    extension = {"name": name}
+    if configuration is not None:
+        extension["configuration"] = configuration
+    bytes_ = {"name": "bytes", "configuration": {"endian": "little"}}
+    codecs = [extension] if name in made_of_bytes else [extension, bytes_]
+    members = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [4],
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": 0 if fill is None else fill,
+        "codecs": codecs[::-1] if name == "conditional" else codecs,
+    }
+    return json.dumps(members).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "configuration", "data_type", "fill", "where"),
+    [
+        ("cast_value", None, "float64", None, ""),
+        ("cast_value", {"data_type": "nope"}, "float64", None, "/data_type"),
+        ("cast_value", {"data_type": "bool"}, "float64", None, "/data_type"),
+        ("cast_value", {"data_type": "int8", "x": 1}, "float64", None, "/x"),
+        ("cast_value", {"data_type": "int8", "rounding": "up"}, "float64", None, "/rounding"),
+        (
+            "cast_value",
+            {"data_type": "float32", "out_of_range": "wrap"},
+            "float64",
+            None,
+            "/out_of_range",
+        ),
+        ("cast_value", {"data_type": "int8", "scalar_map": [1]}, "float64", None, "/scalar_map"),
+        (
+            "cast_value",
+            {"data_type": "int8", "scalar_map": {"encode": [[1]]}},
+            "float64",
+            None,
+            "/scalar_map",
+        ),
+        (
+            "cast_value",
+            {"data_type": "int8", "scalar_map": {"encode": [["x", 1]]}},
+            "float64",
+            None,
+            "/scalar_map/encode/0/0",
+        ),
+        (
+            "cast_value",
+            {"data_type": "int8", "scalar_map": {"decode": [[300, 1]]}},
+            "float64",
+            None,
+            "/scalar_map/decode/0/0",
+        ),
+        ("cast_value", {"data_type": "int8"}, "float64", "NaN", ""),
+        ("cast_value", {"data_type": "int8"}, "float64", 0.5, ""),
+        ("cast_value", {"data_type": "int8"}, "complex64", [0, 0], ""),
+        ("scale_offset", {"x": 1}, "float64", None, "/x"),
+        ("scale_offset", {"offset": "x"}, "float64", None, "/offset"),
+        ("scale_offset", {"scale": [1]}, "float64", None, "/scale"),
+        ("scale_offset", {"scale": 0}, "float64", None, "/scale"),
+        ("scale_offset", {"scale": 300}, "uint8", None, "/scale"),
+        ("scale_offset", {"offset": 1}, "uint8", None, ""),
+        ("scale_offset", None, "bool", False, ""),
+        ("bitround", {"keepbits": 0}, "float64", None, "/keepbits"),
+        ("bitround", None, "float64", None, ""),
+        ("bitround", {"keepbits": 3}, "bool", False, ""),
+        ("reshape", {}, "float64", None, ""),
+        ("reshape", {"shape": 4}, "float64", None, "/shape"),
+        ("reshape", {"shape": [-1, -1]}, "float64", None, "/shape"),
+        ("reshape", {"shape": [[1], [0]]}, "float64", None, "/shape"),
+        ("reshape", {"shape": [0]}, "float64", None, "/shape"),
+        ("reshape", {"shape": [3]}, "float64", None, "/shape"),
+        ("packbits", {"padding_encoding": "start_byte"}, "float64", None, "/padding_encoding"),
+        ("packbits", {"first_bit": 5, "last_bit": 4}, "float64", None, "/last_bit"),
+        ("packbits", {"last_bit": 8}, "uint8", None, "/last_bit"),
+        ("packbits", None, "r16", [0, 0], ""),
+        ("n5_default", None, "float64", None, ""),
+        (
+            "n5_default",
+            {"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]},
+            "float64",
+            None,
+            "/codecs/0",
+        ),
+        (
+            "n5_default",
+            {
+                "codecs": [
+                    {"name": "transpose", "configuration": {"order": [0]}},
+                    {"name": "bytes", "configuration": {"endian": "little"}},
+                ]
+            },
+            "float64",
+            None,
+            "/codecs/1",
+        ),
+        ("conditional", None, "uint8", None, ""),
+        ("conditional", {"codecs": ["nope"]}, "uint8", None, "/codecs/0"),
+        ("conditional", {"codecs": ["bytes"]}, "uint8", None, "/codecs/0"),
+        ("conditional", {"codecs": ["crc32c"], "header_bits": 12}, "uint8", None, "/header_bits"),
+        ("zfp", None, "float64", None, ""),
+        ("zfp", {"mode": "best"}, "float64", None, "/mode"),
+        ("zfp", {"mode": "reversible", "rate": 3}, "float64", None, "/rate"),
+        ("zfp", {"mode": "fixed_rate"}, "float64", None, "/rate"),
+        ("zfp", {"mode": "expert", "minbits": 1}, "float64", None, "/maxbits"),
+        ("zfp", {"mode": "reversible"}, "complex64", [0, 0], ""),
+        ("numcodecs.pcodec", {"level": 13}, "float64", None, "/level"),
+        (
+            "numcodecs.pcodec",
+            {"delta_encoding_order": 2, "delta_spec": "none"},
+            "float64",
+            None,
+            "/delta_encoding_order",
+        ),
+        ("numcodecs.zfpy", {"mode": 2}, "float64", None, "/rate"),
+        ("numcodecs.zfpy", {"mode": 7}, "float64", None, "/mode"),
+    ],
+)
+def test_invalid_configurations_are_refused_with_their_place(
+    name, configuration, data_type, fill, where
+):
+    with pytest.raises((MetadataError, UnsupportedError)) as caught:
+        v3.parse(document(name, configuration, data_type, fill), where="")
+    place = f"/codecs/{int(name == 'conditional')}/configuration{where}"
+    if isinstance(caught.value, MetadataError):
+        assert [problem.loc for problem in caught.value.problems] == [place]
+    else:
+        assert place in str(caught.value)
+
+
+# n5_default
+
+
+def test_a_block_of_n5():
+    """The header of the N5 specification, then big-endian elements in Fortran order."""
+    array = np.arange(6, dtype="<u2").reshape(2, 3)
+    encoded = N5Default().encode(array)
+    assert encoded[:12] == struct.pack(">HHII", 0, 2, 2, 3)
+    assert encoded[12:] == array.T.astype(">u2").tobytes()
+    np.testing.assert_array_equal(stored(array, N5Default(["gzip"])), array)
+    configuration = N5Default(["zstd"]).resolve(spec_of(array), 3).to_json(3)["configuration"]
+    assert configuration["codecs"] == [
+        {"name": "transpose", "configuration": {"order": [1, 0]}},
+        {"name": "bytes", "configuration": {"endian": "big"}},
+        {"name": "zstd", "configuration": {"level": 0}},
+    ]
+
+
+def test_blocks_at_the_edge_may_be_shorter_or_longer():
+    spec = ArraySpec((3, 2), dtype.of("i4"), np.array(7, "i4").tobytes())
+    block = np.arange(1, 5, dtype="i4").reshape(2, 2)
+    found = N5Default().decode(N5Default().encode(block), spec)
+    np.testing.assert_array_equal(found, [[1, 2], [3, 4], [7, 7]])
+    longer = np.arange(20, dtype="i4").reshape(4, 5)
+    np.testing.assert_array_equal(
+        N5Default().decode(N5Default().encode(longer), spec), longer[:3, :2]
+    )
+
+
+def test_damaged_blocks_of_n5():
+    spec = ArraySpec((2,), dtype.of("i4"))
+    good = N5Default().encode(np.arange(2, dtype="i4"))
+    huge = struct.pack(">HHI", 0, 1, 2**32 - 1)
+    for damaged in (b"", good[:7], b"\0\1" + good[2:], b"\0\0\0\2" + good[4:], huge, good[:-1]):
+        with pytest.raises(DataError):
+            N5Default().decode(damaged, spec)
+
+
+# conditional
+
+
+def test_conditional_applies_what_helps():
+    made = Conditional([Shuffle(4), Zstd()])
+    plain = np.arange(1000, dtype="<i4").tobytes()
+    noise = np.random.default_rng(1).bytes(1000)
+    assert made.encode(plain)[0] == 3
+    assert made.encode(noise) == b"\0" + noise
+    assert Conditional(["zstd"], decide="always").encode(noise)[0] == 1
+    assert Conditional(["zstd"], decide="never").encode(plain)[0] == 0
+    chosen = Conditional(made.codecs, 16, decide=lambda codec, before, after: codec == Zstd())
+    assert chosen.encode(plain)[:2] == b"\2\0"
+    for codec_ in (made, chosen):
+        for data in (plain, noise, b""):
+            assert bytes(codec_.decode(codec_.encode(data))) == data
+    array = np.arange(100, dtype="i4")
+    np.testing.assert_array_equal(stored(array, Bytes("little"), made), array)
+    assert chosen.to_json(3)["configuration"]["header_bits"] == 16
+    assert read_v3(chosen.to_json(3), "", Problems()) == chosen
+
+
+def test_conditional_of_damaged_bytes():
+    made = Conditional(["zstd"])
+    bomb = made.encode(bytes(1 << 20))
+    for damaged in (b"", b"\4abc", b"\1abc"):
+        with pytest.raises(DataError):
+            made.decode(damaged)
+    with pytest.raises(DataError):
+        made.decode_at_most(bomb, 1000)
+
+
+# pcodec, zfpy and zfp
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (6, 7), (3, 4, 5), (2, 3, 4, 5)])
+def test_zfp(shape):
+    pytest.importorskip("zfpy")
+    for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"):
+        array = np.asarray(np.random.default_rng(5).random(shape) * 100).astype(name)
+        exact = ZFP("reversible")
+        np.testing.assert_array_equal(exact.decode(exact.encode(array), spec_of(array)), array)
+        if name[0] == "f":
+            for made in (
+                ZFP("fixed_accuracy", tolerance=0.05),
+                ZFP("fixed_rate", rate=24),
+                ZFP("fixed_precision", precision=20),
+                ZFP("expert", minbits=1, maxbits=16658, maxprec=64, minexp=-5),
+            ):
+                found = made.decode(made.encode(array), spec_of(array))
+                assert np.abs(found.astype("f8") - array.astype("f8")).max() < 0.06
+
+
+@pytest.mark.parametrize(
+    "made", [ZFPY(tolerance=0.01), ZFPY(2, rate=16), ZFP("fixed_rate", rate=16)]
+)
+def test_damaged_streams_of_zfp(made):
+    pytest.importorskip("zfpy")
+    array = np.random.default_rng(5).random((9, 9))
+    encoded = made.encode(array)
+    other = ArraySpec((9, 8), dtype.of("f8"))
+    for damaged in (b"", encoded[:5], b"\xff" * len(encoded)):
+        try:
+            assert made.decode(damaged, spec_of(array)).shape == (9, 9)
+        except DataError:
+            continue
+    if isinstance(made, ZFPY):
+        with pytest.raises(DataError, match="shape"):
+            made.decode(encoded, other)
+    with pytest.raises(UnsupportedError, match="expert"):
+        ZFP("expert", minbits=3, maxbits=100, maxprec=10, minexp=-3).encode(array)
+    with pytest.raises(ArgumentError, match="more than"):
+        ZFP("reversible").encode(np.array([2**32 - 1], "u4"))
+
+
+@pytest.mark.parametrize("name", ["i2", "u4", "i8", "f2", "f4", ">f8"])
+def test_pcodec(name):
+    pytest.importorskip("pcodec")
+    array = np.arange(60).reshape(5, 12).astype(name)
+    for made in (PCodec(), PCodec(3, delta_encoding_order=2, mode_spec="classic")):
+        encoded = made.encode(array)
+        np.testing.assert_array_equal(made.decode(encoded, spec_of(array)), array)
+        for damaged in (b"", encoded[:20], encoded[:-2], b"\xff" * 40):
+            with pytest.raises(DataError):
+                made.decode(damaged, spec_of(array))
+        for shape in ((59,), (61,)):
+            with pytest.raises(DataError):
+                made.decode(encoded, ArraySpec(shape, dtype.of(name)))
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    for made, package in [(PCodec(), "pcodec"), (ZFP("reversible"), "zfpy")]:
+        monkeypatch.setitem(__import__("sys").modules, package, None)
+        with pytest.raises(UnsupportedError, match="tessarr\\[codecs\\]") as caught:
+            made.encode(np.zeros(3))
+        assert caught.value.kind == "missing_package"
+
+
+# Types of few bits, which are those of ml_dtypes
+
+
+@pytest.mark.parametrize(
+    "name", ["int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float6_e3m2fn"]
+)
+def test_packbits_of_types_of_few_bits(name):
+    pytest.importorskip("ml_dtypes")
+    data_type = dtype.of(name)
+    bits = int("".join(c for c in name.split("_")[0] if c.isdigit()))
+    patterns = np.random.default_rng(1).integers(0, 2**bits, (3, 5), "u1")
+    array = patterns.view(data_type.numpy)
+    encoded = PackBits().encode(array)
+    assert encoded == packed(patterns.reshape(-1), bits)
+    decoded = PackBits().decode(encoded, spec_of(array))
+    assert decoded.dtype == data_type.numpy
+    assert decoded.tobytes() == array.tobytes()
+
+
+SMALL_FLOATS = (
+    *("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float6_e2m3fn"),
+    *("float4_e2m1fn", "float8_e8m0fnu"),
+)
+
+
+@given(
+    st.lists(NUMBERS, max_size=8).map(lambda n: np.array(n, "f8")),
+    st.sampled_from(SMALL_FLOATS),
+    st.sampled_from(ROUNDINGS),
+)
+def test_cast_to_floats_of_few_bits(array, name, rounding):
+    pytest.importorskip("ml_dtypes")
+    target = dtype.of(name).numpy
+    patterns = np.arange(2 ** (8 * target.itemsize), dtype=f"u{target.itemsize}")
+    with np.errstate(invalid="ignore"):
+        every = patterns.view(target).astype("f8")
+    finite = sorted(set(every[np.isfinite(every)].tolist()))
+    array = array[(array >= finite[0]) & (array <= finite[-1])]
+    found = cast(array, target, rounding)
+    assert found.dtype == target
+    for value, result in zip(array.tolist(), found.astype("f8").tolist(), strict=True):
+        below = max(number for number in finite if number <= value)
+        above = min(number for number in finite if number >= value)
+        assert result in (below, above)
+        down, up = Fraction(value) - Fraction(below), Fraction(above) - Fraction(value)
+        if below == above:
+            continue
+        if rounding == "towards-zero":
+            assert result == (below if value > 0 else above)
+        elif rounding in ("towards-positive", "towards-negative"):
+            assert result == (above if rounding == "towards-positive" else below)
+        elif up != down:
+            assert result == (below if down < up else above)
+        elif rounding == "nearest-away":
+            assert abs(result) == max(abs(below), abs(above))
+
+
+def test_casts_of_types_of_few_bits():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    int4, e4m3, e5m2 = (
+        np.dtype(getattr(ml_dtypes, n)) for n in ("int4", "float8_e4m3fn", "float8_e5m2")
+    )
+    big = np.array([100.0, -9.0, 7.4])
+    assert cast(big, int4, outside="clamp").astype(int).tolist() == [7, -8, 7]
+    assert cast(big, int4, outside="wrap").astype(int).tolist() == [4, 7, 7]
+    with pytest.raises(UnrepresentableError):
+        cast(big, int4)
+    assert cast(np.array([7, -8], int4), np.dtype("f4")).tolist() == [7, -8]
+    assert cast(np.array([1e6, -1e6]), e4m3, outside="clamp").astype(float).tolist() == [448, -448]
+    assert cast(np.array([1e6]), e5m2, outside="clamp").astype(float).tolist() == [np.inf]
+    assert np.isnan(cast(np.array([np.nan]), e4m3).astype(float))
+    with pytest.raises(UnrepresentableError):
+        cast(np.array([np.inf]), e4m3, outside="clamp")
+    with pytest.raises(UnrepresentableError):
+        cast(np.array([1e6]), e5m2)
+    assert np.signbit(cast(np.array([-0.0, -1e-30]), e5m2).astype(float)).all()
+    huge = np.array([2**60 + 2**52 + 1, 2**60 + 2**52], "i8")  # just above a tie, and a tie
+    assert cast(huge, np.dtype(ml_dtypes.bfloat16)).astype(float).tolist() == [
+        2.0**60 + 2**53,
+        2.0**60,
+    ]
+
+
+def test_codecs_of_types_of_few_bits():
+    pytest.importorskip("ml_dtypes")
+    for name, codecs in [
+        ("int4", [ScaleOffset(offset=-3, scale=2), Bytes()]),
+        ("int4", [CastValue("int8"), Bytes()]),
+        ("int8", [CastValue("int4"), PackBits()]),
+        ("bfloat16", [BitRound(4), Bytes("big")]),
+        ("bfloat16", [ScaleOffset(offset=1, scale=2), CastValue("float32"), Bytes("little")]),
+        ("float32", [CastValue("float8_e5m2"), Bytes()]),
+        ("complex_bfloat16", [BitRound(4), PackBits("first_byte")]),
+    ]:
+        array = np.array([-3, -2, 0, 0], dtype.of(name).numpy)
+        assert stored(array, *codecs).tobytes() == array.tobytes()
+
+
+# Names and registration
+
+
+def test_each_file_is_called_like_its_codec():
+    """So it is found, and imported only when it is named."""
+    import subprocess
+    import sys
+
+    from tessarr import codecs
+    from tessarr.codec.base import codec_of_id, codec_of_name
+
+    classes = [
+        value
+        for value in vars(codecs).values()
+        if isinstance(value, type) and issubclass(value, codec.Codec) and value.name
+    ]
+    assert len(classes) >= 32
+    for cls in classes:
+        for name in (cls.name, *cls.aliases):
+            assert codec_of_name(name) is cls
+        if cls.codec_id is not None:
+            assert codec_of_id(cls.codec_id or cls.name) is cls
+        else:
+            assert codec_of_id(cls.name) in (None, PackBitsV2)
+    code = (
+        "import sys; from tessarr.codec.base import codec_of_name, codec_of_id; "
+        f"names = {[cls.name for cls in classes]!r}; "
+        "print(all(codec_of_name(n) for n in names), codec_of_name('base'), codec_of_name('a.b'),"
+        " 'tessarr.codecs' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "None", "None", "False"]
+
+
+def test_ours_do_not_replace_what_others_registered(monkeypatch):
+    """However late our file is imported."""
+    from tessarr.codec import base
+
+    class Theirs(codec.BytesBytesCodec):
+        name = "numcodecs.delta"
+        codec_id = "delta"
+
+        def encode(self, data):
+            return data
+
+        def decode(self, data, out=None):
+            return data
+
+    before = (base._names._known[Delta.name], base._ids["delta"])
+    try:
+        codec.register_codec(Theirs)
+        codec.register_codec(Delta)
+        assert base.codec_of_name("numcodecs.delta") is base.codec_of_id("delta") is Theirs
+    finally:
+        base._names.add(Delta.name, before[0])
+        base._ids["delta"] = before[1]
