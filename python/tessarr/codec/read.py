@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
@@ -132,11 +132,10 @@ def of(value: CodecLike) -> Codec:
 
 def _spelt(codec: Codec | None, alias: str) -> Codec | None:
     """Return a codec that is written by its alias again, if its class can tell it."""
-    value: Any = codec
-    if not alias or not is_dataclass(value):
-        return codec
-    known = any(field.name == "spelling" for field in fields(value))
-    spelt: Codec = replace(value, spelling=alias) if known else value
+    made: Any = codec
+    if alias and "spelling" in getattr(codec, "__dataclass_fields__", ()):
+        made = replace(made, spelling=alias)
+    spelt: Codec | None = made
     return spelt
 
 
