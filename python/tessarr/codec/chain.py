@@ -338,7 +338,9 @@ def _stages(
 
 
 def _is_plain(array_bytes: dict[str, object], stages: list[dict[str, object]]) -> bool:
-    return array_bytes["kind"] == "bytes" and not (stages and array_bytes["swap"])
+    if not stages:
+        return array_bytes["kind"] in ("bytes", "vlen")
+    return array_bytes["kind"] == "bytes" and not array_bytes["swap"]
 
 
 def _makes_bytes(codecs: tuple[Codec, ...]) -> bool:

@@ -45,6 +45,7 @@ class Reshape(ArrayArrayCodec):
 
     name = "reshape"
     codec_id = None
+    takes_any_length = True
     shape: Sequence[int | Sequence[int]]
 
     def __post_init__(self) -> None:

@@ -56,7 +56,9 @@ class Shuffle(NativeCodec):
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Shuffle:
         if self.elementsize is not None:
             return self
-        return replace(self, elementsize=spec.data_type.item_bytes)
+        # Elements of any length are bytes, which stay as they are.
+        any_length = spec.data_type.elements is not None
+        return replace(self, elementsize=1 if any_length else spec.data_type.item_bytes)
 
     def engine(self) -> dict[str, object]:
         return {"name": "shuffle", "item_bytes": max(self.elementsize or 1, 1)}

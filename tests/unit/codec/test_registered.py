@@ -212,6 +212,20 @@ def test_reshape_costs_the_engine_nothing():
     np.testing.assert_array_equal(stored(array, Reshape([[0, 1]]), ShardingIndexed((2,))), array)
 
 
+def test_text_of_any_length_can_be_reshaped():
+    array = np.array([["a", "bc"], ["", "déf"]], object)
+    made = tessarr.create_array(
+        None,
+        shape=(2, 2),
+        dtype="string",
+        chunks=(2, 2),
+        filters=[Reshape([-1])],
+        compressors=[Shuffle()],
+    )
+    made[...] = array
+    assert made[...].tolist() == array.tolist()
+
+
 # scale_offset
 
 
