@@ -58,6 +58,11 @@ docs:
 conformance:
     {{python}} tests/conformance/page.py
 
+# Write docs/matrix.md: data types through codecs, read back by the peers that are installed
+# (zarr, tensorstore and zarrista; zfpy, pcodec and msgpack for the codecs that need them).
+matrix:
+    {{python}} tests/interop/matrix.py
+
 # Check that the changelog fragments have known kinds.
 changes:
     {{python}} -m towncrier build --draft --version next > /dev/null

@@ -70,28 +70,21 @@ def in_order_c(place: str) -> Any:
     return tessarr.migrate_1to2(copy, path=path, order="C")
 
 
-def skip_pending(error: UnsupportedError) -> None:
-    pytest.skip(f"not there yet: {error.extension}")
-
-
 @pytest.mark.parametrize(("place", "row"), ARRAYS)
 def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
     """The contents equal the digest."""
     try:
         array = in_order_c(place) if row["id"] in ORDER_C else opened(place)
-    except UnsupportedError as error:
-        skip_pending(error)
+        if row.get("expect") == "reject-data":
+            with pytest.raises(DataError):
+                array[...]
+            return
+        values = np.array(array[...])
     except MetadataError:
         assert row.get("expect") == "reject" or row["id"] in REFUSED_AT_OPENING
         return
-    if row.get("expect") == "reject-data":
-        with pytest.raises(DataError):
-            array[...]
-        return
-    try:
-        values = np.array(array[...])
     except UnsupportedError as error:
-        assert (row.get("expect"), error.kind) == ("optional", "missing_package")
+        assert error.kind == "missing_package"
         pytest.skip(str(error))
     assert values.shape == array.shape
     if not row["sha256"]:
@@ -102,22 +95,25 @@ def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
     assert digest(values, row["canon"]) == row["sha256"]
 
 
-def test_most_arrays_are_read() -> None:
-    """The test above cannot shrink to nothing."""
+def test_every_array_that_is_valid_is_opened() -> None:
+    """The test above cannot shrink: what is refused, and what is read leniently, is counted.
+
+    Of the 36 arrays that no other reader reads, 25 can only mean one thing: they lack the codec
+    that makes bytes (9; V3-PIPE-02), all codecs (3; V3-META-02) or an endian (1; V3-BYTES-01), or
+    have the draft name "endian" (12; V3-BYTES-05). One is damaged in its data. Two of the others
+    that have no digest are compressed by zfp.
+    """
     outcomes: Counter[str] = Counter()
     for parameters in ARRAYS:
         place, row = parameters.values
         try:
             array = opened(place)
-            assert isinstance(array, tessarr.Array), place
-        except UnsupportedError:
-            outcomes["unsupported"] += 1
         except MetadataError:
             outcomes["refused"] += 1
         else:
+            assert isinstance(array, tessarr.Array), place
             outcomes["compared" if row["sha256"] else "lenient"] += 1
-    assert outcomes["compared"] >= 700, outcomes
-    assert outcomes["refused"] <= 15, outcomes
+    assert outcomes == {"compared": 961, "lenient": 28, "refused": 10}
 
 
 def nodes(store: Store, root: str) -> dict[str, Any]:
@@ -158,15 +154,12 @@ def test_hierarchy_has_the_nodes_that_its_documents_make(place: str, row: dict[s
         del expected[path]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TessarrWarning)
-        try:
-            found = (
-                {path: group[path] for path in expected}
-                if row["id"] in BROKEN
-                else dict(group.members(None))
-            )
-            assert {path: described(node) for path, node in found.items()} == expected
-        except UnsupportedError as error:
-            skip_pending(error)
+        found = (
+            {path: group[path] for path in expected}
+            if row["id"] in BROKEN
+            else dict(group.members(None))
+        )
+    assert {path: described(node) for path, node in found.items()} == expected
 
 
 @pytest.mark.parametrize("row", VECTORS)
@@ -176,9 +169,13 @@ def test_codec_decodes_as_recorded(row: dict[str, str]) -> None:
     folder, _, key = f"real/{row['path']}".rpartition("/")
     problems = Problems()
     codec: Any = read_v2(config, "/compressor", problems, first=True)
-    if codec is None:
-        assert config["id"] == "json"
-        pytest.skip("not there yet")
+    if config["id"] == "json":
+        # numcodecs' first JSON codec, without a shape: json2 took its place (V2-FILT-11).
+        assert codec is None
+        assert [problem.kind for problem in problems.found] == ["unsupported_codec"]
+        assert row["sha256"] == ""
+        return
+    assert codec is not None, problems.found
     values = codec.decode(located(folder)[0].get(key))
     assert digest(np.frombuffer(values, "u1")) == row["sha256"]
 
