@@ -104,6 +104,19 @@ def test_links_in_documents_lead_somewhere() -> None:
             assert (document.parent / target).exists(), (document, target)
 
 
+def test_every_promise_names_tests_that_exist() -> None:
+    """What is promised in docs/safety.md is held by the tests that it names."""
+    text = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
+    promises = text[: text.index("## What is not promised")].split("\n- ")[1:]
+    assert len(promises) > 15
+    for promise in promises:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", promise)
+        assert named, promise
+        for file, function in named:
+            source = (ROOT / file).read_text(encoding="utf-8")
+            assert f"def {function}(" in source, (file, function)
+
+
 def test_every_extension_of_a_decoder_has_a_fuzz_target() -> None:
     """Each decoder that reads foreign bytes can be fuzzed."""
     targets = {file.stem for file in ROOT.glob("rust/fuzz/fuzz_targets/*.rs")}

@@ -123,6 +123,31 @@ def test_two_processes_resize_and_append(tmp_path: Path) -> None:
     assert set(array[:length].tolist()) <= {-1, 1, 7}
 
 
+def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
+    """Whenever the array is opened during appends, it holds whole appends and no fill."""
+    path = tmp_path / "array.zarr"
+    array = tessarr.create_array(path, shape=0, dtype="int32", chunks=7, fill_value=-1)
+    stop = threading.Event()
+    faults: list[Any] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            values = tessarr.open_array(path, mode="r")[:]
+            expected = np.repeat(np.arange(len(values) // 5, dtype="int32"), 5)
+            if not np.array_equal(values, expected):
+                faults.append(values)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(200):
+        array.append([number] * 5)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not faults
+
+
 @pytest.mark.parametrize("place", ["folder", "memory", "mapping"])
 def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
     """Threads that opened the array by themselves append to it at the same time."""

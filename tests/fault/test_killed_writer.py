@@ -55,3 +55,31 @@ def test_objects_are_whole_after_sigkill(tmp_path: Path, layout: str) -> None:
         # A lock file that the killed writer left stops nobody.
         array[:] = 0
         assert not array[:].any()
+
+
+APPENDER = """
+import sys, itertools, tessarr
+array = tessarr.open_array(sys.argv[1], mode="r+")
+print("ready", flush=True)
+for number in itertools.count(array.shape[0] // 10):
+    array.append([number] * 10)
+"""
+
+
+def test_an_append_is_whole_or_absent_after_sigkill(tmp_path: Path) -> None:
+    """After SIGKILL at random moments the array ends with a whole append, and goes on."""
+    path = tmp_path / "array.zarr"
+    tessarr.create_array(path, shape=0, dtype="int64", chunks=7, fill_value=-1)
+    moments = random.Random(11)
+    for _ in range(8):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", APPENDER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        time.sleep(moments.uniform(0.005, 0.05))
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.communicate()
+        values = tessarr.open_array(path, mode="r")[:]
+        np.testing.assert_array_equal(values, np.repeat(np.arange(len(values) // 10), 10))
+    assert len(values) > 10

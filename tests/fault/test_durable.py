@@ -1,0 +1,71 @@
+"""What is synchronised with the disk: counted by a library that stands before the system's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void note(int fd) {
+    char link[64], name[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, name, sizeof name - 1);
+    FILE *log = fopen(getenv("SPY_LOG"), "a");
+    if (log && size > 0) { name[size] = 0; fprintf(log, "%s\\n", name); }
+    if (log) fclose(log);
+}
+int fsync(int fd) { note(fd); return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd); }
+int fdatasync(int fd) { note(fd); return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd); }
+"""
+
+WRITER = """
+import os, sys, tessarr
+log = os.environ["SPY_LOG"]
+with tessarr.options(durable=sys.argv[2] == "durable"):
+    array = tessarr.create_array(sys.argv[1], shape=4, chunks=2, dtype="i4")
+open(log, "w").close()
+array[:2] = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def spy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library, compiled."""
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and /proc")
+    folder = tmp_path_factory.mktemp("spy")
+    source, library = folder / "spy.c", folder / "spy.so"
+    source.write_text(SPY)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+def synchronised(spy: Path, folder: Path, how: str) -> list[str]:
+    """Write a chunk in another process; give the files that were synchronised."""
+    path, log = folder / "a.zarr", folder / "log"
+    environment = {**os.environ, "LD_PRELOAD": str(spy), "SPY_LOG": str(log)}
+    subprocess.run([sys.executable, "-c", WRITER, path, how], env=environment, check=True)
+    return [str(Path(name).relative_to(path)) for name in log.read_text().split()]
+
+
+def test_a_durable_write_synchronises_file_and_folder(spy: Path, tmp_path: Path) -> None:
+    """First the bytes, then the name that they got; before, the new folder's own name."""
+    names = synchronised(spy, tmp_path, "durable")
+    assert names == [".", "c/0.__lock", "c"]
+
+
+def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
+    """The default leaves it to the system."""
+    assert synchronised(spy, tmp_path, "quick") == []
