@@ -23,6 +23,7 @@ from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
     from tessarr import codecs, extensions, storage, stores
+    from tessarr.converting import convert
     from tessarr.future import Future
     from tessarr.hierarchy import (
         consolidate_metadata,
@@ -44,6 +45,7 @@ __all__ = [
     "configure",
     "consolidate_metadata",
     "consolidated_differences",
+    "convert",
     "create_array",
     "create_group",
     "empty",
@@ -67,6 +69,7 @@ __all__ = [
 _ELSEWHERE = {
     "Future": "future",
     "Unreadable": "node",
+    "convert": "converting",
     "consolidate_metadata": "hierarchy",
     "consolidated_differences": "hierarchy",
     "migrate_1to2": "hierarchy",

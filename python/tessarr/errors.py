@@ -87,6 +87,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "unsupported_chunk_grid": "a chunk grid that is not supported",
         "unsupported_chunk_key_encoding": "a chunk key encoding that is not supported",
         "unsupported_storage_transformer": "a storage transformer that is not supported",
+        "no_equivalent": "what metadata says cannot be said in another format",
         "missing_package": "an optional Python package is not installed",
         # SelectionError
         "invalid_selection": "the selection is malformed",

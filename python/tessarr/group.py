@@ -406,7 +406,7 @@ class Group(Node[GroupMeta]):
     def _find(self, path: str) -> NodeMeta | None:
         if self._copies is not None and self._copies.covers(path):
             return self._copies.find(path)
-        return drive.run(open_flow.find(path), self._store)
+        return drive.run(open_flow.find(path, within=self._meta.zarr_format), self._store)
 
     def _members(self, max_depth: int | None) -> dict[str, Found]:
         if self._copies is not None:

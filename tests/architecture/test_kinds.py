@@ -89,6 +89,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "unsupported_chunk_grid": lambda: opened({"chunk_grid": {"name": "hexagonal"}}),
     "unsupported_chunk_key_encoding": lambda: opened({"chunk_key_encoding": {"name": "hashed"}}),
     "unsupported_storage_transformer": lambda: opened({"storage_transformers": [{"name": "x"}]}),
+    "no_equivalent": lambda: tessarr.convert(array().store, to=2),
     "missing_package": plugged,
     "invalid_selection": lambda: array()["one"],
     "out_of_bounds": lambda: array()[6],

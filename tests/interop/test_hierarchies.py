@@ -164,3 +164,98 @@ def test_zarr_python_opens_ours_by_copies(tmp_path: Path, zarr_format: Any) -> N
         zarr.consolidate_metadata(str(tmp_path / "s"))
     assert tessarr.consolidated_differences(tmp_path / "s") == {}
     assert tessarr.open_consolidated(tmp_path / "s")["foo"].attrs["who"] == "zarr"
+
+
+CONVERTED: dict[str, dict[str, Any]] = {
+    "default": {},
+    "order F, big-endian": {"order": "F", "dtype": ">f8"},
+    "zstd": {"compressors": {"id": "zstd", "level": 3}, "dtype": "u1"},
+    "bool": {"dtype": "?", "fill_value": True},
+    "NaN": {"dtype": "f4", "fill_value": np.nan, "compressors": None},
+    "complex": {"dtype": ">c16"},
+}
+
+
+@pytest.mark.covers("ALL-10")
+@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("to", [2, 3])
+def test_zarr_python_reads_what_was_converted(tmp_path: Path, name: str, to: Any) -> None:
+    """The same values by the same chunks, in either format."""
+    settings: dict[str, Any] = {"dtype": "i4", **CONVERTED[name]}
+    if to == 2:
+        settings["chunk_key_encoding"] = "v2"
+    path = tmp_path / "s"
+    root = tessarr.create_group(path, zarr_format=5 - to, attributes={"t": [1, None]})
+    a = root.create_array("g/a", shape=(5, 7), chunks=(2, 3), attributes={"u": "m"}, **settings)
+    a[:4] = np.arange(28).reshape(4, 7) % 2
+    expected = a[...]
+    tessarr.convert(path, to=to)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = zarr.open_group(str(path), mode="r", zarr_format=to)
+        assert dict(theirs.attrs) == {"t": [1, None]}
+        found = theirs["g/a"]
+        np.testing.assert_array_equal(found[:], expected)
+        assert dict(found.attrs) == {"u": "m"}
+
+
+@pytest.mark.covers("ALL-10")
+def test_what_zarr_python_wrote_is_converted_and_read_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = zarr.create_group(str(path), zarr_format=2, attributes={"t": 1})
+        for name in ("x", "b/y"):
+            array = root.create_array(name, shape=(5, 7), chunks=(2, 3), dtype="<i4")
+            array[:] = np.arange(35).reshape(5, 7)
+        zarr.consolidate_metadata(str(path))
+    tessarr.convert(path, to=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = zarr.open_consolidated(str(path), mode="r")
+        for name in ("x", "b/y"):
+            np.testing.assert_array_equal(theirs[name][:], np.arange(35).reshape(5, 7))
+        assert dict(theirs.attrs) == {"t": 1}
+
+
+LACKING = (
+    "the fields of a record have one byte order in format 3",
+    "format 3 has no fields that are arrays",
+)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row["id"])
+        for row in table("generated/MANIFEST.tsv")
+        if row["format"] == "2" and row["canon"] == "raw" and ".zip" not in row["path"]
+    ],
+)
+def test_generated_arrays_of_format_2_are_converted(tmp_path: Path, row: dict[str, str]) -> None:
+    """Each reads the same in format 3 and, back again, in format 2; or what is lacking is told."""
+    path = tmp_path / "s"
+    shutil.copytree(ROOT / "generated" / row["path"], path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            before = tessarr.open_array(path, "r")
+            values = before[...]
+        except (tessarr.errors.UnsupportedError, tessarr.errors.DataError):
+            return  # told by the tests of the corpus
+        documents = {f.name: f.read_bytes() for f in path.iterdir() if f.name.startswith(".z")}
+        plan = tessarr.convert(path, to=3, dry_run=True)
+        assert {
+            f.name: f.read_bytes() for f in path.iterdir() if f.name.startswith(".z")
+        } == documents
+        if not plan.possible:
+            assert any(reason in str(plan) for reason in LACKING), plan
+            return
+        tessarr.convert(path, to=3)
+        after = tessarr.open_array(path, "r")
+        assert (after.zarr_format, after.chunks) == (3, before.chunks)
+        assert after.attrs.asdict() == before.attrs.asdict()
+        assert after[...].tobytes() == values.astype(after.dtype).tobytes()
+        tessarr.convert(path, to=2)
+        assert tessarr.open_array(path, "r")[...].tobytes() == values.tobytes()

@@ -1,4 +1,4 @@
-"""The command ``tessarr``: ``info``, ``tree`` and ``demo``.
+"""The command ``tessarr``: ``info``, ``tree``, ``consolidate``, ``convert`` and ``demo``.
 
 Exit codes: 0 success, 1 the command failed (its reason is on stderr, in one
 line), 2 wrong usage, 130 interrupted.
@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tessarr.cli import demo, info, tree
+from tessarr.cli import consolidate, convert, demo, info, tree
 from tessarr.errors import TessarrError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS = (info, tree, demo)
+_VERBS = (info, tree, consolidate, convert, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

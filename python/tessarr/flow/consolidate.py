@@ -87,7 +87,7 @@ def find(
 
 
 def consolidate(
-    path: str, *, zarr_format: ZarrFormat | None = None
+    path: str, *, zarr_format: ZarrFormat | None = None, warn: bool = True
 ) -> Flow[tuple[int, ZarrFormat]]:
     """Copy the documents of all nodes below a group into one place.
 
@@ -97,6 +97,8 @@ def consolidate(
         Of the group.
     zarr_format
         The only format to look for.
+    warn
+        Whether to warn of nodes of another format.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def consolidate(
     """
     meta = yield from group(path, zarr_format=zarr_format)
     form = meta.zarr_format
-    nodes = yield from _stored(path, form, warn=True)
+    nodes = yield from _stored(path, form, warn=warn)
     key = copied_from(path, form)
     if form == 3:
 
@@ -191,7 +193,7 @@ def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
 
 def _stored(path: str, zarr_format: ZarrFormat, *, warn: bool) -> Flow[dict[str, JSONObject]]:
     """Return the documents of the nodes below a group, by path relative to it, as JSON."""
-    found = yield from walk.documents(path, zarr_format, max_depth=None)
+    found = yield from walk.documents(path, zarr_format, max_depth=None, warn=warn)
     prefix = len(prefix_of(path))
     others = [at for at, (own, _) in found.items() if own.zarr_format != zarr_format]
     if others and warn:

@@ -71,6 +71,7 @@ def find(
     zarr_format: ZarrFormat | None = None,
     kind: Kind | None = None,
     copies: str | None = None,
+    within: ZarrFormat | None = None,
 ) -> Flow[Node | None]:
     """Return the metadata of the node at `path`, or None where there is none.
 
@@ -86,9 +87,12 @@ def find(
     copies
         The name of the document in which a group of format 2 may keep consolidated
         metadata; by default it is not looked for.
+    within
+        The format of the group through which it is looked for, which is then looked for
+        first. Format 1, which has no groups, is not.
     """
     prefix = prefix_of(path)
-    if zarr_format != 2:
+    if zarr_format != 2 and within != 2:
         document = yield Get(prefix + "zarr.json")
         if document is not None:
             return parse_v3(document, path)
@@ -101,7 +105,10 @@ def find(
             beside = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
             others = yield tuple(Get(prefix + other) for other in beside)
             return parse_v2(name, document, *others, path=path)
-    return (yield from _find_v1(path)) if zarr_format is None else None
+    if within == 2:
+        document = yield Get(prefix + "zarr.json")
+        return None if document is None else parse_v3(document, path)
+    return (yield from _find_v1(path)) if zarr_format is None and within is None else None
 
 
 def _find_v1(path: str) -> Flow[ArrayMeta | None]:

@@ -57,13 +57,13 @@ class Stored(NamedTuple):
 
 def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     """Return the names of the members of the group at `path`, sorted; parses nothing."""
-    found = yield from _members([(path, zarr_format)])
+    found = yield from _members([(path, zarr_format)], warn=True)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in found)
 
 
 def members(
-    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0
+    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
 ) -> Flow[dict[str, Found]]:
     """Return the metadata of the nodes below a group, by whole path, sorted.
 
@@ -75,25 +75,27 @@ def members(
         Of the group: what its members are looked for in first.
     max_depth
         0 for the group's members, 1 for these and theirs, …; None for all.
+    warn
+        Whether to warn of nodes with documents of several kinds.
 
     Returns
     -------
     dict
         In the place of a node that cannot be read, the error that says why.
     """
-    found = yield from documents(path, zarr_format, max_depth=max_depth)
+    found = yield from documents(path, zarr_format, max_depth=max_depth, warn=warn)
     return {child: meta for child, (_, meta) in found.items()}
 
 
 def documents(
-    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0
+    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
 ) -> Flow[dict[str, tuple[Stored, Found]]]:
     """Return like `members`, with the documents of each node."""
     found: dict[str, tuple[Stored, Found]] = {}
     level = [(path, zarr_format)]
     depth = 0
     while level:
-        stored = yield from _members(level)
+        stored = yield from _members(level, warn=warn)
         level = []
         for child, own in stored.items():
             meta = _parse(own, child)
@@ -115,20 +117,21 @@ def _parse(own: Stored, path: str) -> Found:
         return error
 
 
-def _members(level: list[tuple[str, ZarrFormat]]) -> Flow[dict[str, Stored]]:
+def _members(level: list[tuple[str, ZarrFormat]], *, warn: bool) -> Flow[dict[str, Stored]]:
     """Return what makes each member of the groups of one level a node, by whole path."""
     listings = yield tuple(ListDir(prefix_of(path)) for path, _ in level)
     children = []
     for (path, form), (keys, prefixes) in zip(level, listings, strict=True):
-        _warn_of_both_formats(path, keys)
+        if warn:
+            _warn_of_both_formats(path, keys)
         paths = (prefix[:-1] for prefix in prefixes)
         children += [(child, form) for child in paths if is_node_name(split(child)[1], form)]
     found: dict[str, Stored] = {}
-    yield from _fetch([child for child, form in children if form == 3], 3, found)
-    yield from _fetch([child for child, _ in children if child not in found], 2, found)
+    yield from _fetch([child for child, form in children if form == 3], 3, found, warn=warn)
+    yield from _fetch([child for child, _ in children if child not in found], 2, found, warn=warn)
     # A group of format 2 may hold nodes of format 3, though no tool makes such.
     left = [child for child, form in children if form == 2 and child not in found]
-    yield from _fetch(left, 3, found)
+    yield from _fetch(left, 3, found, warn=warn)
     return found
 
 
@@ -145,7 +148,9 @@ def _warn_of_both_formats(path: str, keys: list[str]) -> None:
         )
 
 
-def _fetch(children: list[str], zarr_format: ZarrFormat, found: dict[str, Stored]) -> Flow[None]:
+def _fetch(
+    children: list[str], zarr_format: ZarrFormat, found: dict[str, Stored], *, warn: bool
+) -> Flow[None]:
     if not children:
         return
     if zarr_format == 3:
@@ -160,7 +165,7 @@ def _fetch(children: list[str], zarr_format: ZarrFormat, found: dict[str, Stored
         zarray, zgroup, zattrs = documents[3 * i : 3 * i + 3]
         if zarray is not None:
             found[child] = Stored(".zarray", zarray, zattrs)
-            if zgroup is not None:
+            if zgroup is not None and warn:
                 warnings.warn(
                     f"{child!r} has both .zarray and .zgroup: it is taken for an array",
                     TessarrWarning,

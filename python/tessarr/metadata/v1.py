@@ -19,6 +19,8 @@ from tessarr.metadata import v2
 from tessarr.problems import Members, Problems, describe, is_integer, lengths
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import JSONObject, MemoryOrder
 
@@ -197,7 +199,7 @@ def _fill(fill: Any, raw_type: Any) -> Any:
     return fill
 
 
-def _check_order(value: JSONObject, problems: Problems) -> None:
+def _check_order(value: Mapping[str, Any], problems: Problems) -> None:
     chunks = lengths(value["chunks"], 0, "/chunks", Problems())
     if value["order"] != "F" or value["compression"] == "blosc" or chunks is None:
         return

@@ -1,0 +1,333 @@
+"""Metadata in the words of another format, for the same stored chunks.
+
+Format 3 can say nearly all that format 2 says: order F is a transpose, the byte order
+of the data type is that of the codec ``bytes``, filters and compressor are codecs, keys are
+of the encoding "v2". The reverse holds for the plain part of format 3. What has no
+equivalent is a `Problem` at its place in the source; what is said in another way, or is
+lost without changing a value, is a note.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from tessarr import _json, keys
+from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
+from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
+from tessarr.grid import RegularGrid
+from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.metadata import v2, v3
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.problems import Problems, describe, pointer
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from tessarr.dtype import DataType
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = ["Converted", "convert", "words"]
+
+_KIND: Final = "no_equivalent"
+
+_DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
+"""The attribute of xarray that names axes in format 2."""
+
+
+@dataclass(slots=True)
+class Converted:
+    """What became of the metadata of one node.
+
+    Parameters
+    ----------
+    meta
+        The new metadata, if there are no problems.
+    problems
+        What has no equivalent.
+    notes
+        What is said in another way, or not any more.
+    """
+
+    meta: ArrayMeta | GroupMeta | None = None
+    problems: Problems = field(default_factory=Problems)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def documents(self) -> dict[str, bytes]:
+        """The new documents by name, the one that makes the node first."""
+        assert self.meta is not None
+        if self.meta.zarr_format == 3:
+            return {v3.DOCUMENT: v3.dump(self.meta)}
+        return v2.dump(self.meta)
+
+    def lacks(self, loc: str, what: str) -> None:
+        """Note what has no equivalent."""
+        self.problems.add(loc, what, _KIND)
+
+
+def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted:
+    """Return metadata in the words of format `to`.
+
+    Parameters
+    ----------
+    meta
+        Of format 1 or 2 for `to` 3, of format 1 or 3 for `to` 2.
+    path
+        Of the node: its names have to be allowed in the other format, too.
+    to
+        The format.
+
+    Examples
+    --------
+    >>> convert(GroupMeta(2, {"a": 1}), "g", 3).meta
+    GroupMeta(zarr_format=3, attributes={'a': 1}, extra={}, consolidated=None)
+    >>> [str(p) for p in convert(GroupMeta(2, {"a": float("nan")}), "__g", 3).problems.found]
+    ["path '__g' is not allowed: '__g' starts with '__', which is reserved",
+     '/attributes/a: JSON has no nan: use None or a string']
+    """
+    found = Converted()
+    try:
+        if keys.node_path(path, to) != path:
+            found.lacks("", f"path {path!r} means another node in format {to}")
+    except ArgumentError as error:
+        found.lacks("", str(error))
+    if to == 3:
+        _json.plain(meta.attributes, "/attributes", found.lacks, allow_nan=False)
+    _note_extra(meta, found)
+    if isinstance(meta, GroupMeta):
+        new: ArrayMeta | GroupMeta = GroupMeta(to, meta.attributes)
+    elif meta.is_v1 and to == 2:
+        new = replace(meta, is_v1=False)
+    else:
+        built = _array_v3(meta, found) if to == 3 else _array_v2(meta, found)
+        if built is None or len(found.problems):
+            return found
+        new = built
+    if not len(found.problems):
+        found.meta = new
+        _check(found, path)
+    return found
+
+
+def _note_extra(meta: ArrayMeta | GroupMeta, found: Converted) -> None:
+    extra = {name for name in meta.extra if name != "consolidated_metadata"}
+    if extra:
+        names = ", ".join(map(describe, sorted(extra)))
+        found.notes.append(f"members that mean nothing in the new format are left out: {names}")
+    if isinstance(meta, ArrayMeta) and meta.storage_transformers:
+        found.notes.append("storage transformers that need not be understood are left out")
+
+
+def _check(found: Converted, path: str) -> None:
+    """Read what would be written, so that nothing is stored that means something else."""
+    new = found.meta
+    if not isinstance(new, ArrayMeta):
+        return
+    documents = found.documents
+    again: ArrayMeta | GroupMeta
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if v3.DOCUMENT in documents:
+                again = v3.parse(documents[v3.DOCUMENT], where=path)
+            else:
+                again = v2.parse_array(documents[v2.ARRAY], None, where=path)
+    except (MetadataError, UnsupportedError) as error:
+        found.lacks("", str(error))
+    else:
+        assert isinstance(again, ArrayMeta)
+        # A name may be that of different codecs in the two formats.
+        other = [type(codec) for codec in again.codecs.codecs]
+        if [type(codec) for codec in new.codecs.codecs] != other:
+            found.lacks("/codecs", f"format {new.zarr_format} has other codecs of these names")
+    if len(found.problems):
+        found.meta = None
+
+
+def words(
+    meta: ArrayMeta, to: ZarrFormat, notes: list[str] | None = None
+) -> tuple[JSONObject, tuple[str | None, ...] | None]:
+    """Return the attributes of an array and the names of its axes, as format `to` has them.
+
+    In format 2 the names are an attribute, by the convention of xarray.
+    """
+    notes = [] if notes is None else notes
+    if to == 2:
+        names = _listed(meta)
+        if names is None:
+            if meta.dimension_names:
+                notes.append("/dimension_names: names for some of the axes only are left out")
+            return meta.attributes, None
+        notes.append(f"dimension_names become the attribute {_DIMENSIONS!r}")
+        return {**meta.attributes, _DIMENSIONS: names}, None
+    names = meta.attributes.get(_DIMENSIONS)
+    if meta.zarr_format == 3 or not isinstance(names, list) or len(names) != meta.rank:
+        return meta.attributes, meta.dimension_names
+    if not all(isinstance(name, str) for name in names):
+        return meta.attributes, None
+    notes.append(f"attribute {_DIMENSIONS!r} becomes dimension_names")
+    rest = {name: value for name, value in meta.attributes.items() if name != _DIMENSIONS}
+    return rest, tuple(names)
+
+
+def _listed(meta: ArrayMeta) -> list[str] | None:
+    """Return the names of the axes, if all of them have one."""
+    names = [name for name in meta.dimension_names or () if name is not None]
+    return names if meta.dimension_names and len(names) == meta.rank else None
+
+
+# To format 3
+
+
+def _array_v3(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
+    data_type = meta.data_type
+    order = _byte_order(data_type)
+    if order == "mixed":
+        found.lacks("/dtype", "the fields of a record have one byte order in format 3")
+    refusal = data_type.refusal(3)
+    if refusal is not None:
+        found.lacks("/dtype", refusal)
+    codecs: list[Codec] = []
+    for codec, loc in _placed_v2(meta):
+        if isinstance(codec, Transpose) and meta.rank < 2:
+            continue
+        if isinstance(codec, Bytes):
+            codec = Bytes(None if order == "mixed" else order)  # noqa: PLW2901
+        elif not _has_words(codec, 3):
+            found.lacks(loc, f"format 3 has no codec {_name(codec)!r}")
+        codecs.append(codec)
+    if len(found.problems):
+        return None
+    native = data_type.ordered("native")
+    fill = meta.fill_value
+    if fill is None:
+        fill = native.default_fill()
+        text = describe(native.fill_to_json(fill, 3))
+        found.notes.append(f"/fill_value: null, which leaves it open, becomes {text}")
+    elif native != data_type:
+        fill = data_type.swapped(fill).tobytes()
+    attributes, names = words(meta, 3, found.notes)
+    new = replace(meta.chunk_spec, data_type=native)
+    return ArrayMeta(
+        3,
+        meta.shape,
+        native,
+        meta.chunk_grid,
+        meta.chunk_key_encoding,
+        fill,
+        Chain(tuple(codecs)).resolve(new, 3),
+        attributes,
+        names,
+    )
+
+
+def _placed_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
+    """Return the codecs of an array of format 2, each with its place in ``.zarray``."""
+    placed: list[tuple[Codec, str]] = []
+    filters = 0
+    last = len(meta.codecs.codecs) - 1
+    for i, codec in enumerate(meta.codecs.codecs):
+        if i == 0 and meta.order == "F" and isinstance(codec, Transpose):
+            placed.append((codec, "/order"))
+        elif codec is meta.codecs.array_bytes:
+            placed.append((codec, "/dtype"))
+        elif i == last and not meta.last_is_filter:
+            placed.append((codec, "/compression" if meta.is_v1 else "/compressor"))
+        else:
+            placed.append((codec, pointer("/filters", filters)))
+            filters += 1
+    return placed
+
+
+def _byte_order(data_type: DataType) -> Literal["little", "big", "mixed"] | None:
+    """Return the one byte order of elements; None where they have none."""
+    little, big = data_type.ordered("little"), data_type.ordered("big")
+    if little == big:
+        return None
+    return "little" if data_type == little else "big" if data_type == big else "mixed"
+
+
+# To format 2
+
+
+def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
+    if not isinstance(meta.chunk_grid, RegularGrid):
+        found.lacks("/chunk_grid", f"format 2 has no chunk grid {meta.chunk_grid.name!r}")
+    refusal = meta.data_type.refusal(2)
+    if refusal is not None:
+        found.lacks("/data_type", refusal)
+    encoding = meta.chunk_key_encoding
+    if isinstance(encoding, DefaultKeys):
+        encoding = V2Keys(encoding.separator)
+    elif not isinstance(encoding, V2Keys):
+        found.lacks("/chunk_key_encoding", f"format 2 has no keys {encoding.name!r}")
+    serializer = meta.codecs.array_bytes
+    order = serializer.endian if isinstance(serializer, Bytes) else None
+    data_type = meta.data_type.ordered(order or "native")
+    chain = _chain_v2(meta, data_type, found)
+    if chain is None or len(found.problems):
+        return None
+    fill = meta.fill_value
+    assert fill is not None
+    if meta.data_type.storable_fill(fill, 2) != fill:
+        found.lacks("/fill_value", "format 2 has no form for the bits of this NaN")
+    names = _listed(meta)
+    if names is not None and meta.attributes.get(_DIMENSIONS, names) != names:
+        found.lacks("/dimension_names", f"attribute {_DIMENSIONS!r} has other names")
+    if data_type != meta.data_type:
+        fill = meta.data_type.swapped(fill).tobytes()
+    return ArrayMeta(
+        2,
+        meta.shape,
+        data_type,
+        meta.chunk_grid,
+        encoding,
+        fill,
+        chain,
+        words(meta, 2, found.notes)[0],
+    )
+
+
+def _chain_v2(meta: ArrayMeta, data_type: DataType, found: Converted) -> Chain | None:
+    """Return the codecs, which have to be those of format 2."""
+    axes = tuple(range(meta.rank))
+    fortran = False
+    codecs: list[Codec] = []
+    for i, codec in enumerate(meta.codecs.codecs):
+        loc = pointer("/codecs", i)
+        if isinstance(codec, ShardingIndexed):
+            found.lacks(loc, "format 2 has no shards")
+        elif isinstance(codec, Transpose):
+            fortran = codec.axes(meta.rank) == axes[::-1]
+            if i > 0 or not (fortran or codec.axes(meta.rank) == axes):
+                found.lacks(loc, "format 2 has no order of axes but C and F")
+        elif codec.kind == "ignored":
+            found.notes.append(f"{loc}: a codec that need not be understood is left out")
+        elif isinstance(codec, Bytes):
+            pass
+        elif codec.kind == "array_bytes" or not _has_words(codec, 2):
+            found.lacks(loc, f"format 2 has no codec {_name(codec)!r}")
+        else:
+            codecs.append(codec)
+    if len(found.problems):
+        return None
+    last = codecs.pop() if codecs and codecs[-1].kind == "bytes_bytes" else None
+    chain = v2.chain(data_type, fortran, meta.rank, codecs, last)
+    return chain.resolve(replace(meta.chunk_spec, data_type=data_type), 2)
+
+
+def _has_words(codec: Codec, to: ZarrFormat) -> bool:
+    """Tell whether a format has a name for a codec, and it is the codec's own."""
+    try:
+        document = codec.to_json(to)
+    except (UnsupportedError, ValueError):
+        return False
+    name = document.get("id" if to == 2 else "name") if isinstance(document, dict) else document
+    return bool(name)
+
+
+def _name(codec: Codec) -> str:
+    name: str = codec.name or codec.get_config()["id"]
+    return name
