@@ -229,3 +229,61 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"tessarr {tessarr.__version__}\n"
+
+
+def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "s")
+    tessarr.create_group(path, zarr_format=2).create_array("a/b", data=[1, 2, 3])
+    assert main(["convert", path, "--to", "3", "--dry-run"]) == 0
+    assert "/a/b: array, format 2 → 3" in capsys.readouterr().out
+    assert tessarr.open(path).zarr_format == 2
+    assert main(["convert", path, "--to", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["to"], found["done"], found["possible"]) == (3, True, True)
+    assert [node["path"] for node in found["nodes"]] == ["", "a", "a/b"]
+    group = tessarr.open_group(path)
+    assert group.zarr_format == 3
+    assert group["a/b"][...].tolist() == [1, 2, 3]
+    assert main(["convert", path, str(tmp_path / "t"), "--to", "2"]) == 0
+    assert tessarr.open_group(tmp_path / "t")["a/b"][...].tolist() == [1, 2, 3]
+    assert main(["convert", path, str(tmp_path / "t"), "--to", "2"]) == 1
+    assert "overwrite" in capsys.readouterr().err
+
+
+def test_convert_lists_what_has_no_equivalent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "s")
+    tessarr.create_array(path, shape=(8, 8), shards=(4, 4), chunks=(2, 2), dtype="u1")
+    before = (tmp_path / "s/zarr.json").read_bytes()
+    for options in ([], ["--dry-run"], ["--json"]):
+        assert main(["convert", path, "--to", "2", *options]) == 1
+        out, err = capsys.readouterr()
+        assert "format 2 has no shards" in out
+        assert "no equivalent in format 2" in err
+        assert len(err.splitlines()) == 1
+        assert (tmp_path / "s/zarr.json").read_bytes() == before
+    target = str(tmp_path / "t")
+    assert main(["convert", path, target, "--to", "2", "--recode"]) == 0
+    assert "read and written anew" in capsys.readouterr().out
+
+
+def test_consolidate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["consolidate", str(folder), "--check"]) == 1
+    assert "consolidate_metadata" in capsys.readouterr().err
+    assert main(["consolidate", str(folder)]) == 0
+    assert capsys.readouterr().out == "copies of 3 nodes\n"
+    assert main(["info", str(folder)]) == 0
+    assert "consolidated" in capsys.readouterr().out
+    assert main(["consolidate", str(folder), "--check"]) == 0
+    assert capsys.readouterr().out == "0 differences\n"
+    document = folder / "small/zarr.json"
+    document.write_text(document.read_text().replace("float64", "int64"))
+    assert main(["consolidate", str(folder), "--check", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"small": "changed"}
+    assert main(["consolidate", str(folder), "--node", "deep", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"nodes": 1}
+    assert main(["consolidate", str(folder), "--remove"]) == 0
+    assert capsys.readouterr().out == "removed\n"
+    assert main(["consolidate", str(folder), "--remove"]) == 0
+    assert capsys.readouterr().out == "there was none\n"

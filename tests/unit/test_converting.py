@@ -440,3 +440,37 @@ def test_a_copy_that_fails_is_removed() -> None:
     with pytest.raises(OSError, match="no space"):
         tessarr.convert(hierarchy(2), target, to=3)
     assert target == {}
+
+
+@pytest.mark.parametrize("dtype", ["<i4", ">i4", ">f4", "<f8"])
+def test_filters_have_the_byte_order_of_the_elements(dtype: str) -> None:
+    """In format 2 they say it, in format 3 it is that of the codec bytes."""
+    store = MemoryStore()
+    kind = dtype[1:]
+    filters: list[dict[str, Any]] = [{"id": "delta", "dtype": dtype, "astype": dtype}]
+    if kind == "f8":
+        filters.insert(0, {"id": "fixedscaleoffset", "offset": 2, "scale": 8, "dtype": "<f8"})
+    a = tessarr.create_array(
+        store, shape=(9,), chunks=(4,), dtype=dtype, filters=filters, zarr_format=2
+    )
+    a[:] = np.arange(9) * 3
+    chunks = chunks_of(store)
+    tessarr.convert(store, to=3)
+    new = tessarr.open_array(store)
+    np.testing.assert_array_equal(new[...], np.arange(9) * 3)
+    delta = json.loads(bytes(store.get("zarr.json") or b""))["codecs"][-3]["configuration"]
+    assert delta["dtype"] == f"<{kind}"
+    new[:] = np.arange(9) * 3
+    assert chunks_of(store) == chunks
+    tessarr.convert(store, to=2)
+    np.testing.assert_array_equal(tessarr.open_array(store)[...], np.arange(9) * 3)
+    assert json.loads(bytes(store.get(".zarray") or b""))["filters"][-1]["dtype"] == dtype
+
+
+def test_filters_that_see_other_items_than_there_are() -> None:
+    for dtype, seen in ((">i4", "<i4"), (">i4", ">i2")):
+        store = MemoryStore()
+        filters = [{"id": "delta", "dtype": seen}]
+        tessarr.create_array(store, shape=4, dtype=dtype, filters=filters, zarr_format=2)
+        with pytest.raises(UnsupportedError, match="/filters/0: 'delta' takes elements"):
+            tessarr.convert(store, to=3)

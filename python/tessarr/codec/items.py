@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tessarr.problems import Problems
 
 __all__ = ["ItemFilter", "as_array", "viewed"]
+
+_TYPES: Final = ("dtype", "astype")
+"""What the names of parameters that are types end in."""
 
 
 class ItemFilter(ArrayArrayCodec):
@@ -41,6 +44,13 @@ class ItemFilter(ArrayArrayCodec):
     @abstractmethod
     def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the decoded items."""
+
+    def ordered(self, order: Literal["little", "big"]) -> Self:
+        """Return the filter whose types have another byte order."""
+        config = self.get_config()
+        stated = {name: value for name, value in config.items() if name.endswith(_TYPES) and value}
+        changed = {name: np.dtype(type_).newbyteorder(order) for name, type_ in stated.items()}
+        return self.from_config({**config, **changed})
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         decoded, _ = self.types(spec.data_type.numpy)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr import _json, keys
+from tessarr import _json, dtype, keys
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
+from tessarr.codec.items import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
 from tessarr.grid import RegularGrid
 from tessarr.keys import DefaultKeys, V2Keys
@@ -23,10 +24,11 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.problems import Problems, describe, pointer
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from tessarr.dtype import DataType
     from tessarr.types import JSONObject, ZarrFormat
+
+Order: TypeAlias = Literal["little", "big", "mixed"] | None
+"""A byte order of elements; None where they have none."""
 
 __all__ = ["Converted", "convert", "words"]
 
@@ -190,14 +192,20 @@ def _array_v3(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
     if refusal is not None:
         found.lacks("/dtype", refusal)
     codecs: list[Codec] = []
+    elements = data_type
     for codec, loc in _placed_v2(meta):
-        if isinstance(codec, Transpose) and meta.rank < 2:
-            continue
-        if isinstance(codec, Bytes):
-            codec = Bytes(None if order == "mixed" else order)  # noqa: PLW2901
-        elif not _has_words(codec, 3):
-            found.lacks(loc, f"format 3 has no codec {_name(codec)!r}")
-        codecs.append(codec)
+        if not _has_words(codec, 3):
+            found.lacks(loc, f"format 3 has no codec {codec.label!r}")
+        elif isinstance(codec, ItemFilter):
+            elements = _filtered(codec, elements, loc, found)
+            order = _byte_order(elements)
+            codecs.append(codec.ordered("little"))
+        elif isinstance(codec, Bytes):
+            codecs.append(Bytes(None if order == "mixed" else order))
+        elif order == "big" and codec.kind == "array_bytes":
+            found.lacks(loc, f"codec {codec.label!r} and big-endian elements")
+        elif not (isinstance(codec, Transpose) and meta.rank < 2):
+            codecs.append(codec)
     if len(found.problems):
         return None
     native = data_type.ordered("native")
@@ -231,7 +239,7 @@ def _placed_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
     for i, codec in enumerate(meta.codecs.codecs):
         if i == 0 and meta.order == "F" and isinstance(codec, Transpose):
             placed.append((codec, "/order"))
-        elif codec is meta.codecs.array_bytes:
+        elif isinstance(codec, Bytes):
             placed.append((codec, "/dtype"))
         elif i == last and not meta.last_is_filter:
             placed.append((codec, "/compression" if meta.is_v1 else "/compressor"))
@@ -241,7 +249,21 @@ def _placed_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
     return placed
 
 
-def _byte_order(data_type: DataType) -> Literal["little", "big", "mixed"] | None:
+def _filtered(codec: ItemFilter, elements: DataType, loc: str, found: Converted) -> DataType:
+    """Return what a filter of format 2 makes of elements.
+
+    Such filters see bytes as items of their own types; in format 3 elements have no
+    byte order before they become bytes, so that of the two has to be the same.
+    """
+    taken, made = (dtype.of(type_) for type_ in codec.types(elements.numpy))
+    orders = _byte_order(elements), _byte_order(taken)
+    same_size = elements.unit_bytes == taken.unit_bytes
+    if (None not in orders and orders[0] != orders[1]) or (not same_size and "big" in orders):
+        found.lacks(loc, f"{codec.label!r} takes elements for such of another byte order or size")
+    return made
+
+
+def _byte_order(data_type: DataType) -> Order:
     """Return the one byte order of elements; None where they have none."""
     little, big = data_type.ordered("little"), data_type.ordered("big")
     if little == big:
@@ -307,14 +329,18 @@ def _chain_v2(meta: ArrayMeta, data_type: DataType, found: Converted) -> Chain |
             found.notes.append(f"{loc}: a codec that need not be understood is left out")
         elif isinstance(codec, Bytes):
             pass
-        elif codec.kind == "array_bytes" or not _has_words(codec, 2):
-            found.lacks(loc, f"format 2 has no codec {_name(codec)!r}")
+        elif not _has_words(codec, 2):
+            found.lacks(loc, f"format 2 has no codec {codec.label!r}")
+        elif isinstance(codec, ItemFilter):
+            if codec.ordered("little") != codec:
+                found.lacks(loc, f"{codec.label!r} has a byte order of its own")
+            codecs.append(codec.ordered("big" if data_type.big_endian else "little"))
         else:
             codecs.append(codec)
     if len(found.problems):
         return None
     last = codecs.pop() if codecs and codecs[-1].kind == "bytes_bytes" else None
-    chain = v2.chain(data_type, fortran, meta.rank, codecs, last)
+    chain = v2.chain(fortran, meta.rank, codecs, last)
     return chain.resolve(replace(meta.chunk_spec, data_type=data_type), 2)
 
 
@@ -326,8 +352,3 @@ def _has_words(codec: Codec, to: ZarrFormat) -> bool:
         return False
     name = document.get("id" if to == 2 else "name") if isinstance(document, dict) else document
     return bool(name)
-
-
-def _name(codec: Codec) -> str:
-    name: str = codec.name or codec.get_config()["id"]
-    return name
