@@ -299,7 +299,7 @@ V3_EXTENSIONS = [
     Codec("cast_value", _cast_value, "int float"),
     Codec("scale_offset", _scale_offset, "int uint float"),
     Codec("packbits", lambda _: [named("packbits")], "bool int uint small float8"),
-    Codec("reshape", _before(named("reshape", shape=[12])), "fixed"),
+    Codec("reshape", _before(named("reshape", shape=[12]))),
     Codec("zfp", lambda _: [named("zfp", mode="reversible")], "float"),
 ]
 V3_NUMCODECS = [
