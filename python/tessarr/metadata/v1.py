@@ -141,7 +141,7 @@ def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None
         return None
     fill = _fill(value["fill_value"], value["dtype"])
     if order is None:
-        _check_order(value, problems)
+        _check_order(dict(value), problems)
     return {
         "zarr_format": 2,
         "shape": value["shape"],
