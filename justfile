@@ -43,6 +43,13 @@ stubs:
 # Test the engine by itself.
 engine:
     cargo test --workspace --exclude tessarr-python --quiet
+    cargo test --package tessarr-engine --features portable --lib --quiet store
+
+# Check that the Rust side compiles for macOS (rustup target add x86_64-apple-darwin). No C is
+# compiled: what stands for the compiler does nothing.
+macos:
+    CC_x86_64_apple_darwin=true AR_x86_64_apple_darwin=true \
+        cargo check --workspace --target x86_64-apple-darwin --quiet
 
 # Feed damaged and random bytes to every decoder for a bounded time: the targets of
 # rust/fuzz need nightly Rust (`cargo fuzz run blosc`), these run on stable.

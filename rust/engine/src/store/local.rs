@@ -5,15 +5,15 @@
 //! lock file, see `lock`. Only regular files are values (through symbolic links);
 //! anything else that has the path of a key counts as absent.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod lock;
 mod portable;
 mod tree;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 use linux as platform;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 use portable as platform;
 
 use std::cell::RefCell;
