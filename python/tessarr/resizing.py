@@ -28,6 +28,7 @@ from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
+from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
 from tessarr.store.transformed import chunk_store
 
@@ -169,8 +170,9 @@ def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
 
 def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
     problems = Problems()
-    parts = meta.chunk_shape if meta.is_sharded else (1,) * meta.rank
-    grid = meta.chunk_grid.resized(shape, parts).fit(shape, "chunks", problems)
+    grid = meta.chunk_grid.resized(shape, meta.parts).fit(shape, "chunks", problems)
+    if grid is not None and grid != meta.chunk_grid:
+        check_codecs(meta.codecs, grid, meta.chunk_spec, "codecs", problems)
     problems.check_arguments(f"resize to shape {shape}")
     assert grid is not None
     return replace(meta, shape=shape, chunk_grid=grid)

@@ -249,3 +249,15 @@ def test_an_empty_axis_has_chunks_to_grow_into() -> None:
     assert a.append(numbers((4, 3))) == (4, 3)
     assert a.chunks == ((2, 2), 3)
     assert a.metadata.chunk_grid == RectilinearGrid.of([[2, 5], [3]])
+
+
+def test_shards_in_shards_grow_by_whole_subchunks() -> None:
+    """What divides a shard is its own subchunks, not those of a subchunk; axes may be swapped."""
+    inner = codecs.ShardingIndexed((2, 1), ["bytes"])
+    chain = [codecs.Transpose("F"), codecs.ShardingIndexed((2, 4), [inner])]
+    a = tessarr.create_array(None, shape=(12, 2), dtype="i4", chunks=[[4, 8], 2], codecs=chain)
+    a[:] = numbers(a.shape)
+    assert a.append(numbers((1, 2))) == (13, 2)
+    assert a.shards == ((4, 8, 1), 2)
+    assert a.metadata.chunk_grid == RectilinearGrid.of([[4, 8, 4], 2])
+    np.testing.assert_array_equal(tessarr.open_array(a.store)[11:], [[22, 23], [0, 1]])

@@ -114,6 +114,15 @@ class ArrayMeta:
         return isinstance(self.codecs.array_bytes, ShardingIndexed)
 
     @property
+    def parts(self) -> Shape:
+        """What each chunk of the grid is a multiple of: a subchunk, else a single element."""
+        one = (1,) * self.rank
+        sharding = self.codecs.array_bytes
+        if not isinstance(sharding, ShardingIndexed):
+            return one
+        return _decoded_axes(self.codecs, sharding.chunk_shape) or one
+
+    @property
     def shards(self) -> ChunkLengths | None:
         """The lengths of the shards, or None if the array is not sharded."""
         return self.chunk_grid.lengths(self.shape) if self.is_sharded else None
@@ -232,9 +241,17 @@ def _innermost(chain: Chain, spec: ArraySpec) -> Shape:
     if not isinstance(sharding, ShardingIndexed):
         return spec.shape
     inner = _innermost(sharding.codecs, sharding.subchunk_spec(chain.encoded_spec(spec)))
+    return _decoded_axes(chain, inner) or spec.shape
+
+
+def _decoded_axes(chain: Chain, lengths: Shape) -> Shape | None:
+    """Return lengths of what a chain encodes to in the axes of what it is given.
+
+    None, if axes of the one are none of the other.
+    """
     for codec in reversed(chain.array_array):
         if not isinstance(codec, Transpose):
-            return spec.shape
-        lengths: dict[int, Any] = dict(zip(codec.axes(len(inner)), inner, strict=True))
-        inner = tuple(lengths[axis] for axis in range(len(inner)))
-    return inner
+            return None
+        by_axis: dict[int, int] = dict(zip(codec.axes(len(lengths)), lengths, strict=True))
+        lengths = tuple(by_axis[axis] for axis in range(len(lengths)))
+    return lengths
