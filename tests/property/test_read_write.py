@@ -7,19 +7,19 @@ and the sign of zero count.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tessarr
-from property.model import NUMPY_KINDS, Model, assert_same, assigned, selections
-from tessarr._engine import LocalStore, MemoryStore
+from property.model import assert_same, assigned
+from property.subject import Subject
+from tessarr._engine import LocalStore
 from tessarr.testing import keys
 from tessarr.testing.reference import ReferenceArray
-from tessarr.testing.strategies import ArrayCase, array_cases
+from tessarr.testing.strategies import array_cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,72 +30,6 @@ CASES = {
     "sharded": array_cases(zarr_format=3, sharded=True),
     "rectilinear": array_cases(zarr_format=3, rectilinear=True),
 }
-
-
-ORDERS = st.sampled_from("CF")
-STEPS = st.sampled_from((1, 2, -1, -2))
-
-
-class Subject:
-    """One array, and three ways to it: Tessarr, the slow reference, a model in NumPy."""
-
-    def __init__(self, case: ArrayCase, store: Any = None, scramble: int | None = None) -> None:
-        self.case = case
-        self.store = MemoryStore(case.store()) if store is None else store
-        self.array = tessarr.open_array(self.store, mode="r+")
-        self.reference = ReferenceArray(self.store, scramble=scramble)
-        self.fill = self.reference.meta.fill
-        one = np.frombuffer(self.fill, case.dtype)[0:1].reshape(())
-        self.model = Model(np.broadcast_to(one, case.shape).copy(), self.array.read_chunk_sizes)
-
-    def view(self, kind: str) -> Any:
-        """Return what takes the keys of a kind between its brackets."""
-        views = {"outer": "oindex", "points": "vindex", "blocks": "blocks"}
-        return getattr(self.array, views[kind]) if kind in views else self.array
-
-    def drawn(self, data: st.DataObject) -> tuple[str, Any]:
-        """Draw a kind of indexing, and a key."""
-        return data.draw(selections(self.case.shape, self.array.read_chunk_sizes))
-
-    def write(self, data: st.DataObject) -> None:
-        """Write one random selection."""
-        kind, key = self.drawn(data)
-        target = self.model.read(kind, key).shape
-        value = data.draw(assigned(self.case.dtype, target, self.fill))
-        if kind in NUMPY_KINDS and data.draw(st.booleans()):
-            self.array.write(key, value).result(60)
-        else:
-            self.view(kind)[key] = value
-        self.model.write(kind, key, value)
-
-    def read(self, data: st.DataObject) -> None:
-        """Read one random selection and compare it."""
-        kind, key = self.drawn(data)
-        expected = self.model.read(kind, key)
-        assert_same(self.view(kind)[key], expected)
-        if kind in NUMPY_KINDS:
-            assert_same(self.array.read(key).result(60), expected)
-            self.read_into(data, key, expected)
-
-    def read_into(self, data: st.DataObject, key: Any, expected: Any) -> None:
-        """Read the selection into an array of the caller, whose strides may be any."""
-        wide = np.zeros([2 * n for n in expected.shape], self.case.dtype, data.draw(ORDERS))
-        out = wide[..., *(slice(None, None, data.draw(STEPS)) for _ in expected.shape)]
-        out = out[..., *(slice(n) for n in expected.shape)]
-        assert self.array.read(key, out=out).result(60) is out
-        assert_same(out, np.asarray(expected, self.case.dtype))
-
-    def compare(self) -> None:
-        """Compare everything, and what is stored."""
-        assert_same(self.array[...], self.model.array)
-        assert_same(self.reference.read(), self.model.array)
-
-    def assert_no_fill_stored(self) -> None:
-        """Chunks that hold nothing but the fill value have no key."""
-        stored = set(self.store.list(""))
-        for key, chunk in self.reference.chunks():
-            if chunk.tobytes() == self.fill * chunk.size:
-                assert key not in stored
 
 
 @pytest.mark.parametrize("kind", CASES)

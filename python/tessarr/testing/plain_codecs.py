@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.testing.plain_types import settled
+
 __all__ = ["Layout", "crc32c", "decode", "encode"]
 
 Codec: TypeAlias = dict[str, Any]
@@ -113,7 +115,7 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
         stored = _stored(layout.dtype, array_bytes)
         if len(data) != math.prod(shape) * stored.itemsize:
             raise ValueError(f"{len(data)} bytes for shape {shape} of {stored}")
-        chunk = np.frombuffer(data, stored).reshape(shape).astype(layout.dtype)
+        chunk = settled(np.frombuffer(data, stored).reshape(shape).astype(layout.dtype))
     else:
         chunk = _decode_shard(data, array_bytes["configuration"], layout.having(shape))
     for order in reversed(orders):

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tessarr.testing.plain_types import data_type_v2, data_type_v3, fill_bytes
+
 __all__ = ["PlainArray", "parse_v2", "parse_v3"]
 
 
@@ -55,15 +57,14 @@ def parse_v3(document: bytes) -> PlainArray:
     b'\x01~'
     """
     found = json.loads(document)
-    name = found["data_type"]
-    dtype = np.dtype(f"V{int(name[1:]) // 8}") if name[0] == "r" else np.dtype(name)
+    dtype = data_type_v3(found["data_type"])
     encoding = _named(found["chunk_key_encoding"])
     default = encoding["name"] == "default"
     return PlainArray(
         shape=tuple(found["shape"]),
         chunks=_chunks(found["shape"], found["chunk_grid"]["configuration"]),
         dtype=dtype,
-        fill=_fill(found["fill_value"], dtype),
+        fill=fill_bytes(found["fill_value"], dtype),
         codecs=[_deep_named(codec) for codec in found["codecs"]],
         key_prefix="c" if default else "",
         separator=encoding["configuration"].get("separator", "/" if default else "."),
@@ -80,7 +81,7 @@ def parse_v2(document: bytes) -> PlainArray:
     {'name': 'transpose', 'configuration': {'order': [1, 0]}}
     """
     found = json.loads(document)
-    dtype = np.dtype(found["dtype"])
+    dtype = data_type_v2(found["dtype"])
     codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {}}]
     if found["order"] == "F":
         order = list(reversed(range(len(found["shape"]))))
@@ -96,7 +97,7 @@ def parse_v2(document: bytes) -> PlainArray:
         shape=tuple(found["shape"]),
         chunks=_chunks(found["shape"], {"chunk_shape": found["chunks"]}),
         dtype=dtype,
-        fill=_fill(found["fill_value"], dtype),
+        fill=fill_bytes(found["fill_value"], dtype),
         codecs=codecs,
         key_prefix="",
         separator=found.get("dimension_separator", "."),
@@ -133,22 +134,3 @@ def _deep_named(value: Any) -> dict[str, Any]:
                 _deep_named(inner) for inner in codec["configuration"][member]
             ]
     return codec
-
-
-def _fill(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """Return one element with the fill value's bits, in the byte order of the type."""
-    if value is None:
-        return bytes(dtype.itemsize)
-    if dtype.kind == "V":
-        return bytes(value)
-    if dtype.kind == "c":
-        part = np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
-        real, imaginary = value if isinstance(value, list) else (value, 0)
-        return _fill(real, part) + _fill(imaginary, part)
-    if isinstance(value, str):
-        if value.startswith("0x"):
-            return int(value, 16).to_bytes(
-                dtype.itemsize, "big" if dtype.str[0] == ">" else "little"
-            )
-        value = float(value)
-    return np.array(value, dtype).tobytes()

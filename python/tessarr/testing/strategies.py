@@ -16,6 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from tessarr.testing.data_types import (
+    fill_values,
+    records_v2,
+    records_v3,
+    types_v2,
+    types_v3,
+)
+from tessarr.testing.plain_types import data_type_v2, data_type_v3, settled
+
 __all__ = [
     "ArrayCase",
     "array_cases",
@@ -27,15 +36,6 @@ __all__ = [
 
 Shape: TypeAlias = tuple[int, ...]
 Codec: TypeAlias = dict[str, Any]
-
-_V3_TYPES = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128", "r8", "r16", "r24"),
-)
-_V2_TYPES = (
-    *("|b1", "|i1", "|u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8"),
-    *("<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
-)
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def array_cases(
     zarr_format: int | None = None,
     sharded: bool | None = None,
     rectilinear: bool = False,
+    records: bool = False,
 ) -> ArrayCase:
     """Generate an array of either format.
 
@@ -145,23 +146,28 @@ def array_cases(
         Whether it is sharded; both by default. Format 2 has no shards.
     rectilinear : bool, optional
         Whether chunks, or shards, have different lengths. Format 3 only.
+    records : bool, optional
+        Whether its elements are records for sure.
     """
     if zarr_format is None:
         zarr_format = 3 if sharded else draw(st.sampled_from((2, 3, 3)))
-    return draw(_v2_cases() if zarr_format == 2 else _v3_cases(sharded, rectilinear))
+    if zarr_format == 2:
+        return draw(_v2_cases(records_v2() if records else types_v2()))
+    return draw(_v3_cases(records_v3() if records else types_v3(), sharded, rectilinear))
 
 
 @st.composite
-def _v2_cases(draw: st.DrawFn) -> ArrayCase:
+def _v2_cases(draw: st.DrawFn, types: st.SearchStrategy[Any]) -> ArrayCase:
     shape = draw(shapes())
     chunk_shape = draw(chunk_shapes(shape))
-    dtype = np.dtype(draw(st.sampled_from(_V2_TYPES)))
+    data_type = draw(types)
+    dtype = data_type_v2(data_type)
     document = {
         "zarr_format": 2,
         "shape": list(shape),
         "chunks": list(chunk_shape),
-        "dtype": dtype.str,
-        "fill_value": draw(st.none() | _fill_values(dtype, zarr_format=2)),
+        "dtype": data_type,
+        "fill_value": draw(st.none() | fill_values(dtype, 2)),
         "order": draw(st.sampled_from(("C", "C", "F"))),
         "compressor": draw(st.none() | _v2_codecs()),
         "filters": draw(st.sampled_from((None, None, None, [{"id": "zlib", "level": 1}]))),
@@ -192,10 +198,12 @@ def _v2_codecs() -> st.SearchStrategy[Codec]:
 
 
 @st.composite
-def _v3_cases(draw: st.DrawFn, sharded: bool | None, rectilinear: bool) -> ArrayCase:
+def _v3_cases(
+    draw: st.DrawFn, types: st.SearchStrategy[Any], sharded: bool | None, rectilinear: bool
+) -> ArrayCase:
     shape = draw(shapes())
-    name = draw(st.sampled_from(_V3_TYPES))
-    dtype = np.dtype(f"V{int(name[1:]) // 8}") if name[0] == "r" else np.dtype(name)
+    data_type = draw(types)
+    dtype = data_type_v3(data_type)
     depth = draw(st.sampled_from((0, 1, 1, 2))) if sharded is None else int(sharded)
     if sharded:
         depth = draw(st.sampled_from((1, 1, 2)))
@@ -214,12 +222,12 @@ def _v3_cases(draw: st.DrawFn, sharded: bool | None, rectilinear: bool) -> Array
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(shape),
-        "data_type": name,
+        "data_type": data_type,
         "chunk_grid": draw(_rectilinear_grids(shape, levels[-2] if depth else (1,) * len(shape)))
         if rectilinear
         else {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
         "chunk_key_encoding": draw(_key_encodings()),
-        "fill_value": draw(_fill_values(dtype, zarr_format=3)),
+        "fill_value": draw(fill_values(dtype, 3)),
         "codecs": draw(_chains(dtype, len(shape), levels[:depth][::-1])),
     }
     return ArrayCase(3, document, shape, dtype)
@@ -291,7 +299,7 @@ def _chains(draw: st.DrawFn, dtype: np.dtype[Any], rank: int, parts: list[Shape]
 
 
 def _bytes_codec(dtype: np.dtype[Any]) -> st.SearchStrategy[Codec]:
-    if dtype.itemsize == 1 or dtype.kind == "V":
+    if dtype.newbyteorder("big") == dtype.newbyteorder("little"):
         return st.just({"name": "bytes"})
     return _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
 
@@ -306,26 +314,6 @@ def _index_chains() -> st.SearchStrategy[list[Codec]]:
     )
 
 
-def _fill_values(dtype: np.dtype[Any], *, zarr_format: int) -> st.SearchStrategy[Any]:
-    """Generate the JSON of a fill value: NaN payloads and negative zero among them."""
-    if dtype.kind == "b":
-        return st.booleans()
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return st.sampled_from((0, 1, int(info.min), int(info.max), 42))
-    if dtype.kind == "V":
-        return st.lists(st.integers(0, 255), min_size=dtype.itemsize, max_size=dtype.itemsize)
-    if dtype.kind == "c":
-        part = np.dtype(f"f{dtype.itemsize // 2}")
-        return st.lists(_fill_values(part, zarr_format=zarr_format), min_size=2, max_size=2)
-    plain: list[Any] = [0.0, -0.0, 1.5, -2, "NaN", "Infinity", "-Infinity"]
-    if zarr_format == 3:
-        digits = 2 * dtype.itemsize
-        payload = {4: "7e01", 8: "7fc00abc", 16: "fff8000000000123"}[digits]
-        plain.append(f"0x{payload}")
-    return st.sampled_from(plain)
-
-
 def values(
     dtype: np.dtype[Any], shape: Shape, *, fill: bytes | None = None
 ) -> st.SearchStrategy[npt.NDArray[Any]]:
@@ -334,7 +322,8 @@ def values(
     Parameters
     ----------
     dtype : numpy.dtype
-        Booleans are 0 or 1; all others take any bits, NaN with any payload among them.
+        Booleans are 0 or 1 and text is text; all others take any bits that mean something,
+        NaN with any payload among them.
     shape : tuple of int
         The shape of the array.
     fill : bytes, optional
@@ -354,9 +343,12 @@ def _values(
     count = math.prod(shape)
     if dtype.kind == "b":
         data = dice.integers(0, 2, count, np.uint8).tobytes()
+    elif dtype.kind == "U":
+        points = dice.integers(0, 0xD800, count * dtype.itemsize // 4, np.uint32)
+        data = points.astype(f"{dtype.byteorder}u4").tobytes()
     else:
         data = dice.bytes(count * dtype.itemsize)
-    found = np.frombuffer(data, dtype).copy()
+    found = settled(np.frombuffer(data, dtype)).copy()
     if kind == "few" and count:
         found = found[dice.integers(0, min(count, 3), count)]
     elif kind == "fill" and fill is not None:
