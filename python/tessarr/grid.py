@@ -190,6 +190,11 @@ class ChunkGrid(ABC):
         pairs = zip(self.cuts, shape, strict=True)
         return tuple(c.longest if c.even else c.lengths(size) for c, size in pairs)
 
+    def regular(self) -> RegularGrid | None:
+        """Return the regular grid that is the same, where there is one."""
+        cuts = self.cuts
+        return RegularGrid(tuple(c.longest for c in cuts)) if all(c.even for c in cuts) else None
+
     def shapes(self) -> Iterator[Shape]:
         """Yield shapes that stand for those of all chunks.
 

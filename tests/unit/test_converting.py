@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import tessarr
 from tessarr.codecs import Blosc, Crc32c, GZip, Transpose, Zlib, Zstd
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, UnsupportedError
+from tessarr.extensions import StorageTransformer, register_transformer
 from tessarr.stores import LocalStore, MemoryStore
 
 DATA = np.arange(35).reshape(5, 7)
@@ -222,13 +224,36 @@ NEW = {3: {"zarr.json"}, 2: {".zarray", ".zgroup", ".zattrs"}}
 
 # What has no equivalent
 
+
+@register_transformer
+@dataclass(frozen=True)
+class Below(StorageTransformer):
+    """Keeps chunks one level below."""
+
+    name = "tests.converting.below"
+
+    @classmethod
+    def from_json(cls, configuration: Any) -> Below:
+        return cls()
+
+    def to_json(self) -> Any:
+        return {"name": self.name}
+
+    def key(self, key: str) -> str:
+        return f"below/{key}"
+
+
 LACKING_IN_2: dict[str, tuple[dict[str, Any], str]] = {
     "shards": ({"shards": (4, 6)}, "/codecs/0: format 2 has no shards"),
     "three axes": (
         {"shape": (2, 3, 4), "chunks": (1, 3, 2), "filters": [Transpose((1, 2, 0))]},
         "/codecs/0: format 2 has no order of axes",
     ),
-    "rectilinear": ({"chunks": [[2, 3], [4, 3]]}, "/chunk_grid: format 2 has no chunk grid"),
+    "rectilinear": ({"chunks": [[2, 3], [4, 3]]}, "/chunk_grid: format 2 has no chunks of diff"),
+    "storage transformers": (
+        {"storage_transformers": [Below()]},
+        "/storage_transformers/0: format 2 has no storage transformer 'tests.converting.below'",
+    ),
     "NaN with payload": ({"dtype": "f4", "fill_value": "0x7fc00001"}, "/fill_value: format 2 has"),
 }
 
@@ -252,6 +277,15 @@ def test_what_format_2_lacks_is_listed_and_nothing_changes(name: str) -> None:
     assert {node.path for node in result.nodes if node.problems} == {"x/y"}
     assert reason in str(result)
     assert snapshot(store) == before
+
+
+def test_lists_of_equal_lengths_are_a_regular_grid() -> None:
+    store = MemoryStore()
+    settings: dict[str, Any] = {"shape": (6, 8), "dtype": "i4", "chunk_key_encoding": "v2"}
+    tessarr.create_array(store, chunks=[[3, 3], [4, 4]], **settings)[:] = 7
+    tessarr.convert(store, to=2)
+    again = tessarr.open_array(store)
+    assert (again.zarr_format, again.chunks, again[5, 7]) == (2, (3, 4), 7)
 
 
 def test_keys_that_format_2_lacks() -> None:

@@ -72,6 +72,7 @@ def test_what_is_refused_at_creation() -> None:
         created(zarr_format=2)
     with pytest.raises(ArgumentError, match="less than 1"):
         created(chunks=[[60, 0], 4])
+    assert created(chunks=[[20, 20, 20], [5, 5]], zarr_format=2).chunks == (20, 5)
 
 
 def test_every_shard_is_checked_when_it_is_opened() -> None:

@@ -306,8 +306,11 @@ class _Request:
         shape, item_bytes = self.shape, self.data_type.item_bytes
         if shards is None or shards is False:
             self.grid = self.attempt("chunks", lambda: _grid(chunks, shape, item_bytes))
-            if self.zarr_format == 2 and not isinstance(self.grid, RegularGrid | None):
-                self.problems.add("chunks", "format 2 has chunks of one shape only", "mismatch")
+            if self.zarr_format == 2 and self.grid is not None:
+                self.grid = self.grid.regular()
+                if self.grid is None:
+                    what = "format 2 has chunks of one shape only"
+                    self.problems.add("chunks", what, "mismatch")
             return
         if self.zarr_format == 2:
             self.problems.add("shards", "format 2 has no shards", "mismatch")

@@ -17,11 +17,11 @@ from tessarr import _json, dtype, keys
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
 from tessarr.codec.items import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
-from tessarr.grid import RegularGrid
 from tessarr.keys import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.problems import Problems, describe, pointer
+from tessarr.transformer import IgnoredTransformer
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
@@ -118,8 +118,12 @@ def _note_extra(meta: ArrayMeta | GroupMeta, found: Converted) -> None:
     if extra:
         names = ", ".join(map(describe, sorted(extra)))
         found.notes.append(f"members that mean nothing in the new format are left out: {names}")
-    if isinstance(meta, ArrayMeta) and meta.storage_transformers:
-        found.notes.append("storage transformers that need not be understood are left out")
+    for i, transformer in enumerate(getattr(meta, "storage_transformers", ())):
+        if isinstance(transformer, IgnoredTransformer):
+            found.notes.append("a storage transformer that need not be understood is left out")
+        else:
+            what = f"format 2 has no storage transformer {transformer.name!r}"
+            found.lacks(pointer("/storage_transformers", i), what)
 
 
 def _check(found: Converted, path: str) -> None:
@@ -275,8 +279,9 @@ def _byte_order(data_type: DataType) -> Order:
 
 
 def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
-    if not isinstance(meta.chunk_grid, RegularGrid):
-        found.lacks("/chunk_grid", f"format 2 has no chunk grid {meta.chunk_grid.name!r}")
+    grid = meta.chunk_grid.regular()
+    if grid is None:
+        found.lacks("/chunk_grid", "format 2 has no chunks of different lengths")
     refusal = meta.data_type.refusal(2)
     if refusal is not None:
         found.lacks("/data_type", refusal)
@@ -289,7 +294,7 @@ def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
     order = serializer.endian if isinstance(serializer, Bytes) else None
     data_type = meta.data_type.ordered(order or "native")
     chain = _chain_v2(meta, data_type, found)
-    if chain is None or len(found.problems):
+    if chain is None or grid is None or len(found.problems):
         return None
     fill = meta.fill_value
     assert fill is not None
@@ -304,7 +309,7 @@ def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
         2,
         meta.shape,
         data_type,
-        meta.chunk_grid,
+        grid,
         encoding,
         fill,
         chain,
