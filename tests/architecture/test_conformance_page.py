@@ -16,3 +16,9 @@ def test_what_tests_show_is_required() -> None:
     assert len(known) == len(set(known)) == 260
     assert set(shown()) <= set(known)
     assert set(exceptions()) <= set(known)
+
+
+def test_each_requirement_has_a_test_or_a_reason() -> None:
+    """Nothing is open."""
+    open_ = {item.id for item in requirements()} - set(shown()) - set(exceptions())
+    assert not open_
