@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,14 @@ def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
     a[:] = np.arange(10000).reshape(100, 100)
     plain = calls_of(lambda: a[10:20, :10])
     assert plain == []  # from the bracket to the bytes there is no Python at all
-    for action in (
+    actions: list[Callable[[], object]] = [
         lambda: a[10:20, None, :10],
         lambda: a[[12, 13]],
         lambda: a.read((slice(10, 20), slice(10))).result(),
         lambda: a.get_basic_selection((slice(10, 20), slice(10))),
         lambda: a.blocks[1, 0],
-    ):
+    ]
+    for action in actions:
         action()
         calls = calls_of(action)
         modules = {module for module, _ in calls}

@@ -243,9 +243,9 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [node["path"] for node in found["nodes"]] == ["", "a", "a/b"]
     group = tessarr.open_group(path)
     assert group.zarr_format == 3
-    assert group["a/b"][...].tolist() == [1, 2, 3]
+    assert tessarr.open_array(path, path="a/b")[...].tolist() == [1, 2, 3]
     assert main(["convert", path, str(tmp_path / "t"), "--to", "2"]) == 0
-    assert tessarr.open_group(tmp_path / "t")["a/b"][...].tolist() == [1, 2, 3]
+    assert tessarr.open_array(tmp_path / "t", path="a/b")[...].tolist() == [1, 2, 3]
     assert main(["convert", path, str(tmp_path / "t"), "--to", "2"]) == 1
     assert "overwrite" in capsys.readouterr().err
 

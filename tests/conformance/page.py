@@ -72,8 +72,9 @@ def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr == "covers":
+            if not isinstance(decorator, ast.Call):
+                continue
+            if isinstance(decorator.func, ast.Attribute) and decorator.func.attr == "covers":
                 for argument in decorator.args:
                     yield node.name, ast.literal_eval(argument)
 

@@ -195,7 +195,13 @@ def test_damaged_chunk_names_array_key_and_chunk(flaky: FlakyStore) -> None:
     a[:] = [1, 2, 3, 4]
     flaky["g/a/c/1"] = b"nonsense"
     assert a[:2].tolist() == [1, 2]
-    for read in (lambda: a[:], lambda: a[3], lambda: a.read(3).result(10), lambda: a[[3]]):
+    reads: list[Callable[[], Any]] = [
+        lambda: a[:],
+        lambda: a[3],
+        lambda: a.read(3).result(10),
+        lambda: a[[3]],
+    ]
+    for read in reads:
         with pytest.raises(DataError) as caught:
             read()
         error = caught.value

@@ -71,6 +71,7 @@ def test_an_append_is_whole_or_absent_after_sigkill(tmp_path: Path) -> None:
     path = tmp_path / "array.zarr"
     tessarr.create_array(path, shape=0, dtype="int64", chunks=7, fill_value=-1)
     moments = random.Random(11)
+    lengths = []
     for _ in range(8):
         writer = subprocess.Popen(
             [sys.executable, "-c", APPENDER, str(path)], stdout=subprocess.PIPE, text=True
@@ -82,4 +83,6 @@ def test_an_append_is_whole_or_absent_after_sigkill(tmp_path: Path) -> None:
         writer.communicate()
         values = tessarr.open_array(path, mode="r")[:]
         np.testing.assert_array_equal(values, np.repeat(np.arange(len(values) // 10), 10))
-    assert len(values) > 10
+        lengths.append(len(values))
+    assert lengths[-1] > 10
+    assert lengths == sorted(lengths)
