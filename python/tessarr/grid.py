@@ -229,8 +229,17 @@ class RegularGrid(ChunkGrid):
     chunk_shape: Shape
 
     @classmethod
-    def from_json(cls, configuration: Members) -> RegularGrid | None:
-        chunk_shape = configuration.lengths("chunk_shape", 0)
+    def from_json(cls, configuration: Members) -> ChunkGrid | None:
+        value = configuration.get("chunk_shape")
+        if isinstance(value, list) and any(isinstance(item, list) for item in value):
+            # zarr-python 3.2 stored rectilinear grids by this name.
+            before = len(configuration.problems)
+            what = "lists of lengths, taken for the grid 'rectilinear'"
+            configuration.problems.tolerate(configuration.at("chunk_shape"), what)
+            axes = _read_axes(configuration, "chunk_shape")
+            configuration.done()
+            return None if len(configuration.problems) > before else RectilinearGrid(axes)
+        chunk_shape = configuration.chunk_lengths("chunk_shape", 0)
         configuration.done()
         return None if chunk_shape is None else cls(chunk_shape)
 
@@ -296,15 +305,16 @@ class RectilinearGrid(ChunkGrid):
         problems = Problems()
         plain = [_plain(axis) for axis in chunk_shapes]
         grid = cls.from_json(Members({"kind": "inline", "chunk_shapes": plain}, "", problems))
-        if grid is None:
-            raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+        if grid is None or problems.defects:  # what is read leniently is not taken from users
+            faults = [*map(str, problems.found), *problems.defects]
+            raise ArgumentError("; ".join(faults))
         return grid
 
     @classmethod
     def from_json(cls, configuration: Members) -> RectilinearGrid | None:
         before = len(configuration.problems)
         configuration.choice("kind", ("inline",))
-        axes = _read_axes(configuration)
+        axes = _read_axes(configuration, "chunk_shapes")
         configuration.done()
         return None if len(configuration.problems) > before else cls(axes)
 
@@ -353,10 +363,10 @@ class RectilinearGrid(ChunkGrid):
         return RectilinearGrid(tuple(axes))
 
 
-def _read_axes(configuration: Members) -> tuple[int | tuple[Run, ...], ...]:
-    """Return what ``chunk_shapes`` says of each axis; if there are problems anything."""
-    value = configuration.require("chunk_shapes")
-    problems, loc = configuration.problems, configuration.at("chunk_shapes")
+def _read_axes(configuration: Members, name: str) -> tuple[int | tuple[Run, ...], ...]:
+    """Return what the member `name` says of each axis; if there are problems anything."""
+    value = configuration.require(name)
+    problems, loc = configuration.problems, configuration.at(name)
     if not isinstance(value, list):
         if value is not ABSENT:
             problems.add(loc, f"{describe(value)} is not a list of lengths", "wrong_type")
@@ -380,11 +390,22 @@ def _read_runs(axis: list[Any], loc: str, problems: Problems) -> Iterator[Run]:
             if len(item) != 2:
                 problems.add(at, f"{describe(item)} is not a length and a number of chunks")
             else:
-                good = [_check_length(item[i], pointer(at, i), problems) for i in (0, 1)]
-                if all(good):
-                    yield item[0], item[1]
-        elif _check_length(item, at, problems):
-            yield item, 1
+                length = _mended(item[0], pointer(at, 0), problems)
+                good = _check_length(length, pointer(at, 0), problems)
+                if _check_length(item[1], pointer(at, 1), problems) and good:
+                    yield length, item[1]
+        else:
+            length = _mended(item, at, problems)
+            if _check_length(length, at, problems):
+                yield length, 1
+
+
+def _mended(value: Any, loc: str, problems: Problems) -> Any:
+    """Return a length as an integer, where zarr-python stored true or 4.0."""
+    if value is True or (isinstance(value, float) and value >= 1 and value.is_integer()):
+        problems.tolerate(loc, f"{describe(value)}, taken for {int(value)}")
+        return int(value)
+    return value
 
 
 def _check_length(value: object, loc: str, problems: Problems) -> bool:

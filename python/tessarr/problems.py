@@ -266,6 +266,19 @@ class Members:
             return None
         return lengths(value, low, self.at(name), self.problems)
 
+    def chunk_lengths(self, name: str, low: int) -> tuple[int, ...] | None:
+        """Return lengths of a chunk like `lengths`; true is 1, as zarr-python stored it."""
+        value = self.require(name)
+        if value is ABSENT:
+            return None
+        loc = self.at(name)
+        if isinstance(value, list):
+            for position, item in enumerate(value):
+                if item is True:
+                    self.problems.tolerate(pointer(loc, position), "true, taken for 1")
+            value = [1 if item is True else item for item in value]
+        return lengths(value, low, loc, self.problems)
+
     def done(self) -> None:
         """Note every member that was not asked for."""
         for name in self.value:

@@ -861,7 +861,7 @@ def test_edges_of_a_rectilinear_grid(lengths, edges):
         (rectilinear([6], []), "/chunk_shapes/1"),
         (rectilinear([6, 0], [4]), "/chunk_shapes/0/1"),
         (rectilinear([6, -1], [4]), "/chunk_shapes/0/1"),
-        (rectilinear([6.0], [4]), "/chunk_shapes/0/0"),
+        (rectilinear([6.5], [4]), "/chunk_shapes/0/0"),
         (rectilinear(["6"], [4]), "/chunk_shapes/0/0"),
         (rectilinear([[2, 0]], [4]), "/chunk_shapes/0/0"),
         (rectilinear([[2]], [4]), "/chunk_shapes/0/0"),

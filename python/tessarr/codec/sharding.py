@@ -92,7 +92,7 @@ class ShardingIndexed(ArrayBytesCodec):
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> ShardingIndexed | None:
         before = len(members.problems)
-        chunk_shape = members.lengths("chunk_shape", 1)
+        chunk_shape = members.chunk_lengths("chunk_shape", 1)
         codecs = _read_chain(members, "codecs")
         index_codecs = _read_chain(members, "index_codecs")
         location = members.choice("index_location", _LOCATIONS, "end")

@@ -97,11 +97,13 @@ class Consolidated:
         problems = Problems()
         what = f"{MEMBER} of {keys.join(root, v3.DOCUMENT)!r}"
         documents: dict[str, Documents] = {}
+        strange: list[str] = []
         for path, document in _entries_v3(value, "", problems).items():
             if _is_path(path, 3):
                 documents[keys.join(root, path)] = {v3.DOCUMENT: document}
             else:
-                problems.tolerate("/metadata", f"{describe(path)} is no path, left out")
+                strange.append(path)
+        _leave_out(strange, "path", problems)
         problems.check(what, path=root)
         return cls(root, documents)
 
@@ -110,13 +112,15 @@ class Consolidated:
         problems = Problems()
         what = f"metadata {keys.join(root, ZMETADATA)!r}"
         documents: dict[str, dict[str, Any]] = {}
+        strange: list[str] = []
         for key, document in _entries_v2(value, problems).items():
             path, name = keys.split(key)
             if name in _NAMES[2] and (not path or _is_path(path, 2)):
                 whole = keys.join(root, path) if path else root
                 documents.setdefault(whole, {})[name] = document
             else:
-                problems.tolerate("/metadata", f"{describe(key)} is no document, left out")
+                strange.append(key)
+        _leave_out(strange, "document", problems)
         problems.check(what, path=root)
         nodes = {path: own for path, own in documents.items() if own.keys() != {v2.ATTRIBUTES}}
         return cls(root, nodes)
@@ -262,6 +266,13 @@ def _dump(meta: ArrayMeta | GroupMeta) -> Documents:
         return {v3.DOCUMENT: v3.to_json(meta)}
     documents = v2.dump(meta)
     return {name: _json.load(document, what=name)[0] for name, document in documents.items()}
+
+
+def _leave_out(entries: list[str], kind: str, problems: Problems) -> None:
+    if entries:
+        others = f", nor are {len(entries) - 1} more" if len(entries) > 1 else ""
+        what = f"{describe(entries[0])} is no {kind}{others}: left out"
+        problems.tolerate("/metadata", what)
 
 
 def _is_path(path: str, zarr_format: ZarrFormat) -> bool:

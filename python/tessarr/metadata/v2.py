@@ -189,7 +189,7 @@ def read_members(members: Members) -> ArrayMeta | None:
     if len(problems):
         return None
     shape = members.lengths("shape", 0)
-    chunks = members.lengths("chunks", 0)
+    chunks = members.chunk_lengths("chunks", 0)
     grid = RegularGrid(chunks) if chunks is not None else None
     if grid is not None and shape is not None:
         grid = grid.fit(shape, "/chunks", problems)

@@ -284,3 +284,9 @@ def test_groups_keep_their_attributes():
     group = v2.parse_group(b'{"zarr_format": 2}', b'{"a": 1}', where="")
     written = v2.dump(group)
     assert v2.parse_group(written[".zgroup"], written[".zattrs"], where="") == group
+
+
+def test_a_chunk_length_that_zarr_python_stored_as_true():
+    with pytest.warns(TessarrWarning, match="/chunks/0: true, taken for 1"):
+        meta = parse(chunks=[True, 2])
+    assert meta.chunk_shape == (1, 2)

@@ -389,3 +389,45 @@ def test_a_document_under_the_name_of_another_format_says_what_its_name_would_be
         v3.parse(b'{"zarr_format": 2, "node_type": "group"}', where="")
     with pytest.raises(MetadataError, match=r"3 is not 2: .* is called zarr\.json"):
         v2.parse_group(b'{"zarr_format": 3}', None, where="")
+
+
+def rectilinear(*axes):
+    return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": list(axes)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "defect", "same_as"),
+    [
+        ({"chunk_grid": grid(True, 2)}, "/chunk_shape/0: true, taken for 1", grid(1, 2)),
+        (
+            {"chunk_grid": grid(2, [1, 3])},
+            "/chunk_shape: lists of lengths, taken for the grid 'rectilinear'",
+            rectilinear(2, [1, 3]),
+        ),
+        (
+            {"chunk_grid": rectilinear([True, 5.0], [[2.0, 2]])},
+            r"0/0: true, taken for 1; .*0/1: 5\.0, taken for 5; .*2\.0, taken for 2",
+            rectilinear([1, 5], [[2, 2]]),
+        ),
+    ],
+)
+def test_lengths_that_zarr_python_stored_in_other_words(changes, defect, same_as):
+    with pytest.warns(TessarrWarning, match=defect) as caught:
+        meta = parse(**changes)
+    assert len(caught) == 1
+    assert meta == parse(chunk_grid=same_as)
+    assert json.loads(v3.dump(meta))["chunk_grid"] == same_as
+
+
+def test_lengths_of_subchunks_that_zarr_python_stored_in_other_words():
+    with pytest.warns(TessarrWarning, match="true, taken for 1"):
+        meta = parse(codecs=[sharding([True, 2])])
+    assert meta == parse(codecs=[sharding([1, 2])])
+
+
+@pytest.mark.parametrize(
+    "lengths", [grid(False, 2), grid(3.0, 2), rectilinear([0.5], [4]), rectilinear([[3, 2.0]], [4])]
+)
+def test_lengths_that_mean_nothing(lengths):
+    with pytest.raises(MetadataError):
+        parse(chunk_grid=lengths)

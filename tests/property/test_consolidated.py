@@ -1,0 +1,91 @@
+"""Random edits of a consolidated hierarchy, by random handles: its copies stay in step."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr.errors import TessarrError
+from tessarr.stores import MemoryStore
+
+NAMES = st.sampled_from(["a", "b", "a/b", "a/a", "b/a/b", "a/b/a"])
+ACTIONS = st.sampled_from(
+    ["group", "array", "overwrite", "delete", "attributes", "resize", "consolidate", "inner"]
+)
+
+
+def act(store: Any, handle: tessarr.Group, action: str, name: str, number: int) -> None:
+    if action == "group":
+        handle.create_group(name, attributes={"n": number})
+    elif action in {"array", "overwrite"}:
+        handle.create_array(name, shape=(number, 2), dtype="u1", overwrite=action == "overwrite")
+    elif action == "delete":
+        del handle[name]
+    elif action == "attributes":
+        handle[name].attrs.update(n=number)
+    elif action == "resize":
+        node = handle[name]
+        if isinstance(node, tessarr.Array):
+            node.resize(number, number)
+    elif action == "consolidate":
+        tessarr.consolidate_metadata(store)
+    elif "/" in name:
+        tessarr.consolidate_metadata(store, path=name.split("/", maxsplit=1)[0])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ACTIONS, NAMES, st.integers(1, 4), st.booleans()), max_size=12))
+def test_copies_stay_in_step(zarr_format: Any, steps: list[tuple[str, str, int, bool]]) -> None:
+    store = MemoryStore()
+    tessarr.create_group(store, zarr_format=zarr_format)
+    by_copies = tessarr.consolidate_metadata(store)
+    for action, name, number, use in steps:
+        handle = by_copies if use else tessarr.open_group(store)
+        if not use:  # what others change does not show in an open group: that is the deal
+            by_copies = tessarr.open_consolidated(store)
+        with contextlib.suppress(TessarrError):
+            act(store, handle, action, name, number)
+        if not use or action in {"consolidate", "inner"}:
+            by_copies = tessarr.open_consolidated(store)
+        assert tessarr.consolidated_differences(store) == {}
+        fresh = tessarr.open_group(store, "r", use_consolidated=False)
+        assert str(by_copies.tree()) == str(fresh.tree())
+        for path, node in fresh.members(None):
+            assert by_copies[path].metadata.attributes == node.metadata.attributes
+            if isinstance(node, tessarr.Group) and node.metadata.consolidated is not None:
+                assert tessarr.consolidated_differences(store, path=path) == {}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_many_writers_at_once_leave_the_truth_behind(tmp_path: Any, zarr_format: Any) -> None:
+    root = tessarr.create_group(tmp_path / "s", zarr_format=zarr_format)
+    for name in "abcd":
+        root.create_group(name)
+    tessarr.consolidate_metadata(tmp_path / "s")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            handle = tessarr.open_group(tmp_path / "s")
+            for turn in range(6):
+                handle["abcd"[(number + turn) % 4]].attrs[f"k{number}"] = turn
+                handle.create_group(f"{'abcd'[number % 4]}/n{number}-{turn}")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert tessarr.consolidated_differences(tmp_path / "s") == {}
+    found = tessarr.open_consolidated(tmp_path / "s")
+    assert len(found.members(None)) == 4 + 6 * 6
