@@ -19,13 +19,15 @@ libraries and of h5py catch today. ``str(error)`` is the whole message: what
 failed, where, why and what to do. The cause of an error is kept as
 ``__cause__`` or as a note (`BaseException.add_note`).
 
-Exceptions of code that is not Tessarr's, a codec or a store that you wrote, reach you
-as they are: the same object, of whatever class, with a note that says where it was
-raised (``raised in test.xor, codec 1 of 2, for chunk (0, 3) (key "a/c/0/3")``). Only
-two have a meaning: what a codec raises as a `DataError` is told as one with its
-``key``, ``chunk`` and ``codec``, and the codec's as its cause; and a `KeyError` or a
-`FileNotFoundError` of a store that is asked for a key, or to delete one, says that the
-key is absent. Nothing is half stored then: a chunk is as it was, or replaced whole.
+Exceptions of code that is not Tessarr's, a codec or a store that you wrote, the methods
+of an object that is to be stored, reach you as they are: the same object, of whatever
+class. Those of codecs and stores have a note that says where they were raised:
+``raised in test.xor, codec 1 of 2, for chunk (0, 3) (key "a/c/0/3")``. Only two have a
+meaning: what a codec raises as a `DataError` is told as one with its ``key``, ``chunk``
+and ``codec``, and the codec's as its cause (so is what a pickle raises when it is
+read); and a `KeyError` or a `FileNotFoundError` of a store that is asked for a key, or
+to delete one, says that the key is absent. Nothing is half stored then: a chunk is as
+it was, or replaced whole.
 
 `KINDS` lists every kind with its meaning. A kind never changes its name, so
 programs may compare against it; the text of messages may change.

@@ -11,7 +11,7 @@ import pytest
 
 import tessarr
 from tessarr.codec import BytesBytesCodec, register_codec
-from tessarr.errors import DataError
+from tessarr.errors import ArgumentError, DataError
 
 
 class OddError(Exception):
@@ -188,3 +188,81 @@ def test_a_key_error_of_a_store_means_absent() -> None:
     for error in (KeyError("gone"), FileNotFoundError("gone")):
         flaky.error = error
         assert a[:].tolist() == [1, 1, 7, 7]
+
+
+class Reluctant:
+    """An object that may be stored, or not."""
+
+    raises: ClassVar[Exception | None] = None
+
+    def __reduce__(self) -> Any:
+        if self.raises is not None:
+            raise self.raises
+        return _made, ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise OddError("no array")
+
+
+def _made() -> Reluctant:
+    if Reluctant.raises is not None:
+        raise Reluctant.raises
+    return Reluctant()
+
+
+def objects(codec: Any) -> tessarr.Array:
+    """Give an array of objects, two in each chunk."""
+    return tessarr.create_array(
+        None, shape=4, chunks=2, dtype=object, zarr_format=2, filters=[codec]
+    )
+
+
+def test_what_an_object_raises_when_it_is_stored_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exception itself; of what was to be stored nothing is."""
+    with tessarr.options(allow_pickle=True):
+        a = objects({"id": "pickle"})
+        a[:] = [1, 2, 3, 4]
+        monkeypatch.setattr(Reluctant, "raises", OddError("not today"))
+        with pytest.raises(OddError, match="not today"):
+            a[:] = [5, 6, 7, Reluctant()]
+        assert a[:].tolist() == [1, 2, 3, 4]
+
+
+def test_what_a_pickle_raises_when_it_is_read_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told with its place, and the exception is among the causes."""
+    with tessarr.options(allow_pickle=True):
+        a = objects({"id": "pickle"})
+        a[:] = [1, 2, 3, Reluctant()]
+        monkeypatch.setattr(Reluctant, "raises", OddError("not today"))
+        with pytest.raises(DataError, match="not today") as caught:
+            a[:]
+        assert (caught.value.chunk, caught.value.codec) == ((1,), "pickle")
+        assert a[:2].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("codec", "value", "error"),
+    [
+        ({"id": "json2"}, object(), TypeError),
+        ({"id": "msgpack2"}, object(), TypeError),
+        ({"id": "vlen-utf8"}, 5, ArgumentError),
+        ({"id": "vlen-array", "dtype": "<i4"}, [[1]], ValueError),
+        ({"id": "vlen-array", "dtype": "<i4"}, Reluctant(), OddError),
+    ],
+)
+def test_what_cannot_be_stored_raises_before_anything_is(
+    codec: Any, value: Any, error: type[Exception]
+) -> None:
+    """Not even the elements before it are stored."""
+    if codec["id"] == "msgpack2":
+        pytest.importorskip("msgpack")
+    a = objects(codec)
+    before = a.store.list()
+    values = np.empty(4, object)
+    values[:] = [None] * 4
+    values[3] = value
+    with pytest.raises(error):
+        a[:] = values
+    assert a.store.list() == before

@@ -189,7 +189,7 @@ def plain_item(value: Any) -> Any:
     """Return a scalar or an array of NumPy as documents can hold it."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"a {type(value).__name__} cannot be stored")
+    raise TypeError(f"an object of type {type(value).__name__} cannot be stored")
 
 
 def import_msgpack() -> Any:
