@@ -38,7 +38,7 @@ class Bytes(ArrayBytesCodec):
     --------
     >>> Bytes("big").to_json(3), Bytes().to_json(3)
     ({'name': 'bytes', 'configuration': {'endian': 'big'}}, {'name': 'bytes'})
-    >>> Bytes("big").encode(np.array([1, 258], dtype="int16")).hex()
+    >>> bytes(Bytes("big").encode(np.array([1, 258], dtype="int16"))).hex()
     '00010102'
     """
 

@@ -47,7 +47,7 @@ class Categorize(ArrayArrayCodec):
 
     labels: tuple[str, ...]
     dtype: str
-    astype: str
+    astype: str = "|u1"
 
     def __init__(self, labels: Any, dtype: Any, astype: Any = "u1") -> None:
         single = isinstance(labels, str | bytes) or not isinstance(labels, Iterable)

@@ -43,7 +43,7 @@ def join(elements: Iterable[bytes]) -> bytes:
 
     Examples
     --------
-    >>> join([b"ab", b""]).hex(" ", 4)
+    >>> join([b"ab", b""]).hex(" ", -4)
     '02000000 02000000 61620000 0000'
     """
     listed = list(elements)

@@ -14,10 +14,10 @@ from tessarr.dtype.objects import Objects, import_msgpack, plain_item
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
-    from tessarr.codec.base import ArraySpec, Codec
+    from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Members, Problems
-    from tessarr.types import BytesLike, ZarrFormat
+    from tessarr.problems import Problems
+    from tessarr.types import BytesLike
 
 __all__ = ["MsgPack"]
 
@@ -55,11 +55,6 @@ class MsgPack(ArrayBytesCodec):
     def __post_init__(self) -> None:
         for name in ("raw", "use_single_float", "use_bin_type"):
             check_choice(name, getattr(self, name), (True, False))
-
-    @classmethod
-    def read(cls, members: Members, zarr_format: ZarrFormat) -> Codec | None:
-        import_msgpack()  # that it is missing is told where the array is opened
-        return super(MsgPack, cls).read(members, zarr_format)
 
     def object_type(self) -> DataType:
         return Objects(form="msgpack")

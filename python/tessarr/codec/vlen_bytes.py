@@ -23,7 +23,7 @@ class VLenBytes(ElementsCodec):
     Examples
     --------
     >>> VLenBytes().decode(bytes.fromhex("01000000 02000000 c3a9"))
-    array([b'\\xc3\\xa9'], dtype=object)
+    array([b'\xc3\xa9'], dtype=object)
     """
 
     name = "vlen-bytes"

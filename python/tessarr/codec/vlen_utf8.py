@@ -22,7 +22,8 @@ class VLenUTF8(ElementsCodec):
 
     Examples
     --------
-    >>> VLenUTF8().encode(np.array(["é"], object)).hex(" ", 4)
+    >>> import numpy as np
+    >>> VLenUTF8().encode(np.array(["é"], object)).hex(" ", -4)
     '01000000 02000000 c3a9'
     """
 

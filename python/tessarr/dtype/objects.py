@@ -46,7 +46,7 @@ class Ragged(DataType):
     Examples
     --------
     >>> Ragged(item=np.dtype("<i2")).cast_fill([1, 2])
-    b'\\x01\\x00\\x02\\x00'
+    b'\x01\x00\x02\x00'
     """
 
     numpy: np.dtype[Any] = OBJECT
@@ -204,7 +204,7 @@ def import_msgpack() -> Any:
         return import_module("msgpack")
     except ImportError as error:
         raise UnsupportedError(
-            "the package msgpack is not installed: pip install 'tessarr[codecs]'",
+            "codec 'msgpack2' needs the package msgpack: pip install 'tessarr[codecs]'",
             kind="missing_package",
             extension="msgpack2",
         ) from error

@@ -39,7 +39,7 @@ class Text(DataType):
     Examples
     --------
     >>> Text().to_json(3), Text().to_json(2), Text().cast_fill("é")
-    ('string', '|O', b'\\xc3\\xa9')
+    ('string', '|O', b'\xc3\xa9')
     """
 
     v3_names = ("string",)

@@ -493,10 +493,12 @@ impl Level {
     ) -> Result<()> {
         if let Body::Vlen(kind) = self.body {
             let mut encoded = scratch.take();
-            let most = vlen::most_bytes(out.len() / HANDLE_BYTES);
-            let done = source
-                .load(&self.encoded_bytes, &mut encoded)
-                .and_then(|bytes| self.pipeline.decode(bytes, elements, most, scratch));
+            let done = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+                // A few bytes must not make it reserve what only the codec's header promises.
+                let most = self.pipeline.most_decoded(bytes.len());
+                let most = most.min(vlen::most_bytes(out.len() / HANDLE_BYTES));
+                self.pipeline.decode(bytes, elements, most, scratch)
+            });
             scratch.give(encoded);
             return done.and_then(|()| vlen::decode(elements, out, kind));
         }

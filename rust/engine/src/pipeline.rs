@@ -6,6 +6,9 @@ use crate::codec::BytesCodec;
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized, Scratch};
 
+/// How much smaller a codec makes bytes at most: Zstandard 2^15 times, bzip2 a little more.
+const MOST_RATIO: usize = 1 << 16;
+
 /// The codecs after the array-to-bytes codec, in encoding order.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
@@ -57,6 +60,13 @@ impl Pipeline {
     /// The fewest bytes that an encoding of `decoded` bytes can have.
     pub fn least(&self, decoded: usize) -> usize {
         self.codecs.iter().fold(decoded, |size, codec| codec.least(size))
+    }
+
+    /// The most bytes that `encoded` bytes may stand for, where the size is not known.
+    pub fn most_decoded(&self, encoded: usize) -> usize {
+        let shrinks = |codec: &&Arc<dyn BytesCodec>| codec.fixed_size(1).is_none();
+        let factor = self.codecs.iter().filter(shrinks).fold(1usize, |all, _| all.saturating_mul(MOST_RATIO));
+        encoded.saturating_mul(factor)
     }
 
     /// The decoded bytes where they stand inside `encoded`, if no codec moves them.

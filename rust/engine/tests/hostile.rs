@@ -14,6 +14,7 @@ use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
     Change, Listing, LocalStore, MemoryStore, Object, Part, Store, Updater, Version, Want,
 };
+use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};
 
 /// The system's allocator, with a count of the bytes that each thread has in use:
@@ -108,16 +109,22 @@ fn leaf(pipeline: Pipeline) -> Chain {
     Chain { order: None, array_bytes: ArrayBytes::Bytes { swap: 0 }, pipeline }
 }
 
+/// Text under `pipeline`.
+fn text(pipeline: Pipeline) -> Chain {
+    let array_bytes = ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 });
+    Chain { order: None, array_bytes, pipeline }
+}
+
 /// A chain of `levels` of sharding, each by halves, above elements under `codec`.
-fn chain(levels: &[Level], codec: u8, shape: &[u64]) -> Chain {
-    let Some((level, inner)) = levels.split_first() else { return leaf(pipeline(codec)) };
+fn chain(levels: &[Level], codec: u8, shape: &[u64], leaf_of: fn(Pipeline) -> Chain) -> Chain {
+    let Some((level, inner)) = levels.split_first() else { return leaf_of(pipeline(codec)) };
     let checked = || Pipeline::new(vec![Config::new("crc32c").with("at_start", false).compile().unwrap()]);
     let index = if level.checked { checked() } else { Pipeline::default() };
     let subchunk_shape: Vec<u64> = shape.iter().map(|size| size / 2).collect();
     Chain {
         order: None,
         array_bytes: ArrayBytes::Sharding {
-            chain: Box::new(chain(inner, codec, &subchunk_shape)),
+            chain: Box::new(chain(inner, codec, &subchunk_shape, leaf_of)),
             subchunk_shape,
             index_chain: Box::new(leaf(index)),
             index_at_start: level.at_start,
@@ -146,6 +153,22 @@ fn compile(shape: &[u64], chunk_shape: &[u64], chain: Chain) -> Result<Array, Er
     })
 }
 
+fn compile_text(levels: &[Level], codec: u8) -> Array {
+    let chunk_shape = vec![SIZE, SIZE];
+    let chain = chain(levels, codec, &chunk_shape, text);
+    Array::compile(Plan {
+        shape: chunk_shape.clone(),
+        grid: Grid::Regular { chunk_shape, chain },
+        item_bytes: HANDLE_BYTES,
+        is_bool: false,
+        is_vlen: true,
+        fill: b"fill".to_vec(),
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
+        store_fill: true,
+    })
+    .unwrap()
+}
+
 fn raw() -> Chain {
     leaf(Pipeline::default())
 }
@@ -168,18 +191,18 @@ fn range(start: i64, step: i64, count: usize, stride: isize) -> Request<'static>
 }
 
 /// Everything, the first item of each axis, and a part by steps.
-fn selections() -> [(Vec<Request<'static>>, usize); 3] {
-    let row = 2 * SIZE as isize;
+fn selections(item: isize) -> [(Vec<Request<'static>>, usize); 3] {
+    let row = item * SIZE as isize;
     [
-        (vec![range(0, 1, SIZE as usize, row), range(0, 1, SIZE as usize, 2)], ITEMS),
-        (vec![range(0, 1, 1, 2), range(0, 1, 1, 2)], 1),
-        (vec![range(30, -7, 5, 14), range(1, 5, 7, 2)], 35),
+        (vec![range(0, 1, SIZE as usize, row), range(0, 1, SIZE as usize, item)], ITEMS),
+        (vec![range(0, 1, 1, item), range(0, 1, 1, item)], 1),
+        (vec![range(30, -7, 5, 7 * item), range(1, 5, 7, item)], 35),
     ]
 }
 
 fn read_all(operation: Operation<'_>) -> Result<Vec<u16>, Error> {
     let mut whole = Vec::new();
-    for (requests, items) in selections() {
+    for (requests, items) in selections(2) {
         let mut out = vec![0u16; items];
         let selection = Selection::new(&requests, &operation.array.shape)?;
         unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }?;
@@ -189,7 +212,7 @@ fn read_all(operation: Operation<'_>) -> Result<Vec<u16>, Error> {
 }
 
 fn write_all(operation: Operation<'_>, which: usize) -> Result<(), Error> {
-    let (requests, items) = &selections()[which];
+    let (requests, items) = &selections(2)[which];
     let values: Vec<u16> = (0..*items as u16).map(|value| value / 3).collect();
     let selection = Selection::new(requests, &operation.array.shape)?;
     unsafe { write::write(operation, &selection, values.as_ptr().cast()) }
@@ -204,6 +227,27 @@ enum Damage {
     Cut(prop::sample::Index),
     Append(Vec<u8>),
     Swap(prop::sample::Index, prop::sample::Index),
+}
+
+/// Every element a text: read and write all selections.
+fn read_text(operation: Operation<'_>) -> Result<Vec<Vec<u8>>, Error> {
+    let mut whole = Vec::new();
+    for (requests, items) in selections(HANDLE_BYTES as isize) {
+        let mut out = vec![0u8; items * HANDLE_BYTES];
+        let selection = Selection::new(&requests, &operation.array.shape)?;
+        let arena = unsafe { read::read(operation, &selection, out.as_mut_ptr()) }?;
+        whole.extend(vlen::handles(&out).map(|handle| unsafe { handle.bytes() }.to_vec()));
+        drop(arena);
+    }
+    Ok(whole)
+}
+
+fn write_text(operation: Operation<'_>, which: usize) -> Result<(), Error> {
+    let (requests, items) = &selections(HANDLE_BYTES as isize)[which];
+    let texts: Vec<String> = (0..*items).map(|value| "é".repeat(value % 5) + &value.to_string()).collect();
+    let handles: Vec<u8> = texts.iter().flat_map(|text| Handle::of(text.as_bytes()).to_item()).collect();
+    let selection = Selection::new(requests, &operation.array.shape)?;
+    unsafe { write::write(operation, &selection, handles.as_ptr()) }
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
@@ -281,7 +325,8 @@ proptest! {
         next in 0..3usize,
         local in prop::bool::weighted(0.2),
     ) {
-        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain(&levels, codec, &[SIZE, SIZE])).unwrap();
+        let chain = chain(&levels, codec, &[SIZE, SIZE], leaf);
+        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain).unwrap();
         let folder = Folder::new(if local { "damaged" } else { "unused" });
         let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, false, false).unwrap());
         let store: &dyn Store = if local { &files } else { &memory };
@@ -304,6 +349,83 @@ proptest! {
         if let Err(error) = write_all(operation, next) {
             prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_text_is_a_data_error(
+        levels in levels(),
+        codec in 0..CODECS,
+        damages in prop::collection::vec(damage(), 1..5),
+        reseal in any::<bool>(),
+        next in 0..3usize,
+    ) {
+        let array = compile_text(&levels, codec);
+        let store: &dyn Store = &MemoryStore::new();
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        write_text(operation, 0).unwrap();
+        let mut bytes = store.get(KEY).unwrap().unwrap();
+        damages.iter().for_each(|damage| apply(damage, &mut bytes));
+        if reseal {
+            resealed(&mut bytes);
+        }
+        store.put(KEY, &bytes).unwrap();
+        let done = read_text(operation);
+        if let Err(error) = &done {
+            prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
+            prop_assert_eq!(error.key.as_deref(), Some(KEY));
+            prop_assert_eq!(error.chunk.as_deref(), Some(&[0u64, 0][..]));
+        }
+        prop_assert!(done.is_err() || done.unwrap().iter().all(|text| std::str::from_utf8(text).is_ok()));
+        // A write on top of it merges, replaces or refuses.
+        if let Err(error) = write_text(operation, next) {
+            prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
+        }
+    }
+}
+
+#[test]
+fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
+    for codec in [5u8, 6, 1] {
+        let array = compile_text(&[], codec);
+        let store: &dyn Store = &MemoryStore::new();
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        write_text(operation, 0).unwrap();
+        let whole = store.get(KEY).unwrap().unwrap();
+        // The first bytes of LZ4's framing, or of Blosc's and Zstandard's header, hold the size.
+        for at in 0..16 {
+            let mut bytes = whole[..64].to_vec();
+            bytes[at..at + 4].copy_from_slice(&0x3fff_ffffu32.to_le_bytes());
+            if codec == 6 {
+                bytes[12..16].copy_from_slice(&64u32.to_le_bytes());
+            }
+            store.put(KEY, &bytes).unwrap();
+            let (done, peak) = measured(|| read_text(operation));
+            assert_eq!(done.unwrap_err().kind, Kind::Data);
+            assert!(peak < 8 << 20, "{peak} bytes in codec {codec} at {at}");
+        }
+    }
+}
+
+#[test]
+fn handles_and_items_are_not_taken_for_one_another() {
+    for (is_vlen, leaf) in [(true, leaf as fn(Pipeline) -> Chain), (false, text)] {
+        let chain = chain(&[], 0, &[SIZE, SIZE], leaf);
+        let plan = Plan {
+            shape: vec![SIZE, SIZE],
+            grid: Grid::Regular { chunk_shape: vec![SIZE, SIZE], chain },
+            item_bytes: HANDLE_BYTES,
+            is_bool: false,
+            is_vlen,
+            fill: vec![0; HANDLE_BYTES],
+            keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
+            store_fill: true,
+        };
+        let error = Array::compile(plan).err().unwrap();
+        assert!(error.message.contains("does not fit the elements"), "{error:?}");
     }
 }
 
@@ -578,7 +700,7 @@ fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
     let store = LocalStore::new(&folder.0, false, false).unwrap();
     let shard = Level { codec: 3, checked: true, at_start: true };
     for levels in [&[][..], &[shard]] {
-        let chain = chain(levels, 1, &[SIZE, SIZE]);
+        let chain = chain(levels, 1, &[SIZE, SIZE], leaf);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain).unwrap();
         let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
         let (done, peak) = measured(|| read_all(operation));

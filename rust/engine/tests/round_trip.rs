@@ -11,6 +11,7 @@ use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{MemoryStore, Store};
+use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Result};
 
 /// One axis of a random selection.
@@ -61,6 +62,8 @@ struct Case {
     outer_codec: bool,
     at_start: bool,
     store_fill: bool,
+    /// Elements have any length.
+    vlen: bool,
     /// The elements' codec is one from elsewhere.
     foreign: bool,
     selections: Vec<Vec<Along>>,
@@ -99,7 +102,7 @@ fn case() -> impl Strategy<Value = Case> {
                 0..6u8,
                 any::<bool>(),
                 any::<bool>(),
-                (any::<bool>(), prop::bool::weighted(0.2), prop::option::weighted(0.4, runs)),
+                (any::<bool>(), 0..10u8, prop::option::weighted(0.4, runs)),
                 prop::collection::vec(selection, 1..5),
                 prop::collection::vec(points, 0..12),
             )
@@ -110,7 +113,7 @@ fn case() -> impl Strategy<Value = Case> {
                         codec,
                         outer_codec,
                         at_start,
-                        (store_fill, foreign, runs),
+                        (store_fill, elements, runs),
                         selections,
                         points,
                     )| Case {
@@ -124,7 +127,8 @@ fn case() -> impl Strategy<Value = Case> {
                         outer_codec,
                         at_start,
                         store_fill,
-                        foreign,
+                        vlen: elements < 3,
+                        foreign: elements > 7,
                         selections,
                         points,
                     },
@@ -164,6 +168,7 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
     };
     if depth == case.shards.len() {
         let array_bytes = match case.foreign {
+            _ if case.vlen => ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 }),
             true => ArrayBytes::Foreign(Foreign::new(Arc::new(Backwards))),
             false => ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } },
         };
@@ -205,8 +210,59 @@ fn grid(case: &Case) -> (Grid, u64) {
     (Grid::Varying { cuts, chains: Box::new(ByShape(case.clone())) }, chunks)
 }
 
-fn strides(shape: &[usize]) -> Vec<isize> {
-    let mut strides = vec![2isize; shape.len()];
+/// What stands for an item: the number itself, or a text of its own.
+#[derive(Clone, Copy)]
+struct Items {
+    vlen: bool,
+}
+
+impl Items {
+    fn bytes(self) -> isize {
+        if self.vlen {
+            HANDLE_BYTES as isize
+        } else {
+            2
+        }
+    }
+
+    fn element(self, value: u16) -> Vec<u8> {
+        if !self.vlen {
+            return value.to_ne_bytes().to_vec();
+        }
+        let mut text = value.to_string().into_bytes();
+        text.resize(text.len() + usize::from(value % 7), b'.');
+        text
+    }
+
+    fn write(self, operation: Operation<'_>, selection: &Selection, values: &[u16]) {
+        let elements: Vec<Vec<u8>> = values.iter().map(|&value| self.element(value)).collect();
+        let items: Vec<u8> = match self.vlen {
+            true => elements.iter().flat_map(|element| Handle::of(element).to_item()).collect(),
+            false => elements.concat(),
+        };
+        unsafe { write::write(operation, selection, items.as_ptr()) }.unwrap();
+    }
+
+    fn read(self, operation: Operation<'_>, selection: &Selection, count: usize) -> Vec<u16> {
+        let mut items = vec![0u8; count * self.bytes() as usize];
+        let arena = unsafe { read::read(operation, selection, items.as_mut_ptr()) }.unwrap();
+        if !self.vlen {
+            return items.chunks(2).map(|item| u16::from_ne_bytes(item.try_into().unwrap())).collect();
+        }
+        let value = |handle: Handle| {
+            let text = std::str::from_utf8(unsafe { handle.bytes() }).unwrap();
+            let value = text.trim_end_matches('.').parse().unwrap();
+            assert_eq!(text.as_bytes(), self.element(value));
+            value
+        };
+        let values = vlen::handles(&items).map(value).collect();
+        drop(arena);
+        values
+    }
+}
+
+fn strides(shape: &[usize], items: Items) -> Vec<isize> {
+    let mut strides = vec![items.bytes(); shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis] as isize;
     }
@@ -235,13 +291,14 @@ fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
 
 fn run(case: &Case) {
     let (grid, chunks) = grid(case);
+    let items = Items { vlen: case.vlen };
     let array = Array::compile(Plan {
         shape: case.shape.clone(),
         grid,
-        item_bytes: 2,
+        item_bytes: items.bytes() as usize,
         is_bool: false,
-        is_vlen: false,
-        fill: 7u16.to_ne_bytes().to_vec(),
+        is_vlen: case.vlen,
+        fill: items.element(7),
         keys: KeyEncoding::Numbers { with_c: case.at_start, separator: '/' },
         store_fill: case.store_fill,
     })
@@ -256,8 +313,8 @@ fn run(case: &Case) {
         let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
         let count: usize = shape.iter().product();
         let values: Vec<u16> = (0..count).map(|_| if next % 5 == 0 { 7 } else { next } + { next += 1; 0 }).collect();
-        let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
-        unsafe { write::write(operation, &selection, values.as_ptr().cast()) }.unwrap();
+        let selection = Selection::new(&requests(along, &strides(&shape, items)), &case.shape).unwrap();
+        items.write(operation, &selection, &values);
         for (&position, &value) in positions(&case.shape, &indices).iter().zip(&values) {
             model[position] = value;
         }
@@ -265,9 +322,8 @@ fn run(case: &Case) {
     for along in &case.selections {
         let indices: Vec<Vec<i64>> = along.iter().map(Along::indices).collect();
         let shape: Vec<usize> = indices.iter().map(Vec::len).collect();
-        let mut out = vec![0u16; shape.iter().product()];
-        let selection = Selection::new(&requests(along, &strides(&shape)), &case.shape).unwrap();
-        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
+        let selection = Selection::new(&requests(along, &strides(&shape, items)), &case.shape).unwrap();
+        let out = items.read(operation, &selection, shape.iter().product());
         let expected: Vec<u16> = positions(&case.shape, &indices).iter().map(|&at| model[at]).collect();
         assert_eq!(out, expected, "{along:?}");
     }
@@ -276,32 +332,28 @@ fn run(case: &Case) {
             .map(|axis| case.points.iter().map(|point| point[axis] as i64).collect())
             .collect();
         let joint: Vec<Request<'_>> =
-            columns.iter().map(|indices| Request::Joint { indices, stride: 2 }).collect();
+            columns.iter().map(|indices| Request::Joint { indices, stride: items.bytes() }).collect();
         let selection = Selection::new(&joint, &case.shape).unwrap();
-        let mut out = vec![0u16; case.points.len()];
-        unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
+        let out = items.read(operation, &selection, case.points.len());
         let at = |point: &Vec<u64>| {
             point.iter().zip(&case.shape).fold(0, |at, (index, size)| at * size + index) as usize
         };
         let expected: Vec<u16> = case.points.iter().map(|point| model[at(point)]).collect();
         assert_eq!(out, expected);
         let values: Vec<u16> = (0..case.points.len() as u16).map(|value| value + 3000).collect();
-        unsafe { write::write(operation, &selection, values.as_ptr().cast()) }.unwrap();
+        items.write(operation, &selection, &values);
         for (point, &value) in case.points.iter().zip(&values) {
             model[at(point)] = value;
         }
     }
     let all: Vec<Along> = case.shape.iter().map(|&size| Along::Range(0, 1, size as usize)).collect();
     let shape: Vec<usize> = case.shape.iter().map(|&size| size as usize).collect();
-    let selection = Selection::new(&requests(&all, &strides(&shape)), &case.shape).unwrap();
-    let mut out = vec![0u16; total];
-    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
-    assert_eq!(out, model);
+    let selection = Selection::new(&requests(&all, &strides(&shape, items)), &case.shape).unwrap();
+    assert_eq!(items.read(operation, &selection, total), model);
     let stored = store.list("a/").unwrap();
     let fill = vec![7u16; total];
-    unsafe { write::write(operation, &selection, fill.as_ptr().cast()) }.unwrap();
-    unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) }.unwrap();
-    assert_eq!(out, fill);
+    items.write(operation, &selection, &fill);
+    assert_eq!(items.read(operation, &selection, total), fill);
     let left = store.list("a/").unwrap().len() as u64;
     assert_eq!(left, if case.store_fill { chunks } else { 0 }, "before: {stored:?}");
 }

@@ -1,6 +1,7 @@
 //! What every fuzz target of a codec does with the bytes it is given.
 
 use tessarr_engine::codec::{Config, Context};
+use tessarr_engine::vlen::{self, HANDLE_BYTES};
 use tessarr_engine::Kind;
 
 /// The most that a decoder of unknown size may make.
@@ -40,4 +41,31 @@ pub fn decode(spec: Config, data: &[u8]) {
     let mut back = vec![0; grown.len()];
     codec.decode_into(&again, &mut back, context).expect("what was encoded can be decoded");
     assert_eq!(back, grown);
+}
+
+/// Decode `data` as the layout of elements of any length, whose number is the first byte.
+///
+/// # Panics
+/// Where what was decoded is not what is encoded again, or damage is not reported as such.
+pub fn layout(data: &[u8]) {
+    let Some((&count, layout)) = data.split_first() else { return };
+    let mut items = vec![0; usize::from(count) * HANDLE_BYTES];
+    for kind in [(true, 1), (false, 1), (false, 4)] {
+        let (is_text, unit_bytes) = kind;
+        match vlen::decode(layout, &mut items, vlen::Kind { is_text, unit_bytes }) {
+            Ok(()) => {
+                let mut again = Vec::new();
+                // SAFETY: the elements stand in `layout`.
+                unsafe { vlen::encode(&items, &mut again) }.expect("what was decoded can be encoded");
+                assert_eq!(again, layout);
+                // SAFETY: as above.
+                let elements = vlen::handles(&items).map(|handle| unsafe { handle.bytes() });
+                for element in elements {
+                    assert!(!is_text || std::str::from_utf8(element).is_ok());
+                    assert_eq!(element.len() % unit_bytes, 0);
+                }
+            }
+            Err(error) => assert_eq!(error.kind, Kind::Data),
+        }
+    }
 }

@@ -1,0 +1,6 @@
+//! Fuzzes the layout of elements of any length; the first byte is the number of elements.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| tessarr_fuzz::layout(data));

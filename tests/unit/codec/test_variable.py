@@ -1,0 +1,222 @@
+"""Codecs of elements that have any length: configurations, layouts, damage."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import codec, codecs, dtype
+from tessarr.codec import ArraySpec
+from tessarr.codec.elements import document, from_document, join, split
+from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
+from tessarr.metadata import v2
+from tessarr.problems import Members, Problems
+
+GOOD = {
+    "json2": {"encoding": "utf-8", "indent": 2, "separators": [", ", ": "], "strict": False},
+    "msgpack2": {"raw": True},
+    "pickle": {"protocol": 4},
+    "categorize": {"labels": ["a"], "dtype": "|O", "astype": "<u2"},
+    "vlen-array": {"dtype": "<i4"},
+    "vlen-utf8": {},
+    "vlen-bytes": {},
+}
+BAD = [
+    ("json2", {"encoding": "klingon"}, "/encoding"),
+    ("json2", {"encoding": 1}, "/encoding"),
+    ("json2", {"separators": [","]}, "/separators"),
+    ("json2", {"indent": "x"}, "/indent"),
+    ("json2", {"strict": 1.5}, "/strict"),
+    ("msgpack2", {"raw": "yes"}, "/raw"),
+    ("pickle", {"protocol": 99}, "/protocol"),
+    ("categorize", {"labels": ["a"]}, ""),
+    ("categorize", {"labels": "ab", "dtype": "|O"}, "/labels"),
+    ("categorize", {"labels": [1], "dtype": "|O"}, "/labels"),
+    ("categorize", {"labels": ["a"], "dtype": "<f8"}, "/dtype"),
+    ("categorize", {"labels": ["a"], "dtype": "|O", "astype": "<f4"}, "/astype"),
+    ("categorize", {"labels": ["a"] * 300, "dtype": "|O"}, "/labels"),
+    ("vlen-array", {}, ""),
+    ("vlen-array", {"dtype": "|O"}, "/dtype"),
+    ("vlen-utf8", {"level": 1}, "/level"),
+]
+
+
+@pytest.mark.parametrize("codec_id", GOOD)
+def test_configurations_survive(codec_id):
+    problems = Problems()
+    cls = codec.base.codec_of_id(codec_id)
+    found = cls.read(Members(GOOD[codec_id], "", problems), 2)
+    assert not problems.found
+    assert {**found.get_config(), **GOOD[codec_id]} == found.get_config()
+    assert codec.of(found.get_config()) == found
+    assert json.loads(json.dumps(found.to_json(2))) == found.to_json(2)
+
+
+@pytest.mark.parametrize(("codec_id", "configuration", "loc"), BAD)
+def test_wrong_parameters_are_told_with_their_place(codec_id, configuration, loc):
+    problems = Problems()
+    cls = codec.base.codec_of_id(codec_id)
+    assert cls.read(Members(configuration, "", problems), 2) is None
+    assert [problem.loc for problem in problems.found] == [loc]
+
+
+def test_the_layout_is_checked_to_its_last_byte():
+    good = join([b"a", b""])
+    assert split(good) == split(good, 2) == [b"a", b""]
+    for bad in (b"", good[:-1], good + b"x", good[:5], b"\xff\xff\xff\xff"):
+        with pytest.raises(DataError):
+            split(bad)
+    with pytest.raises(DataError, match="2 elements instead of 3"):
+        split(good, 3)
+
+
+DOCUMENTS = [
+    None,
+    1,
+    {},
+    [],
+    ["a"],
+    ["a", "|O"],
+    ["a", "|O", "x"],
+    ["a", "|O", [2]],
+    ["a", "|O", [True]],
+]
+
+
+@pytest.mark.parametrize(
+    "found", [*DOCUMENTS, [["a"], ["b", "c"], "|O", [2, 1]], ["a", "|O", [-1]]]
+)
+def test_other_documents_are_damage(found):
+    with pytest.raises(DataError):
+        from_document(found, (2, 1))
+
+
+def test_documents_say_how_deep_arrays_go():
+    values = np.empty((2, 1), object)
+    values[0, 0], values[1, 0] = [1], []
+    assert document(values) == [[[1]], [[]], "|O", (2, 1)]
+    assert from_document(document(values), (2, 1)).tolist() == values.tolist()
+    single = np.empty((), object)
+    single[()] = {"a": 1}
+    assert from_document(document(single), ()).tolist() == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("maker", "data"),
+    [
+        (codecs.JSON(), b"["),
+        (codecs.JSON(), b"\xff"),
+        (codecs.JSON(), b"[" * 100_000),
+        (codecs.MsgPack(), b"\xc1"),
+        (codecs.MsgPack(), b"\x91" * 100_000),
+        (codecs.Pickle(), b"nothing"),
+        (codecs.Pickle(), pickle.dumps([1])),
+        (codecs.Pickle(), pickle.dumps(np.zeros(3))),
+        (codecs.VLenUTF8(), join([b"\xff", b""])),
+        (codecs.VLenArray("<i4"), join([b"abc", b""])),
+    ],
+)
+def test_damage_is_a_data_error(maker, data):
+    with pytest.raises(DataError):
+        maker.decode(data, ArraySpec((2,), maker.object_type()))
+
+
+def test_elements_of_another_type_are_refused():
+    for maker, value in (
+        (codecs.VLenUTF8(), b"a"),
+        (codecs.VLenBytes(), "a"),
+        (codecs.VLenUTF8(), 0),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            maker.encode(np.array([value], object))
+        assert caught.value.kind == "cannot_cast"
+
+
+def zarray(**members):
+    document = {
+        "zarr_format": 2,
+        "shape": [4],
+        "chunks": [2],
+        "dtype": "|O",
+        "compressor": None,
+        "fill_value": None,
+        "order": "C",
+        "filters": [{"id": "vlen-utf8"}],
+    }
+    return json.dumps({**document, **members}).encode()
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "loc"),
+    [
+        ({"dtype": "<i4"}, "mismatch", "/filters/0"),
+        ({"filters": None}, "missing_member", "/dtype"),
+        ({"filters": [{"id": "zlib", "level": 1}]}, "missing_member", "/dtype"),
+        ({"filters": [{"id": "vlen-utf8"}, {"id": "vlen-utf8"}]}, "mismatch", "/filters/1"),
+        (
+            {"filters": [{"id": "vlen-utf8"}, {"id": "delta", "dtype": "<i4"}]},
+            "mismatch",
+            "/filters/1",
+        ),
+        (
+            {"filters": [{"id": "delta", "dtype": "<i4"}, {"id": "vlen-utf8"}]},
+            "missing_member",
+            "/dtype",
+        ),
+        ({"fill_value": 7}, "wrong_type", "/fill_value"),
+        ({"fill_value": "\ud800"}, "invalid_value", "/fill_value"),
+        ({"filters": [{"id": "vlen-bytes"}], "fill_value": "&"}, "invalid_value", "/fill_value"),
+    ],
+)
+def test_documents_that_cannot_be_are_refused(members, kind, loc):
+    with pytest.raises(MetadataError) as caught:
+        v2.parse_array(zarray(**members), None, where="")
+    assert [(problem.kind, problem.loc) for problem in caught.value.problems] == [(kind, loc)]
+
+
+def test_a_filter_that_is_not_known_is_all_that_is_told():
+    with pytest.raises(UnsupportedError) as caught:
+        v2.parse_array(zarray(filters=[{"id": "no-such-codec"}]), None, where="")
+    assert caught.value.extension == "no-such-codec"
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
+    store = {".zarray": zarray(filters=[{"id": "msgpack2"}])}
+    with pytest.raises(UnsupportedError, match="package msgpack") as caught:
+        tessarr.open_array(store, mode="r")
+    assert caught.value.kind == "missing_package"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(str, "string", id="class str"),
+        ("str", "string"),
+        ("string", "string"),
+        pytest.param(bytes, "bytes", id="class bytes"),
+        ("bytes", "bytes"),
+        ("variable_length_bytes", "variable_length_bytes"),
+        ("array:<i2", "array:<i2"),
+        ("array:int32", "array:<i4"),
+    ],
+)
+def test_what_users_call_them(value, expected):
+    assert dtype.of(value).name == expected
+
+
+def test_objects_need_a_codec():
+    with pytest.raises(ArgumentError, match="object_codec"):
+        dtype.of(object)
+    with pytest.raises(ArgumentError, match="differ in length"):
+        dtype.of("array:string")
+    with pytest.raises(ArgumentError, match="does not make bytes of objects"):
+        tessarr.create_array(None, shape=(1,), dtype=object, object_codec=codecs.Zstd())
+    with pytest.raises(UnsupportedError, match="format 2 alone"):
+        tessarr.create_array(None, shape=(1,), dtype=object, object_codec=codecs.JSON())
+    with pytest.raises(ArgumentError, match="items of one size"):
+        tessarr.create_array(None, shape=(1,), dtype=str, codecs=[codecs.Bytes("little")])
