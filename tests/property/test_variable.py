@@ -15,6 +15,7 @@ import tessarr
 from property.model import NUMPY_KINDS, Model, selections
 from tessarr import codecs
 from tessarr._engine import MemoryStore
+from tessarr.testing.reference import ReferenceArray
 
 TEXT = st.text(max_size=5) | st.sampled_from(["", "\0", "é\0", "日本", "x" * 40])
 BYTES = st.binary(max_size=5) | st.sampled_from([b"", b"\0", b"ab\0", bytes(40)])
@@ -136,6 +137,14 @@ class Subject:
         for element, number in zip(found.reshape(-1), numbers.reshape(-1), strict=True):
             assert same(element, self.elements[number])
 
+    def compare_reference(self) -> None:
+        """Read everything with the slow reader, write with it, and read that."""
+        reference = ReferenceArray(self.array.store, scramble=1)
+        found = reference.read()
+        assert found.reshape(-1).tolist() == self.elements
+        reference.write(..., found[::-1])
+        assert self.array[...].tolist() == reference.read().tolist()
+
 
 def same(found: Any, expected: Any) -> bool:
     if isinstance(expected, np.ndarray):
@@ -148,7 +157,7 @@ def test_writes_and_reads(name: str) -> None:
     """After random writes, random reads and the whole are what NumPy selects."""
     kind = KINDS[name]
 
-    @settings(max_examples=150)
+    @settings(max_examples=100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         with tessarr.options(allow_pickle=True):
@@ -159,6 +168,8 @@ def test_writes_and_reads(name: str) -> None:
             array = subject.array
             subject.array = tessarr.open_array(array.store)
             subject.compare(subject.array[...], subject.numbers.array)
+            if name in {"text", "bytes"} and array.ndim:
+                subject.compare_reference()
         fill = np.fromiter([array.fill_value] * array.size, object).reshape(array.shape)
         array[...] = fill
         if not array.write_empty_chunks:

@@ -11,6 +11,7 @@ import gzip
 import itertools
 import math
 import random
+import struct
 import zlib
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ Codec: TypeAlias = dict[str, Any]
 Array: TypeAlias = npt.NDArray[Any]
 
 _EMPTY = 2**64 - 1
+_VLEN = ("vlen-utf8", "vlen-bytes")
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,39 @@ class Layout:
     scramble : int or None
         If given, the seed of the order and the gaps in which shards are laid out: readers
         must rely on the index alone.
+    is_text : bool
+        Whether elements of any length are text.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fill: bytes
     scramble: int | None = None
+    is_text: bool = False
 
     def filled(self) -> Array:
         """Return a chunk that holds nothing but the fill value."""
+        if self.dtype.kind == "O":
+            filled = np.empty(self.shape, object)
+            filled.fill(self.element)  # np.full would drop NULs at the end
+            return filled
         one = np.frombuffer(self.fill, self.dtype)[0:1].reshape(())
         return np.broadcast_to(one, self.shape).copy()
 
     def is_fill(self, chunk: Array) -> bool:
         """Return whether all bits of a chunk are those of the fill value."""
+        if self.dtype.kind == "O":
+            return all(element == self.element for element in chunk.reshape(-1))
         return chunk.tobytes() == self.fill * chunk.size
+
+    @property
+    def element(self) -> str | bytes:
+        """The fill value of elements that have any length."""
+        return self.fill.decode() if self.is_text else self.fill
 
     def having(self, shape: tuple[int, ...]) -> Layout:
         """Return the layout of a part of another shape."""
-        return Layout(shape, self.dtype, self.fill, self.scramble)
+        return Layout(shape, self.dtype, self.fill, self.scramble, self.is_text)
 
 
 def encode(chunk: Array, codecs: list[Codec], layout: Layout) -> bytes:
@@ -80,7 +96,9 @@ def encode(chunk: Array, codecs: list[Codec], layout: Layout) -> bytes:
     for order in orders:
         chunk = chunk.transpose(order)
     chunk = np.ascontiguousarray(chunk).reshape(chunk.shape)
-    if array_bytes["name"] == "bytes":
+    if array_bytes["name"] in _VLEN:
+        data = _encode_elements(chunk)
+    elif array_bytes["name"] == "bytes":
         data = chunk.astype(_stored(layout.dtype, array_bytes)).tobytes()
     else:
         data = _encode_shard(chunk, array_bytes["configuration"], layout)
@@ -111,7 +129,9 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
         shape = tuple(shape[axis] for axis in order)
     for codec in reversed(bytes_bytes):
         data = _decompress(codec, data)
-    if array_bytes["name"] == "bytes":
+    if array_bytes["name"] in _VLEN:
+        chunk = _decode_elements(data, array_bytes["name"]).reshape(shape)
+    elif array_bytes["name"] == "bytes":
         stored = _stored(layout.dtype, array_bytes)
         if len(data) != math.prod(shape) * stored.itemsize:
             raise ValueError(f"{len(data)} bytes for shape {shape} of {stored}")
@@ -137,6 +157,30 @@ def _stored(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
     if endian is None:
         return dtype
     return dtype.newbyteorder(">" if endian == "big" else "<")
+
+
+# Elements of any length: numcodecs' vlen-utf8 and vlen-bytes
+
+
+def _encode_elements(chunk: Array) -> bytes:
+    out = struct.pack("<I", chunk.size)
+    for element in chunk.reshape(-1):
+        data = element.encode() if isinstance(element, str) else element
+        out += struct.pack("<I", len(data)) + data
+    return out
+
+
+def _decode_elements(data: bytes, name: str) -> Array:
+    (count,), at = struct.unpack_from("<I", data), 4
+    elements: list[str | bytes] = []
+    for _ in range(count):
+        (size,) = struct.unpack_from("<I", data, at)
+        element = data[at + 4 : at + 4 + size]
+        elements.append(element.decode() if name == "vlen-utf8" else element)
+        at += 4 + size
+    if at != len(data):
+        raise ValueError(f"{len(data)} bytes, of which elements take {at}")
+    return np.array(elements, object)
 
 
 # Sharding: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html

@@ -6,6 +6,7 @@ It trusts its input. Checking documents is not its purpose; being independent of
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ import numpy as np
 from tessarr.testing.plain_types import data_type_v2, data_type_v3, fill_bytes
 
 __all__ = ["PlainArray", "parse_v2", "parse_v3"]
+
+_VARIABLE = {"string", "bytes", "variable_length_bytes"}
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,12 @@ class PlainArray:
     chunks: tuple[tuple[int, ...], ...]
     dtype: np.dtype[Any]
     fill: bytes
+    """One element; where these have any length, its bytes."""
     codecs: list[dict[str, Any]]
     key_prefix: str
     separator: str
+    is_text: bool = False
+    """Elements have any length, and are text."""
 
     def key(self, cell: tuple[int, ...]) -> str:
         """Return the key of a chunk below the array.
@@ -57,17 +63,20 @@ def parse_v3(document: bytes) -> PlainArray:
     b'\x01~'
     """
     found = json.loads(document)
-    dtype = data_type_v3(found["data_type"])
+    is_text = found["data_type"] == "string"
+    is_flexible = found["data_type"] in _VARIABLE
+    dtype = np.dtype(object) if is_flexible else data_type_v3(found["data_type"])
     encoding = _named(found["chunk_key_encoding"])
     default = encoding["name"] == "default"
     return PlainArray(
         shape=tuple(found["shape"]),
         chunks=_chunks(found["shape"], found["chunk_grid"]["configuration"]),
         dtype=dtype,
-        fill=fill_bytes(found["fill_value"], dtype),
+        fill=_fill(found["fill_value"], dtype, is_text=is_text),
         codecs=[_deep_named(codec) for codec in found["codecs"]],
         key_prefix="c" if default else "",
         separator=encoding["configuration"].get("separator", "/" if default else "."),
+        is_text=is_text,
     )
 
 
@@ -81,8 +90,10 @@ def parse_v2(document: bytes) -> PlainArray:
     {'name': 'transpose', 'configuration': {'order': [1, 0]}}
     """
     found = json.loads(document)
-    dtype = data_type_v2(found["dtype"])
-    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {}}]
+    dtype = np.dtype(object) if found["dtype"] == "|O" else data_type_v2(found["dtype"])
+    codecs: list[dict[str, Any]] = []
+    if dtype.kind != "O":  # else the first filter makes bytes
+        codecs.append({"name": "bytes", "configuration": {}})
     if found["order"] == "F":
         order = list(reversed(range(len(found["shape"]))))
         codecs.insert(0, {"name": "transpose", "configuration": {"order": order}})
@@ -93,14 +104,16 @@ def parse_v2(document: bytes) -> PlainArray:
             if name == "blosc":
                 config["typesize"] = dtype.itemsize
             codecs.append({"name": name, "configuration": config})
+    is_text = any(codec["name"] == "vlen-utf8" for codec in codecs)
     return PlainArray(
         shape=tuple(found["shape"]),
         chunks=_chunks(found["shape"], {"chunk_shape": found["chunks"]}),
         dtype=dtype,
-        fill=fill_bytes(found["fill_value"], dtype),
+        fill=_fill(found["fill_value"], dtype, is_text=is_text),
         codecs=codecs,
         key_prefix="",
         separator=found.get("dimension_separator", "."),
+        is_text=is_text,
     )
 
 
@@ -134,3 +147,11 @@ def _deep_named(value: Any) -> dict[str, Any]:
                 _deep_named(inner) for inner in codec["configuration"][member]
             ]
     return codec
+
+
+def _fill(value: Any, dtype: np.dtype[Any], *, is_text: bool) -> bytes:
+    """Return one element as bytes."""
+    if dtype.kind != "O":
+        return fill_bytes(value, dtype)
+    text = value or ""
+    return text.encode() if is_text else base64.b64decode(text)

@@ -79,7 +79,8 @@ class ReferenceArray:
             self.meta: PlainArray = parse_v2(bytes(document))
         else:
             self.meta = parse_v3(bytes(document))
-        self._layout = Layout((), self.meta.dtype, self.meta.fill, scramble)
+        meta = self.meta
+        self._layout = Layout((), meta.dtype, meta.fill, scramble, meta.is_text)
 
     def read(self, key: Any = ...) -> Any:
         """Read a NumPy selection.
