@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use smallvec::SmallVec;
 
@@ -291,8 +291,9 @@ impl Array {
             Levels::One(level) => return Ok(LevelRef::One(level)),
             Levels::Many { chains, bound } => (chains, bound),
         };
-        if let Some(level) = bound.read().unwrap_or_else(PoisonError::into_inner).get(shape) {
-            return Ok(LevelRef::Shared(level.clone()));
+        // Nobody waits for the map: in a forked child its lock may be held for ever.
+        if let Some(level) = bound.try_read().ok().and_then(|bound| bound.get(shape).cloned()) {
+            return Ok(LevelRef::Shared(level));
         }
         // No lock is held meanwhile: the chain may come from Python, which others may hold.
         let level = Arc::new(bind_chunk(
@@ -302,7 +303,7 @@ impl Array {
             &self.fill,
             self.fill_element.is_some(),
         )?);
-        let mut bound = bound.write().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut bound) = bound.try_write() else { return Ok(LevelRef::Shared(level)) };
         if bound.len() >= KEPT_LEVELS {
             bound.clear();
         }
