@@ -38,8 +38,9 @@ __all__ = [
 class ChunkStore(Protocol):
     """The chunks of one array: what a transformer is given, and what it has to return.
 
-    `tessarr.stores.StoreProtocol` says what the methods do; ``replace`` may be left out
-    of what is returned, and then writers exclude each other within one process only.
+    `tessarr.stores.StoreProtocol` says what the methods do. Two may be absent: without
+    ``replace`` only writers through one opened array exclude each other, without
+    ``open_value`` values are read whole, also where a part of a shard would do.
     """
 
     def get(self, key: str) -> bytes | None: ...
@@ -47,6 +48,7 @@ class ChunkStore(Protocol):
     def delete(self, key: str) -> object: ...
     def list(self, prefix: str) -> Iterable[str]: ...
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool: ...
+    def open_value(self, key: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,12 @@ class _OneToOne:
     def __init__(self, store: ChunkStore, transformer: StorageTransformer) -> None:
         self._store = store
         self._by = transformer
+        # What the other store lacks, this one lacks, too.
+        if hasattr(store, "replace"):
+            self.replace = self._replace
+        as_they_are = type(transformer).decode is StorageTransformer.decode
+        if as_they_are and hasattr(store, "open_value"):
+            self.open_value = self._open_value
 
     def get(self, key: str) -> bytes | None:
         kept = self._store.get(self._by.key(key))
@@ -116,7 +124,10 @@ class _OneToOne:
             if key is not None and key.startswith(prefix):
                 yield key
 
-    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+    def _open_value(self, key: str) -> Any:
+        return self._store.open_value(self._by.key(key))
+
+    def _replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         at = self._by.key(key)
         kept = self._store.get(at)
         if (None if kept is None else self._by.decode(bytes(kept))) != expected:

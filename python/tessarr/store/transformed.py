@@ -11,7 +11,7 @@ from tessarr.transformer import IgnoredTransformer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tessarr._engine import Store
+    from tessarr._engine import Store, Value
     from tessarr.transformer import ChunkStore, StorageTransformer
 
 __all__ = ["chunk_store"]
@@ -72,6 +72,9 @@ class _Below:
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         return self._store.replace(self._at(key), data, expected)
+
+    def open_value(self, key: str) -> Value | None:
+        return self._store.open_value(self._at(key))
 
     def _at(self, key: str) -> str:
         if key == _METADATA:

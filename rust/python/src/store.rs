@@ -19,6 +19,7 @@ use crate::error::{foreign, to_py};
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::while_waiting(check_signals);
     module.add_class::<Store>()?;
+    module.add_class::<Value>()?;
     module.add_class::<LocalStore>()?;
     module.add_class::<MemoryStore>()?;
     module.add_class::<ForeignStore>()?;
@@ -139,6 +140,12 @@ impl Store {
         Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
     }
 
+    /// The value of `key`, opened for reading parts of it; None if it is absent.
+    fn open_value(&self, py: Python<'_>, key: &str) -> PyResult<Option<Value>> {
+        let opened = py.detach(|| self.inner.open(key, engine::Want::Ranges));
+        Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(Value))
+    }
+
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<String>> {
@@ -161,6 +168,31 @@ impl Store {
     #[getter]
     fn read_only(&self) -> bool {
         self.inner.read_only()
+    }
+}
+
+/// A value of a store, opened: later changes of the key do not show.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Value(Box<dyn engine::Object>);
+
+#[pymethods]
+impl Value {
+    /// The size in bytes.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Exactly `count` bytes from `offset`.
+    fn read<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let end = offset.checked_add(count as u64);
+        if end.is_none_or(|end| end > self.0.size()) {
+            let message = format!("{count} bytes from {offset} of a value of {}", self.0.size());
+            return Err(to_py(py, Error::size(message)));
+        }
+        PyBytes::new_with(py, count, |out| {
+            py.detach(|| self.0.read_at(offset, out)).map_err(|error| to_py(py, error))
+        })
     }
 }
 
