@@ -36,7 +36,7 @@ class Description:
     """A compiled array description: immutable, independent of store and path.
 
     ``description`` has the members shape, grid, dtype, item_bytes,
-    is_bool, fill, keys, store_fill and chain, as `tessarr.codec.chain` makes them.
+    is_bool, elements, fill, keys, store_fill and chain, as `tessarr.codec.chain` makes them.
     """
 
     def __new__(cls, description: dict[str, Any]) -> Self: ...

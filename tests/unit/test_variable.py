@@ -7,6 +7,7 @@ import gc
 import pickle
 import sys
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -301,3 +302,40 @@ def test_import_stays_quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert words()[0] == "a"
+
+
+@codecs.register_codec
+@dataclass(frozen=True)
+class Lines(codecs.ArrayBytesCodec):
+    """Text without line breaks, a line for each element."""
+
+    name = "example.lines"
+    takes_any_length = True
+
+    def encode(self, array):
+        return "\n".join(array.reshape(-1).tolist()).encode()
+
+    def decode(self, data, spec):
+        return np.array(bytes(data).decode().split("\n"), object).reshape(spec.shape)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_codecs_of_users_take_text(shards):
+    array = tessarr.create_array(
+        None,
+        shape=(3, 4),
+        dtype=str,
+        chunks=(2, 2),
+        shards=shards,
+        serializer=Lines(),
+        compressors=None,
+    )
+    array[1:, 1:] = "é"
+    array[2, 2] = "b"
+    opened = tessarr.open_array(array.store)
+    assert opened[1:].tolist() == [["", "é", "é", "é"], ["", "é", "b", "é"]]
+    if shards is None:
+        assert array.store.get("c/1/1").decode() == "b\né\n\n"
+        array.store.put("c/1/1", b"too\nfew")
+        with pytest.raises(ValueError, match="reshape"):
+            array[...]
