@@ -5,18 +5,21 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tessarr.codec import Bytes, ShardingIndexed
-from tessarr.metadata.node import ArrayMeta
+from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr.metadata.node import Found, GroupMeta
+    from tessarr.metadata.node import Found
     from tessarr.types import ChunkLengths, JSONObject
 
-__all__ = ["ArrayInfo", "GroupInfo", "Tree", "array_line", "axis_text", "human_bytes"]
+__all__ = ["ArrayInfo", "GroupInfo", "NodeInfo", "Tree", "array_line", "axis_text", "human_bytes"]
+
+
+Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
 
 def human_bytes(size_bytes: int) -> str:
@@ -63,9 +66,9 @@ def array_line(name: str, meta: ArrayMeta) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayInfo:
-    """What there is to say about an array; print it.
+@dataclass(frozen=True, slots=True, repr=False)
+class NodeInfo(Generic[Meta]):
+    """What there is to say about an array or a group.
 
     Parameters
     ----------
@@ -77,16 +80,41 @@ class ArrayInfo:
         Whether it was opened for reading only.
     store
         The store in words.
+    """
+
+    name: str
+    meta: Meta
+    read_only: bool
+    store: str
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        return {
+            "path": self.name,
+            "zarr_format": self.meta.zarr_format,
+            "attributes": deepcopy(self.meta.attributes),
+            "store": self.store,
+            "read_only": self.read_only,
+        }
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArrayInfo(NodeInfo[ArrayMeta]):
+    """What there is to say about an array; print it.
+
+    Parameters
+    ----------
+    name, meta, read_only, store
+        As of every node.
     stored_bytes
         Bytes of everything that is stored, metadata included.
     chunk_count, stored_chunk_count
         How many chunks there are, and how many of them are stored.
     """
 
-    name: str
-    meta: ArrayMeta
-    read_only: bool
-    store: str
     stored_bytes: int
     chunk_count: int
     stored_chunk_count: int
@@ -128,7 +156,7 @@ class ArrayInfo:
         fill = meta.fill_value
         return {
             "kind": "array",
-            "path": self.name,
+            **super(ArrayInfo, self).asdict(),
             "zarr_format": meta.stated_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
@@ -140,9 +168,6 @@ class ArrayInfo:
             else meta.data_type.fill_to_json(fill, meta.zarr_format),
             "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
             "codecs": [codec.to_json(meta.zarr_format) for codec in _stated(meta)],
-            "attributes": deepcopy(meta.attributes),
-            "store": self.store,
-            "read_only": self.read_only,
             "size_bytes": self.size_bytes,
             "stored_bytes": self.stored_bytes,
             "ratio": round(self.ratio, 3),
@@ -164,8 +189,6 @@ class ArrayInfo:
         ]
         return "\n  ".join(lines)
 
-    __repr__ = __str__
-
 
 def _lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
     if lengths is None:
@@ -183,30 +206,20 @@ def _stated(meta: ArrayMeta) -> list[Any]:
     return [*objects, *arrays, *meta.codecs.bytes_bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupInfo(NodeInfo[GroupMeta]):
     """What there is to say about a group; print it.
 
     Parameters
     ----------
-    name
-        The path, with a slash first.
-    meta
-        The metadata.
-    read_only
-        Whether it was opened for reading only.
-    store
-        The store in words.
+    name, meta, read_only, store
+        As of every node.
     arrays, groups, unreadable
         The names of the members.
     consolidated
         Whether they are known from consolidated metadata.
     """
 
-    name: str
-    meta: GroupMeta
-    read_only: bool
-    store: str
     arrays: tuple[str, ...]
     groups: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
@@ -216,11 +229,7 @@ class GroupInfo:
         """Return what there is to say as plain JSON."""
         return {
             "kind": "group",
-            "path": self.name,
-            "zarr_format": self.meta.zarr_format,
-            "attributes": deepcopy(self.meta.attributes),
-            "store": self.store,
-            "read_only": self.read_only,
+            **super(GroupInfo, self).asdict(),
             "arrays": list(self.arrays),
             "groups": list(self.groups),
             "unreadable": list(self.unreadable),
@@ -237,8 +246,6 @@ class GroupInfo:
                 lines.append(line if len(line) <= 80 else line[:77] + "...")
         lines.append(f"  store: {self.store}")
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 class Tree:
