@@ -227,6 +227,10 @@ class ArrayArrayCodec(Codec):
         """Return what `encode` makes of an array of `spec`; by default the same."""
         return spec
 
+    def native(self) -> Self:
+        """Return the codec without byte orders of its own, which format 3 does not have."""
+        return self
+
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
         """Return codecs of the engine that do to the bytes of arrays of `spec` what `encode` does.
 

@@ -237,6 +237,9 @@ class Chain:
             transpose = cast("Transpose", arrays.pop(0))
             order = tuple(order[axis] for axis in transpose.axes(rank))
             spec = transpose.encoded(spec)
+        if zarr_format == 3:
+            # Migrated metadata has byte orders in filters; elements have none before the bytes.
+            arrays = [codec.native() for codec in arrays]
         stages, encoded = _stages(arrays, spec)
         array_bytes = self.array_bytes.engine_array(encoded, zarr_format)
         # Elements are swapped first and shards cut first: neither can come after a stage.

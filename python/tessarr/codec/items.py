@@ -45,7 +45,10 @@ class ItemFilter(ArrayArrayCodec):
     def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the decoded items."""
 
-    def ordered(self, order: Literal["little", "big"]) -> Self:
+    def native(self) -> Self:
+        return self.ordered("native")
+
+    def ordered(self, order: Literal["native", "little", "big"]) -> Self:
         """Return the filter whose types have another byte order."""
         config = self.get_config()
         stated = {name: value for name, value in config.items() if name.endswith(_TYPES) and value}
