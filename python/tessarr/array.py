@@ -427,7 +427,8 @@ class Array(ArrayBase, Node[ArrayMeta]):
         self, selection: Selection, value: object, fields: Fields | None
     ) -> npt.NDArray[Any]:
         if fields is None:
-            return broadcast_value(value, selection, self.dtype)
+            given = self._meta.data_type.given(value)
+            return broadcast_value(given, selection, self.dtype)
         return fields.value(value, selection)
 
     # Other forms of indexing

@@ -46,6 +46,7 @@ from tessarr.codec.transpose import Transpose
 from tessarr.codec.vlen_array import VLenArray
 from tessarr.codec.vlen_bytes import VLenBytes
 from tessarr.codec.vlen_utf8 import VLenUTF8
+from tessarr.codec.zarrs_optional import ZarrsOptional
 from tessarr.codec.zfp import ZFP
 from tessarr.codec.zfpy import ZFPY
 from tessarr.codec.zlib import Zlib
@@ -94,6 +95,7 @@ __all__ = [
     "VLenArray",
     "VLenBytes",
     "VLenUTF8",
+    "ZarrsOptional",
     "Zlib",
     "Zstd",
     "deliver",

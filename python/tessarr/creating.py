@@ -66,7 +66,8 @@ def create_array(
         **settings,
     )
     whole = default(..., meta.shape)
-    ready = None if values is None else broadcast_value(values, whole, meta.data_type.numpy)
+    given = values if meta.data_type.numpy.names is None else meta.data_type.given(data)
+    ready = None if values is None else broadcast_value(given, whole, meta.data_type.numpy)
     drive.run(create.create(path, meta, overwrite=overwrite, within=within), store)
     created = bind(meta, store, path, read_only=False, write_empty_chunks=write_empty_chunks)
     if ready is not None:

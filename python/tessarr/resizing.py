@@ -113,7 +113,7 @@ def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
     rank = len(old.shape)
     axis = _axis(axis, rank)
     flexible = old.data_type.elements is not None
-    values = objects(data, rank) if flexible else np.asarray(data)
+    values = objects(data, rank) if flexible else np.asarray(old.data_type.given(data))
     others = [i for i in range(rank) if i != axis]
     if values.ndim != rank or any(values.shape[i] != old.shape[i] for i in others):
         raise ArgumentError(

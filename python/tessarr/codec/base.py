@@ -317,8 +317,16 @@ class Ignored(Codec):
         return json.loads(self.document)
 
 
+_SHARDING: Final = "sharding_indexed"
+
+
 def check_elements(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> bool:
     """Tell whether a codec takes the elements of `spec`, and note where it does not."""
+    only = spec.data_type.serializer
+    if only and isinstance(codec, ArrayBytesCodec) and codec.name not in (only, _SHARDING):
+        what = f"codec {codec.label!r} does not take {spec.data_type.name}, but {only!r} does"
+        problems.add(loc, what, "mismatch")
+        return False
     if spec.data_type.elements is None or codec.takes_any_length:
         return True
     what = f"codec {codec.label!r} takes items of one size, not {spec.data_type.name}"
@@ -405,7 +413,7 @@ def _import(name: str) -> None:
     This is all that makes a codec of ours known: its file is called like the codec, with
     underscores for what a module's name cannot have.
     """
-    stem = name.removeprefix(_NUMCODECS).replace("-", "_")
+    stem = name.removeprefix(_NUMCODECS).replace("-", "_").replace(".", "_")
     if not stem.isidentifier() or not stem.isascii():
         return
     for module in (name.replace("-", "_").replace(".", "_"), stem):

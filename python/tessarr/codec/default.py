@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tessarr.codec.base import ArrayBytesCodec, codec_of_name
+
 if TYPE_CHECKING:
-    from tessarr.codec.base import ArrayBytesCodec, BytesBytesCodec
+    from tessarr.codec.base import BytesBytesCodec
     from tessarr.dtype import DataType
 
 __all__ = ["default_codecs", "default_serializer"]
@@ -27,7 +29,7 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
 
 
 def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
-    """Return the codec that makes bytes of elements of any length; None for all others.
+    """Return the codec that makes bytes of elements that ``bytes`` does not take, or None.
 
     Examples
     --------
@@ -35,6 +37,11 @@ def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
     >>> default_serializer(dtype.of(str)), default_serializer(dtype.of("int32"))
     (VLenUTF8(), None)
     """
+    if data_type.serializer:
+        serializer = codec_of_name(data_type.serializer)
+        assert serializer is not None
+        assert issubclass(serializer, ArrayBytesCodec)
+        return serializer()
     if data_type.elements is None:
         return None
     from tessarr.codec.vlen_array import VLenArray

@@ -39,6 +39,7 @@ MAX_ITEM_BYTES: Final = 2**24
 
 _MODULES: Final = {
     "complex": "complex.*",
+    "optional": r"zarrs\.optional",
     "raw": "raw_bytes",
     "small": "bfloat16|float[0-9]_.*|u?int[24]",
     "struct": "struct(ured)?",
@@ -125,6 +126,11 @@ class DataType(ABC):
         """Whether stored items may hold bits that mean nothing, which `canonical` settles."""
         return False
 
+    @property
+    def serializer(self) -> str:
+        """The name of the codec from arrays to bytes that alone takes such elements, or ""."""
+        return ""
+
     def ordered(self, order: Literal["native", "little", "big"]) -> Self:
         """Return the same data type in another byte order."""
         dtype = self.numpy.newbyteorder(order)
@@ -134,6 +140,10 @@ class DataType(ABC):
         """Return whole items with the bytes of every unit in reverse order."""
         units = np.frombuffer(data, np.uint8).reshape(-1, self.unit_bytes)
         return np.ascontiguousarray(units[:, ::-1]).reshape(-1)
+
+    def given(self, value: object) -> object:
+        """Return what a user gives for elements as something that NumPy makes `numpy` of."""
+        return value
 
     def canonical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return elements with the bits that mean nothing as NumPy wants them."""
