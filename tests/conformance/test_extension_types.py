@@ -107,7 +107,8 @@ def test_times_are_counts_of_a_unit(name, unit, scale, codec, order):
 @pytest.mark.covers("X-DT-01")
 def test_the_generic_unit_and_spellings_of_microseconds():
     array = one(named("numpy.timedelta64", unit="generic", scale_factor=1), None, 7, 1)
-    same_bits(array[0], np.timedelta64(7))
+    assert array.dtype == np.dtype("m8")
+    assert array[...].view("i8").tolist() == [7]
     for unit in ("us", "μs", "µs"):
         array = one(named("numpy.datetime64", unit=unit, scale_factor=1), None, 7, 1)
         assert array.dtype == np.dtype("M8[us]")

@@ -96,6 +96,8 @@ class Temporal(DataType):
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
+        if isinstance(value, str) and value == "NaT":
+            return self._item(_NAT)  # NumPy would make it of a unit that it is about to drop
         if isinstance(value, np.generic) and value.dtype.kind in "iu":
             value = int(value)
         if is_integer(value):

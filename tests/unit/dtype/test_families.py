@@ -230,7 +230,7 @@ def test_not_a_time_is_what_dates_are_filled_with():
         (">M8[s]", 7, np.datetime64(7, "s")),
         ("M8[s]", np.int64(7), np.datetime64(7, "s")),
         ("M8[s]", "NaT", np.datetime64("NaT", "s")),
-        ("m8[ms]", np.timedelta64("NaT"), np.timedelta64("NaT", "ms")),
+        ("m8[ms]", np.timedelta64("NaT", "s"), np.timedelta64("NaT", "ms")),
         ("m8[ms]", dt.timedelta(seconds=2), np.timedelta64(2000, "ms")),
         ("<U3", "ab", np.str_("ab")),
         (">U3", np.str_("ab"), np.str_("ab")),
