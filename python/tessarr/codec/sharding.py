@@ -178,7 +178,7 @@ class ShardingIndexed(ArrayBytesCodec):
         size = self.index_codecs.encoded_bytes(self._index_spec(array.shape)) or 0
         body = bytearray(size if self.index_location == "start" else 0)
         for cell, part in parts:
-            data = flat(self.codecs.encode(np.ascontiguousarray(part), self.subchunk_spec(spec)))
+            data = flat(self.codecs.encode(part.copy(), self.subchunk_spec(spec)))
             index[cell] = len(body), data.nbytes
             body += data.data
         encoded = flat(self.index_codecs.encode(index, self._index_spec(array.shape)))
@@ -218,7 +218,8 @@ class ShardingIndexed(ArrayBytesCodec):
         counts = (n // part for n, part in zip(array.shape, lengths, strict=True))
         for cell in np.ndindex(*counts):
             places = zip(cell, lengths, strict=True)
-            yield cell, array[tuple(slice(i * n, (i + 1) * n) for i, n in places)]
+            # With the ellipsis also a part of no axes is a view, and not a scalar.
+            yield cell, array[..., *(slice(i * n, (i + 1) * n) for i, n in places)]
 
 
 def _index_chain(values: Sequence[CodecLike]) -> Chain:

@@ -1,18 +1,22 @@
 """Codecs in plain Python and NumPy: slow, short, and independent of the engine.
 
 A chain is the list of codecs of a v3 document, ``[{"name": ..., "configuration": {...}}, ...]``.
-gzip and zlib come from the standard library, Zstandard, LZ4 and Blosc from numcodecs; crc32c
-and sharding are written out after their specification pages.
+Compressors come from the standard library, Zstandard, LZ4, Blosc and HDF5's checksums from
+numcodecs; crc32c, sharding and array codecs are written out after their specification pages.
 """
 
 from __future__ import annotations
 
+import base64
+import bz2
 import gzip
 import itertools
+import lzma
 import math
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -92,17 +96,19 @@ def encode(chunk: Array, codecs: list[Codec], layout: Layout) -> bytes:
     >>> encode(one, chain, Layout((2, 2), one.dtype, bytes(2))).hex()
     '0001000300020004'
     """
-    orders, array_bytes, bytes_bytes = _parts(codecs)
-    for order in orders:
-        chunk = chunk.transpose(order)
+    codec, rest = codecs[0], codecs[1:]
+    if codec["name"] in _ARRAY_ARRAY:
+        return encode(_encode_array(codec, chunk), rest, _encoded(codec, layout))
     chunk = np.ascontiguousarray(chunk).reshape(chunk.shape)
-    if array_bytes["name"] in _VLEN:
+    if codec["name"] in _VLEN:
         data = _encode_elements(chunk)
-    elif array_bytes["name"] == "bytes":
-        data = chunk.astype(_stored(layout.dtype, array_bytes)).tobytes()
+    elif codec["name"] == "bytes":
+        data = chunk.astype(_stored(layout.dtype, codec)).tobytes()
+    elif codec["name"] == "packbits":
+        data = chunk.astype(chunk.dtype.newbyteorder("<")).tobytes()
     else:
-        data = _encode_shard(chunk, array_bytes["configuration"], layout)
-    for codec in bytes_bytes:
+        data = _encode_shard(chunk, codec["configuration"], layout)
+    for codec in rest:
         data = _compress(codec, data)
     return data
 
@@ -123,33 +129,72 @@ def decode(data: bytes, codecs: list[Codec], layout: Layout) -> Array:
     >>> decode(encode(np.array([1, 2, 3], "u2"), chain, layout), chain, layout)
     array([1, 2, 3], dtype=uint16)
     """
-    orders, array_bytes, bytes_bytes = _parts(codecs)
-    shape = layout.shape
-    for order in orders:
-        shape = tuple(shape[axis] for axis in order)
-    for codec in reversed(bytes_bytes):
-        data = _decompress(codec, data)
-    if array_bytes["name"] in _VLEN:
-        chunk = _decode_elements(data, array_bytes["name"]).reshape(shape)
-    elif array_bytes["name"] == "bytes":
-        stored = _stored(layout.dtype, array_bytes)
-        if len(data) != math.prod(shape) * stored.itemsize:
-            raise ValueError(f"{len(data)} bytes for shape {shape} of {stored}")
-        chunk = settled(np.frombuffer(data, stored).reshape(shape).astype(layout.dtype))
-    else:
-        chunk = _decode_shard(data, array_bytes["configuration"], layout.having(shape))
-    for order in reversed(orders):
-        chunk = chunk.transpose([order.index(axis) for axis in range(len(order))])
-    return chunk
+    codec, rest = codecs[0], codecs[1:]
+    if codec["name"] in _ARRAY_ARRAY:
+        return _decode_array(codec, decode(data, rest, _encoded(codec, layout)), layout)
+    for outer in reversed(rest):
+        data = _decompress(outer, data)
+    if codec["name"] in _VLEN:
+        return _decode_elements(data, codec["name"]).reshape(layout.shape)
+    if codec["name"] not in ("bytes", "packbits"):
+        return _decode_shard(data, codec["configuration"], layout)
+    stored = _stored(layout.dtype, codec)
+    if codec["name"] == "packbits":  # all bits of all elements, the lowest first, are the bytes
+        stored = layout.dtype.newbyteorder("<")
+    if len(data) != math.prod(layout.shape) * stored.itemsize:
+        raise ValueError(f"{len(data)} bytes for shape {layout.shape} of {stored}")
+    return settled(np.frombuffer(data, stored).reshape(layout.shape).astype(layout.dtype))
 
 
-def _parts(codecs: list[Codec]) -> tuple[list[list[int]], Codec, list[Codec]]:
-    """Split a chain into its transposes, its array-to-bytes codec, and the rest."""
-    orders = []
-    rest = list(codecs)
-    while rest[0]["name"] == "transpose":
-        orders.append(list(rest.pop(0)["configuration"]["order"]))
-    return orders, rest[0], rest[1:]
+# Arrays to arrays
+
+_ARRAY_ARRAY = ("transpose", "reshape", "cast_value", "numcodecs.delta", "delta")
+
+
+def _encoded(codec: Codec, layout: Layout) -> Layout:
+    """Return the layout of what an array codec makes."""
+    config = codec["configuration"]
+    if codec["name"] == "transpose":
+        return layout.having(tuple(layout.shape[axis] for axis in config["order"]))
+    if codec["name"] == "reshape":  # only to one axis
+        return layout.having((math.prod(layout.shape),))
+    if codec["name"] == "cast_value":
+        fill = np.frombuffer(layout.fill, layout.dtype).astype(config["data_type"])
+        return Layout(layout.shape, fill.dtype, fill.tobytes(), layout.scramble)
+    return Layout(layout.shape, np.dtype(config["astype"]), b"", layout.scramble)
+
+
+def _encode_array(codec: Codec, chunk: Array) -> Array:
+    config = codec["configuration"]
+    if codec["name"] == "transpose":
+        return chunk.transpose(config["order"])
+    if codec["name"] == "reshape":
+        return chunk.reshape(-1)
+    if codec["name"] == "cast_value":
+        return chunk.astype(config["data_type"])
+    items = [int(item) for item in chunk.reshape(-1)]
+    differences = [item - before for item, before in zip(items, [0, *items], strict=False)]
+    return _wrapped(differences, chunk.dtype).astype(config["astype"]).reshape(chunk.shape)
+
+
+def _decode_array(codec: Codec, chunk: Array, layout: Layout) -> Array:
+    config = codec["configuration"]
+    if codec["name"] == "transpose":
+        order = list(config["order"])
+        return chunk.transpose([order.index(axis) for axis in range(len(order))])
+    if codec["name"] == "reshape":
+        return chunk.reshape(layout.shape)
+    if codec["name"] == "cast_value":
+        return chunk.astype(layout.dtype)
+    sums = itertools.accumulate(int(item) for item in chunk.reshape(-1))
+    return _wrapped(list(sums), layout.dtype).reshape(layout.shape)
+
+
+def _wrapped(numbers: list[int], dtype: np.dtype[Any]) -> Array:
+    """Return integers of Python as those of a type, modulo its size."""
+    bits = 8 * dtype.itemsize
+    unsigned = np.array([number % 2**bits for number in numbers], f"u{dtype.itemsize}")
+    return unsigned.view(f"{dtype.kind}{dtype.itemsize}").astype(dtype)
 
 
 def _stored(dtype: np.dtype[Any], codec: Codec) -> np.dtype[Any]:
@@ -258,6 +303,8 @@ def _compress(codec: Codec, data: bytes) -> bytes:
         return zlib.compress(data, config.get("level", 1))
     if name == "crc32c":
         return data + crc32c(data).to_bytes(4, "little")
+    if name in _PLAIN:
+        return _PLAIN[name][0](data)
     if name == "blosc":
         # The size of an element is that of the buffer's items in numcodecs.
         size = config.get("typesize") or 1
@@ -273,6 +320,8 @@ def _decompress(codec: Codec, data: bytes) -> bytes:
         return gzip.decompress(data)
     if name == "zlib":
         return zlib.decompress(data)
+    if name in _PLAIN:
+        return _PLAIN[name][1](data)
     if name == "crc32c":
         if crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
             raise ValueError("the crc32c of the data differs from the stored one")
@@ -280,9 +329,37 @@ def _decompress(codec: Codec, data: bytes) -> bytes:
     return bytes(_numcodecs(name, config).decode(data))
 
 
+def _without(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
+    """Return what takes a checksum off the start."""
+
+    def decode(data: bytes) -> bytes:
+        if checksum(data[4:]).to_bytes(4, "little") != data[:4]:
+            raise ValueError("the checksum of the data differs from the stored one")
+        return data[4:]
+
+    return decode
+
+
+# Without parameters, or with those that do not matter to the decoder.
+_PLAIN: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+    "bz2": (bz2.compress, bz2.decompress),
+    "lzma": (lzma.compress, lzma.decompress),
+    "base64": (base64.b64encode, base64.b64decode),
+    "crc32": (lambda data: zlib.crc32(data).to_bytes(4, "little") + data, _without(zlib.crc32)),
+    "adler32": (
+        lambda data: zlib.adler32(data).to_bytes(4, "little") + data,
+        _without(zlib.adler32),
+    ),
+}
+_PLAIN |= {f"numcodecs.{name}": codec for name, codec in _PLAIN.items()}
+
+
 def _numcodecs(name: str, config: dict[str, Any]) -> Any:
     import numcodecs  # pyright: ignore[reportMissingTypeStubs]
 
+    name = name.removeprefix("numcodecs.")
+    if name in ("shuffle", "fletcher32", "jenkins_lookup3", "zlib"):
+        return numcodecs.get_codec({"id": name, **config})
     if name == "blosc":
         shuffle = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
         return numcodecs.Blosc(

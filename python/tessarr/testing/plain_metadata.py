@@ -103,7 +103,9 @@ def parse_v2(document: bytes) -> PlainArray:
             name = config.pop("id")
             if name == "blosc":
                 config["typesize"] = dtype.itemsize
-            codecs.append({"name": name, "configuration": config})
+            # A filter of arrays, which is the first, comes before the elements become bytes.
+            place = len(codecs) - 1 if name == "delta" else len(codecs)
+            codecs.insert(place, {"name": name, "configuration": config})
     is_text = any(codec["name"] == "vlen-utf8" for codec in codecs)
     return PlainArray(
         shape=tuple(found["shape"]),

@@ -119,7 +119,16 @@ def bytes_codecs(item_bytes: int) -> st.SearchStrategy[Codec]:
             typesize=st.sampled_from((item_bytes, item_bytes, 1, 3)),
             blocksize=st.sampled_from((0, 0, 0, 64, 256)),
         ),
+        st.sampled_from(_CHECKSUMS).map(lambda name: {"name": name, "configuration": {}}),
+        st.sampled_from(_IN_PYTHON).map(lambda name: {"name": name, "configuration": {}}),
     )
+
+
+_CHECKSUMS = (
+    *("numcodecs.crc32", "numcodecs.adler32"),
+    *("numcodecs.fletcher32", "numcodecs.jenkins_lookup3"),
+)
+_IN_PYTHON = ("numcodecs.bz2", "numcodecs.base64")
 
 
 def _codec(name: str, **configuration: st.SearchStrategy[Any]) -> st.SearchStrategy[Codec]:
@@ -170,12 +179,23 @@ def _v2_cases(draw: st.DrawFn, types: st.SearchStrategy[Any]) -> ArrayCase:
         "fill_value": draw(st.none() | fill_values(dtype, 2)),
         "order": draw(st.sampled_from(("C", "C", "F"))),
         "compressor": draw(st.none() | _v2_codecs()),
-        "filters": draw(st.sampled_from((None, None, None, [{"id": "zlib", "level": 1}]))),
+        "filters": draw(_v2_filters(dtype)),
     }
     separator = draw(st.sampled_from((None, ".", "/")))
     if separator:
         document["dimension_separator"] = separator
     return ArrayCase(2, document, shape, dtype)
+
+
+def _v2_filters(dtype: np.dtype[Any]) -> st.SearchStrategy[list[Codec] | None]:
+    delta = {"id": "delta", "dtype": dtype.str, "astype": dtype.str}
+    array = st.sampled_from(([], [], [delta])) if _is_number(dtype, "iu") else st.just([])
+    others: tuple[list[Codec], ...] = (
+        *([], [], [{"id": "shuffle", "elementsize": dtype.itemsize}]),
+        *([{"id": "zlib", "level": 1}], [{"id": "fletcher32"}], [{"id": "crc32"}]),
+    )
+    both = st.tuples(array, st.sampled_from(others))
+    return both.map(lambda filters: [*filters[0], *filters[1]] or None)
 
 
 def _v2_codecs() -> st.SearchStrategy[Codec]:
@@ -194,6 +214,8 @@ def _v2_codecs() -> st.SearchStrategy[Codec]:
         st.builds(lambda level: {"id": "gzip", "level": level}, st.integers(0, 9)),
         st.builds(lambda level: {"id": "zstd", "level": level}, st.sampled_from((-1, 0, 1, 5))),
         st.builds(lambda level: {"id": "lz4", "acceleration": level}, st.integers(1, 9)),
+        st.builds(lambda level: {"id": "bz2", "level": level}, st.integers(1, 9)),
+        st.just({"id": "lzma", "preset": 0}),
     )
 
 
@@ -275,6 +297,12 @@ def _chains(draw: st.DrawFn, dtype: np.dtype[Any], rank: int, parts: list[Shape]
         order = list(draw(st.permutations(range(rank))))
         chain.append({"name": "transpose", "configuration": {"order": order}})
         parts = [tuple(part[axis] for axis in order) for part in parts]
+    if _is_number(dtype, "iu") and draw(st.integers(0, 5)) == 0:
+        wider = [f"{name}{8 * size}" for name, size in _WIDER[dtype.kind] if size > dtype.itemsize]
+        if wider:
+            name = draw(st.sampled_from(wider))
+            chain.append({"name": "cast_value", "configuration": {"data_type": name}})
+            dtype = np.dtype(name)
     if parts:
         chain.append(
             {
@@ -293,12 +321,32 @@ def _chains(draw: st.DrawFn, dtype: np.dtype[Any], rank: int, parts: list[Shape]
         )
         after = (0, 0, 0, 1)
     else:
+        if _is_number(dtype, "iu") and draw(st.integers(0, 3)) == 0:
+            configuration = {"dtype": dtype.str, "astype": dtype.str}
+            chain.append({"name": "numcodecs.delta", "configuration": configuration})
+        if draw(st.integers(0, 5)) == 0:
+            chain.append({"name": "reshape", "configuration": {"shape": [-1]}})
         chain.append(draw(_bytes_codec(dtype)))
         after = (0, 1, 1, 2)
     return chain + [draw(bytes_codecs(dtype.itemsize)) for _ in range(draw(st.sampled_from(after)))]
 
 
+_WIDER = {
+    "i": [("int", 2), ("int", 4), ("int", 8)],
+    "u": [("uint", 2), ("uint", 4), ("uint", 8), ("int", 2), ("int", 4), ("int", 8)],
+}
+
+
+def _is_number(dtype: np.dtype[Any], kinds: str) -> bool:
+    """Tell whether a type is of NumPy's own ones, and which."""
+    return dtype.kind in kinds and dtype.num < 256
+
+
 def _bytes_codec(dtype: np.dtype[Any]) -> st.SearchStrategy[Codec]:
+    if _is_number(dtype, "iuf"):
+        packed = st.just({"name": "packbits", "configuration": {}})
+        stated = _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
+        return st.integers(0, 5).flatmap(lambda n: packed if n == 0 else stated)
     if dtype.newbyteorder("big") == dtype.newbyteorder("little"):
         return st.just({"name": "bytes"})
     return _codec("bytes", endian=st.sampled_from(("little", "little", "big")))
