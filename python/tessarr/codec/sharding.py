@@ -219,7 +219,8 @@ class ShardingIndexed(ArrayBytesCodec):
         for cell in np.ndindex(*counts):
             places = zip(cell, lengths, strict=True)
             # With the ellipsis also a part of no axes is a view, and not a scalar.
-            yield cell, array[..., *(slice(i * n, (i + 1) * n) for i, n in places)]
+            key: Any = (..., *(slice(i * n, (i + 1) * n) for i, n in places))
+            yield cell, array[key]
 
 
 def _index_chain(values: Sequence[CodecLike]) -> Chain:
