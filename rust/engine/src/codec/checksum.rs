@@ -153,9 +153,14 @@ fn fletcher32(data: &[u8]) -> u32 {
     let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
     let (mut first, mut second) = (0u32, 0u32);
     for block in data.chunks(2 * UNFOLDED) {
-        for word in block.chunks(2) {
-            let low = word.get(1).copied().unwrap_or(0);
-            first += u32::from(word[0]) << 8 | u32::from(low);
+        let words = block.chunks_exact(2);
+        let last = words.remainder();
+        for word in words {
+            first += u32::from(u16::from_be_bytes([word[0], word[1]]));
+            second += first;
+        }
+        if let [half] = last {
+            first += u32::from(*half) << 8;
             second += first;
         }
         (first, second) = (fold(first), fold(second));
@@ -186,7 +191,9 @@ fn lookup3(data: &[u8], initial: u32) -> u32 {
     // The last block, of up to 12 bytes, is mixed in another way; no bytes have no block.
     let Some(last) = data.len().checked_sub(1).map(|end| end / 12 * 12) else { return start };
     for block in data[..last].chunks_exact(12) {
-        add(&mut state, block);
+        for (sum, word) in state.iter_mut().zip(block.chunks_exact(4)) {
+            *sum = sum.wrapping_add(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        }
         let [mut a, mut b, mut c] = state;
         for (one, two, three) in [(4, 6, 8), (16, 19, 4)] {
             a = a.wrapping_sub(c) ^ c.rotate_left(one);

@@ -59,45 +59,54 @@ word!(u64, 8, u64::wrapping_add, u64::wrapping_sub);
 word!(f32, 4, std::ops::Add::add, std::ops::Sub::sub);
 word!(f64, 8, std::ops::Add::add, std::ops::Sub::sub);
 
-fn ordered<const BYTES: usize>(bytes: &[u8], big_endian: bool) -> [u8; BYTES] {
+fn ordered<const BYTES: usize, const BIG: bool>(bytes: &[u8]) -> [u8; BYTES] {
     let mut word = [0; BYTES];
     word.copy_from_slice(bytes);
-    if big_endian {
+    if BIG {
         word.reverse();
     }
     word
 }
 
-/// `each(item, last item or result)` of all items; the first item is copied.
-fn walk<W: Word<BYTES>, const BYTES: usize>(
-    big_endian: bool,
-    input: &[u8],
-    out: &mut [u8],
-    each: impl Fn(W, &mut W) -> W,
-) {
+fn differences<W: Word<BYTES>, const BYTES: usize, const BIG: bool>(input: &[u8], out: &mut [u8]) {
     let Some(first) = input.first_chunk::<BYTES>() else { return };
-    let mut last = W::of(ordered(first, big_endian));
     out[..BYTES].copy_from_slice(first);
-    let targets = out[BYTES..].chunks_exact_mut(BYTES);
-    for (source, target) in input[BYTES..].chunks_exact(BYTES).zip(targets) {
-        let word = each(W::of(ordered(source, big_endian)), &mut last);
-        target.copy_from_slice(&ordered::<BYTES>(&word.bytes(), big_endian));
+    let pairs = input[BYTES..].chunks_exact(BYTES).zip(input.chunks_exact(BYTES));
+    for ((item, before), target) in pairs.zip(out[BYTES..].chunks_exact_mut(BYTES)) {
+        let before = W::of(ordered::<BYTES, BIG>(before));
+        let difference = W::of(ordered::<BYTES, BIG>(item)).minus(before);
+        target.copy_from_slice(&ordered::<BYTES, BIG>(&difference.bytes()));
     }
 }
 
-fn differences<W: Word<BYTES>, const BYTES: usize>(big_endian: bool, input: &[u8], out: &mut [u8]) {
-    walk::<W, BYTES>(big_endian, input, out, |item, last| {
-        let difference = item.minus(*last);
-        *last = item;
-        difference
-    });
+fn sums<W: Word<BYTES>, const BYTES: usize, const BIG: bool>(input: &[u8], out: &mut [u8]) {
+    let Some(first) = input.first_chunk::<BYTES>() else { return };
+    out[..BYTES].copy_from_slice(first);
+    let mut sum = W::of(ordered::<BYTES, BIG>(first));
+    let targets = out[BYTES..].chunks_exact_mut(BYTES);
+    for (difference, target) in input[BYTES..].chunks_exact(BYTES).zip(targets) {
+        sum = sum.plus(W::of(ordered::<BYTES, BIG>(difference)));
+        target.copy_from_slice(&ordered::<BYTES, BIG>(&sum.bytes()));
+    }
 }
 
-fn sums<W: Word<BYTES>, const BYTES: usize>(big_endian: bool, input: &[u8], out: &mut [u8]) {
-    walk::<W, BYTES>(big_endian, input, out, |difference, sum| {
-        *sum = sum.plus(difference);
-        *sum
-    });
+/// One of [`differences`] and [`sums`], for a type of items.
+macro_rules! of_items {
+    ($work:ident, $item:expr) => {
+        match ($item.number, $item.bytes, $item.big_endian) {
+            (Number::Float, 4, false) => $work::<f32, 4, false>,
+            (Number::Float, 4, true) => $work::<f32, 4, true>,
+            (Number::Float, _, false) => $work::<f64, 8, false>,
+            (Number::Float, _, true) => $work::<f64, 8, true>,
+            (_, 1, _) => $work::<u8, 1, false>,
+            (_, 2, false) => $work::<u16, 2, false>,
+            (_, 2, true) => $work::<u16, 2, true>,
+            (_, 4, false) => $work::<u32, 4, false>,
+            (_, 4, true) => $work::<u32, 4, true>,
+            (_, _, false) => $work::<u64, 8, false>,
+            (_, _, true) => $work::<u64, 8, true>,
+        }
+    };
 }
 
 impl Delta {
@@ -122,15 +131,7 @@ impl Delta {
             }
             return;
         }
-        let encode = match (item.number, item.bytes) {
-            (Number::Float, 4) => differences::<f32, 4>,
-            (Number::Float, _) => differences::<f64, 8>,
-            (_, 1) => differences::<u8, 1>,
-            (_, 2) => differences::<u16, 2>,
-            (_, 4) => differences::<u32, 4>,
-            _ => differences::<u64, 8>,
-        };
-        encode(item.big_endian, input, out);
+        of_items!(differences, item)(input, out);
     }
 
     fn decode_all(self, input: &[u8], out: &mut [u8]) {
@@ -144,15 +145,7 @@ impl Delta {
             }
             return;
         }
-        let decode = match (item.number, item.bytes) {
-            (Number::Float, 4) => sums::<f32, 4>,
-            (Number::Float, _) => sums::<f64, 8>,
-            (_, 1) => sums::<u8, 1>,
-            (_, 2) => sums::<u16, 2>,
-            (_, 4) => sums::<u32, 4>,
-            _ => sums::<u64, 8>,
-        };
-        decode(item.big_endian, input, out);
+        of_items!(sums, item)(input, out);
     }
 }
 
