@@ -22,6 +22,7 @@ class VLenBytes(ElementsCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> VLenBytes().decode(bytes.fromhex("01000000 02000000 c3a9"))
     array([b'\xc3\xa9'], dtype=object)
     """
