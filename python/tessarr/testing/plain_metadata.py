@@ -64,7 +64,7 @@ def parse_v3(document: bytes) -> PlainArray:
     """
     found = json.loads(document)
     is_text = found["data_type"] == "string"
-    is_flexible = found["data_type"] in _VARIABLE
+    is_flexible = isinstance(found["data_type"], str) and found["data_type"] in _VARIABLE
     dtype = np.dtype(object) if is_flexible else data_type_v3(found["data_type"])
     encoding = _named(found["chunk_key_encoding"])
     default = encoding["name"] == "default"
