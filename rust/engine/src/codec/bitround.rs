@@ -56,10 +56,6 @@ impl BytesCodec for BitRound {
         Some(decoded)
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        self.bound(decoded)
-    }
-
     fn bound(&self, decoded: usize) -> usize {
         decoded
     }

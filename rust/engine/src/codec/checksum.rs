@@ -96,10 +96,6 @@ impl BytesCodec for Checksum {
         decoded.checked_add(CHECKSUM_BYTES)
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        self.bound(decoded)
-    }
-
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(CHECKSUM_BYTES)
     }

@@ -169,10 +169,6 @@ impl BytesCodec for Delta {
         self.stored_bytes(decoded).ok()
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        self.bound(decoded)
-    }
-
     fn bound(&self, decoded: usize) -> usize {
         (decoded / self.item.bytes).saturating_mul(self.stored.bytes)
     }

@@ -42,8 +42,8 @@ pub trait BytesCodec: Send + Sync + Debug {
     fn bound(&self, decoded: usize) -> usize;
 
     /// The fewest bytes that can decode to `decoded` bytes; 0 where nobody knows.
-    fn least(&self, _decoded: usize) -> usize {
-        0
+    fn least(&self, decoded: usize) -> usize {
+        self.fixed_size(decoded).unwrap_or(0)
     }
 
     /// Decode `input` to exactly `out.len()` bytes. More, fewer or damaged

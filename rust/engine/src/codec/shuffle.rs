@@ -38,10 +38,6 @@ impl BytesCodec for Shuffle {
         Some(decoded)
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        self.bound(decoded)
-    }
-
     fn bound(&self, decoded: usize) -> usize {
         decoded
     }
