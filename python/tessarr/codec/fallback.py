@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
 __all__ = ["Numcodec", "numcodec_from_config"]
-
-_REFUSED: Final = {
-    "pickle": "it would run code from the data",
-    # Their input is an array of objects, not bytes.
-    "vlen-utf8": "object arrays are not supported",
-    "vlen-bytes": "object arrays are not supported",
-    "vlen-array": "object arrays are not supported",
-    "json2": "object arrays are not supported",
-    "msgpack2": "object arrays are not supported",
-    "categorize": "object arrays are not supported",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +82,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
     Raises
     ------
     UnsupportedError
-        Where the codec is unknown, or is not to be run, or the package is not installed.
+        Where the codec is unknown, or the package is not installed or cannot be imported.
     ArgumentError
         Where numcodecs refuses the configuration.
     """
@@ -105,12 +94,14 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         error.add_note(reason)
         return error
 
-    if codec_id in _REFUSED:
-        raise refuse("unsupported_codec", _REFUSED[codec_id])
     try:
         numcodecs = importlib.import_module("numcodecs")
     except ImportError as error:
         raise refuse("missing_package", "the package numcodecs is not installed") from error
+    except Exception as error:
+        # numcodecs 0.16 does not survive zfpy 1.0.1.post0, whose version it cannot read.
+        reason = f"the installed numcodecs cannot be imported ({error})"
+        raise refuse("missing_package", reason) from error
     try:
         numcodecs.get_codec(config)
     except Exception as error:

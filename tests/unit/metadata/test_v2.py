@@ -255,6 +255,16 @@ def test_a_missing_package_is_named(monkeypatch):
         parse(compressor={"id": "not-ours", "level": 1})
 
 
+def test_a_package_that_cannot_be_imported_is_named(monkeypatch, tmp_path):
+    """The import of numcodecs fails beside packages whose version it cannot read."""
+    (tmp_path / "numcodecs.py").write_text("int('post0')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "numcodecs", raising=False)
+    with pytest.raises(UnsupportedError, match="installed numcodecs cannot be imported") as caught:
+        parse(compressor={"id": "not-ours", "level": 1})
+    assert caught.value.kind == "missing_package"
+
+
 def test_a_codec_registered_by_a_user_is_found_by_its_id():
     @codec.register_codec
     class Upside(codec.ArrayArrayCodec):
