@@ -31,14 +31,17 @@ def test_ctrl_c_stops_a_read(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     array = tessarr.create_array(path, shape=(4000, 4000), dtype="int32", chunks=(100, 100))
     array[:] = np.arange(16_000_000, dtype="int32").reshape(4000, 4000)
-    reader = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    assert reader.stdout is not None
-    assert reader.stdout.readline() == "ready\n"
-    time.sleep(0.2)
-    reader.send_signal(signal.SIGINT)
-    out, _ = reader.communicate(timeout=30)
+    ) as reader:
+        try:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "ready\n"
+            time.sleep(0.2)
+            reader.send_signal(signal.SIGINT)
+            out, _ = reader.communicate(timeout=30)
+        finally:
+            reader.kill()  # one that does not stop would read for ever
     assert out == "stopped\n0\n"
     assert reader.returncode == 0
 
