@@ -25,11 +25,6 @@ REFUSED = {
 DTYPES = ("dtype", "astype")
 
 OUT_OF_SCOPE = (
-    "data type",
-    "chunk grid 'rectilinear'",
-    "codec 'numcodecs.",
-    "codec 'bitround'",
-    "codec 'scale_offset'",
     "nor the installed numcodecs knows it",
     "numcodecs is not installed",
 )
