@@ -1,7 +1,8 @@
 """What all tests share: the profiles of Hypothesis, and a folder for each example of a docstring.
 
 ``HYPOTHESIS_PROFILE=search pytest tests/property`` looks for new counterexamples,
-``HYPOTHESIS_PROFILE=fuzz`` for ten times as long.
+``HYPOTHESIS_PROFILE=fuzz`` for ten times as long: numbers of examples there are multiples of the
+profile's.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr
@@ -70,7 +70,6 @@ class Changing:
 def test_a_shape_that_changes(kind: str) -> None:
     """Whatever is done, memory, store and the slow reference agree after each step."""
 
-    @settings(max_examples=100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         case: Any = data.draw(CASES[kind])

@@ -40,7 +40,7 @@ def act(store: Any, handle: tessarr.Group, action: str, name: str, number: int) 
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples // 5)
 @given(st.lists(st.tuples(ACTIONS, NAMES, st.integers(1, 4), st.booleans()), max_size=12))
 def test_copies_stay_in_step(zarr_format: Any, steps: list[tuple[str, str, int, bool]]) -> None:
     store = MemoryStore()

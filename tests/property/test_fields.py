@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from property.model import assigned
@@ -71,7 +71,6 @@ def read(subject: Subject, data: st.DataObject) -> None:
 def test_fields(kind: str) -> None:
     """After random writes of records and of fields, everything equals NumPy and the reference."""
 
-    @settings(max_examples=100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))

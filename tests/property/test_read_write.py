@@ -36,7 +36,7 @@ CASES = {
 def test_writes_and_reads(kind: str) -> None:
     """After random writes, random reads and the whole equal NumPy and the reference."""
 
-    @settings(max_examples=500)
+    @settings(max_examples=5 * settings.default.max_examples)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))
@@ -53,7 +53,7 @@ def test_writes_and_reads(kind: str) -> None:
 def test_reads_of_foreign_chunks(kind: str) -> None:
     """What the reference wrote, shards in any order and with gaps, is read and updated."""
 
-    @settings(max_examples=200)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         case = data.draw(CASES[kind])
@@ -75,7 +75,7 @@ def test_folder(tmp_path: Path) -> None:
     """The same in a folder, whose files the reference reads by itself."""
     numbers = iter(range(10**6))
 
-    @settings(max_examples=120)
+    @settings(max_examples=6 * settings.default.max_examples // 5)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         case = data.draw(array_cases())
@@ -98,7 +98,7 @@ def test_folder(tmp_path: Path) -> None:
     run()
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.data())
 def test_wrong_selections(data: st.DataObject) -> None:
     """A key that NumPy refuses is refused alike, for reading and writing, and stores nothing."""
@@ -118,7 +118,7 @@ def test_wrong_selections(data: st.DataObject) -> None:
         assert_same(subject.array[key], expected)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.data())
 def test_wrong_values(data: st.DataObject) -> None:
     """A value that does not broadcast is refused before anything is stored."""

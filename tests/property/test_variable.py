@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr
@@ -157,7 +157,6 @@ def test_writes_and_reads(name: str) -> None:
     """After random writes, random reads and the whole are what NumPy selects."""
     kind = KINDS[name]
 
-    @settings(max_examples=100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         with tessarr.options(allow_pickle=True):
