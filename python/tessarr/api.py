@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.codec import CodecLike
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Kind
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.store import Store
     from tessarr.store.url import StoreLike
     from tessarr.transformer import StorageTransformer
-    from tessarr.types import ArrayLike, DTypeLike, MemoryOrder, ShapeLike, ZarrFormat
+    from tessarr.types import ArrayLike, MemoryOrder, ShapeLike, ZarrFormat
 
 __all__ = [
     "Mode",
@@ -282,7 +283,7 @@ def create_array(
     name: str | None = None,
     path: str | None = None,
     shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DataTypeLike | None = None,
     data: ArrayLike | None = None,
     chunks: Any = None,
     shards: Any = None,

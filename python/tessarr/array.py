@@ -729,8 +729,8 @@ def bind(
     options = current()
     if meta.codecs.runs_code and not options.allow_pickle:
         raise UnsupportedError(
-            f"array {path!r} is pickled, and to read pickles is to run what their writer wants: "
-            "if you trust it, open it with tessarr.options(allow_pickle=True)",
+            f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
+            "wants: if you trust it, open it with tessarr.options(allow_pickle=True)",
             kind="unsupported_codec",
             extension="pickle",
             path=path,

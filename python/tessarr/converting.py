@@ -204,7 +204,7 @@ def convert(
         if step.renamed and in_place and not move_chunks:
             what = "chunks have other keys in the new format: give a target, or move_chunks=True"
             step.problems.append(Problem("/chunk_key_encoding", what, "no_equivalent"))
-    recoded = {step.path for step in steps if recode and _can_be_recoded(step)}
+    recoded = {step.path for step in steps if recode and _can_be_recoded(step, to)}
     result = Conversion(to, tuple(_told(step, recoded) for step in steps), not dry_run)
     if dry_run:
         return result
@@ -255,11 +255,12 @@ def _hindrances(result: Conversion) -> str:
 _OF_STORAGE = ("/codecs", "/chunk", "/compressor", "/compression", "/filters", "/dtype", "/order")
 
 
-def _can_be_recoded(step: Step) -> bool:
+def _can_be_recoded(step: Step, to: ZarrFormat) -> bool:
     """Tell whether all that is in the way is how values are stored."""
     places = [problem.loc for problem in step.problems]
     return (
         isinstance(step.old, ArrayMeta)
+        and step.old.data_type.refusal(to) is None
         and bool(places)
         and all(loc.startswith(_OF_STORAGE) for loc in places)
     )
@@ -341,7 +342,7 @@ def _recode(
         goal,
         path,
         shape=old.shape,
-        dtype=old.dtype.newbyteorder("="),
+        dtype=old.metadata.data_type.ordered("native"),
         chunks=old.chunks if isinstance(old.metadata.chunk_grid, RegularGrid) else None,
         fill_value=old.fill_value,
         dimension_names=names,

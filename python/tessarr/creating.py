@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, DTypeLike, ShapeLike
+    from tessarr.types import ArrayLike, ShapeLike
 
 __all__ = ["create_array"]
 
@@ -31,7 +32,7 @@ def create_array(
     path: str,
     *,
     shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DataTypeLike | None = None,
     data: ArrayLike | None = None,
     overwrite: bool = False,
     write_empty_chunks: bool | None = None,

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tessarr.describe import GroupInfo, Tree
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.metadata.node import Found
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, DTypeLike, ShapeLike
+    from tessarr.types import ArrayLike, ShapeLike
 
 __all__ = ["Group", "bind"]
 
@@ -288,7 +289,7 @@ class Group(Node[GroupMeta]):
         name: str,
         *,
         shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
+        dtype: DataTypeLike | None = None,
         data: ArrayLike | None = None,
         overwrite: bool = False,
         write_empty_chunks: bool | None = None,
@@ -334,7 +335,7 @@ class Group(Node[GroupMeta]):
         name: str,
         *,
         shape: ShapeLike,
-        dtype: DTypeLike | None = None,
+        dtype: DataTypeLike | None = None,
         exact: bool = False,
         **settings: Any,
     ) -> Array:
@@ -372,9 +373,8 @@ class Group(Node[GroupMeta]):
         wanted = normalize_shape(shape)
         if found.shape != wanted:
             raise TypeError(f"array {found.name!r} has shape {found.shape}, not {wanted}")
-        wanted_type = found.dtype if dtype is None else np.dtype(dtype)
-        if found.dtype != wanted_type and (exact or not np.can_cast(wanted_type, found.dtype)):
-            raise TypeError(f"array {found.name!r} has data type {found.dtype}, not {wanted_type}")
+        if dtype is not None and not _fits(found, dtype, exact=exact):
+            raise TypeError(f"array {found.name!r} has data type {found.dtype}, not {dtype}")
         return found
 
     # Protocols
@@ -470,3 +470,17 @@ def _reopen(
     meta = open_flow.parse(documents, path)
     assert isinstance(meta, GroupMeta)
     return Group(meta, store, path, read_only=read_only, copies=copies)
+
+
+def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
+    """Tell whether elements of a data type can be stored safely in `array`."""
+    from tessarr import dtype as dtypes
+
+    has = array.metadata.data_type
+    if dtype is object or dtype == np.dtype(object):
+        return has.numpy == np.dtype(object)
+    wanted = dtypes.of(dtype)
+    if has.elements is not None or wanted.elements is not None:
+        return has.name == wanted.name
+    same = array.dtype == wanted.numpy
+    return same or (not exact and np.can_cast(wanted.numpy, array.dtype))

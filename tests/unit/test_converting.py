@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr import codecs
 from tessarr.codecs import Blosc, Crc32c, GZip, Transpose, Zlib, Zstd
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, UnsupportedError
 from tessarr.extensions import StorageTransformer, register_transformer
@@ -461,6 +462,21 @@ def test_arrays_are_written_anew_if_that_is_asked_for() -> None:
     np.testing.assert_array_equal(new[...], x[...])
     assert new.attrs.asdict() == {"u": 1, "_ARRAY_DIMENSIONS": ["y", "x"]}
     assert tessarr.open_group(target)["plain"][...].tolist() == [1, 2, 3]
+
+
+def test_objects_are_written_anew_where_the_format_has_their_type() -> None:
+    store, target = MemoryStore(), MemoryStore()
+    root = tessarr.create_group(store, zarr_format=2)
+    letters = codecs.Categorize(labels=["a", "b"], dtype=object)
+    text = root.create_array("text", shape=3, dtype=object, object_codec=letters)
+    text[:] = ["a", "b", "a"]
+    result = tessarr.convert(store, target, to=3, recode=True)
+    assert result.possible
+    assert tessarr.open_group(target)["text"][:].tolist() == ["a", "b", "a"]
+
+    root.create_array("json", shape=3, dtype=object, object_codec=codecs.JSON())
+    with pytest.raises(UnsupportedError, match="/json: /dtype: format 3 has no type"):
+        tessarr.convert(store, MemoryStore(), to=3, recode=True)
 
 
 def test_a_copy_that_fails_is_removed() -> None:

@@ -184,3 +184,12 @@ def test_a_broken_member_is_seen_and_can_be_deleted(zarr_format: Any) -> None:
     del group["bad"]
     assert "bad" not in group
     assert list(group) == []
+
+
+@pytest.mark.parametrize("dtype", [str, "string", bytes, np.dtypes.StringDType(), "int4", "M8[s]"])
+def test_an_array_of_any_type_can_be_required_twice(dtype):
+    root = tessarr.create_group(None)
+    made = root.require_array("a", shape=3, dtype=dtype)
+    assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == made.dtype
+    with pytest.raises(TypeError, match="has data type"):
+        root.require_array("a", shape=3, dtype="c16")

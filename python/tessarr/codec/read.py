@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -19,6 +19,8 @@ __all__ = ["CodecLike", "of", "read_v2", "read_v3"]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
+
+_Read = TypeVar("_Read", Codec, Codec | None)
 
 _UNSUPPORTED: Final = "unsupported_codec"
 
@@ -98,7 +100,7 @@ def of(value: CodecLike) -> Codec:
     value : Codec, str, mapping or codec of numcodecs
         A codec; a bare name; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of
         format 2, where members left out get their defaults; or an object with numcodecs' method
-        ``get_config``.
+        ``get_config``. A name of format 3 that is an alias, ``numcodecs.bitround``, is written.
 
     Raises
     ------
@@ -123,19 +125,20 @@ def of(value: CodecLike) -> Codec:
             return _numcodec(dict(stated), first=True)
         message = f"codec {name!r} is not supported"
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
+    alias = name if not by_id and name in codec.aliases else ""
     try:
-        return codec.from_config(dict(configuration))
+        return _spelt(codec.from_config(dict(configuration)), alias)
     except (TypeError, ValueError) as error:
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
 
 
-def _spelt(codec: Codec | None, alias: str) -> Codec | None:
+def _spelt(codec: _Read, alias: str) -> _Read:
     """Return a codec that is written by its alias again, if its class can tell it."""
     made: Any = codec
     if alias and "spelling" in getattr(codec, "__dataclass_fields__", ()):
         made = replace(made, spelling=alias)
-    spelt: Codec | None = made
+    spelt: _Read = made
     return spelt
 
 

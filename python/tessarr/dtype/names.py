@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tessarr.problems import Problems, describe, read_extension
 if TYPE_CHECKING:
     from tessarr.types import DTypeLike, JSONObject, ZarrFormat
 
-__all__ = ["from_json", "of"]
+__all__ = ["DataTypeLike", "from_json", "of"]
 
 _UNSUPPORTED: Final = "unsupported_data_type"
 _TYPESTR: Final = re.compile(r"([<>|=])?([A-Za-z])([0-9]*)(\[.*\])?", re.DOTALL)
@@ -28,7 +28,11 @@ _FLEXIBLE: Final[dict[type | str, str]] = {str: "string", "str": "string", bytes
 _ONE_BYTE_ORDER: Final = frozenset("bSVO")  # kinds whose byte order is "|"
 
 
-def of(value: DTypeLike | JSONObject | DataType) -> DataType:
+DataTypeLike: TypeAlias = "DTypeLike | JSONObject | DataType"
+"""A data type, what NumPy takes for one, or what format 3 states."""
+
+
+def of(value: DataTypeLike) -> DataType:
     """Return the data type of what a user gives for one.
 
     Parameters

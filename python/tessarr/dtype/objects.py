@@ -29,7 +29,7 @@ __all__ = ["Form", "Objects", "Ragged", "import_msgpack", "plain_item"]
 
 _FLOAT: Final = np.dtype("<f8")
 
-_ONLY_2: Final = "it exists in format 2 alone"
+_ONLY_2: Final = "format 3 has no type for such objects"
 
 Form = Literal["json", "msgpack", "pickle"]
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tessarr.codec import Codec, CodecLike
-    from tessarr.types import DTypeLike, JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
+    from tessarr.dtype.names import DataTypeLike
+    from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["AUTO", "array_meta", "attributes_of"]
 
@@ -51,7 +52,7 @@ T = TypeVar("T")
 def array_meta(
     *,
     shape: ShapeLike,
-    dtype: DTypeLike | DataType = "float64",
+    dtype: DataTypeLike = "float64",
     chunks: Any = None,
     shards: Any = None,
     codecs: Iterable[CodecLike] | None = None,

@@ -872,3 +872,10 @@ def test_ours_do_not_replace_what_others_registered(monkeypatch):
     finally:
         base._names.add(Delta.name, before[0])
         base._ids["delta"] = before[1]
+
+
+def test_a_name_that_a_user_gives_is_the_name_that_is_written():
+    stated = {"name": "numcodecs.bitround", "configuration": {"keepbits": 5}}
+    a = tessarr.create_array(None, shape=4, dtype="f4", filters=[stated])
+    a.resize(6)
+    assert json.loads(a.store.get("zarr.json"))["codecs"][0] == stated
