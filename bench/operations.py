@@ -128,7 +128,11 @@ def reopen(engine: Engine, path: Path, row: Row) -> Result:
 
 def first_open(engine: Engine, path: Path, row: Row) -> Result:
     """Open an array for the first time in this process."""
-    return timed(row, lambda: engine.open(path, "r") and None)
+
+    def work() -> None:
+        engine.open(path, "r")
+
+    return timed(row, work)
 
 
 def append(engine: Engine, path: Path, row: Row) -> Result:
