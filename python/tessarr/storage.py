@@ -1,4 +1,21 @@
 """The stores, by the module name that users of zarr-python know."""
 
-from tessarr.stores import *  # noqa: F403 (the list is there)
-from tessarr.stores import __all__  # noqa: F401
+from __future__ import annotations
+
+from tessarr.stores import (
+    ForeignStore,
+    LocalStore,
+    MemoryStore,
+    Store,
+    StoreLike,
+    StoreProtocol,
+)
+
+__all__ = [
+    "ForeignStore",
+    "LocalStore",
+    "MemoryStore",
+    "Store",
+    "StoreLike",
+    "StoreProtocol",
+]

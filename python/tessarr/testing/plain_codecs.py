@@ -341,7 +341,7 @@ def _without(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
 
 
 # Without parameters, or with those that do not matter to the decoder.
-_PLAIN: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+_OF_LIBRARIES: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "bz2": (bz2.compress, bz2.decompress),
     "lzma": (lzma.compress, lzma.decompress),
     "base64": (base64.b64encode, base64.b64decode),
@@ -351,7 +351,7 @@ _PLAIN: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
         _without(zlib.adler32),
     ),
 }
-_PLAIN |= {f"numcodecs.{name}": codec for name, codec in _PLAIN.items()}
+_PLAIN = _OF_LIBRARIES | {f"numcodecs.{name}": codec for name, codec in _OF_LIBRARIES.items()}
 
 
 def _numcodecs(name: str, config: dict[str, Any]) -> Any:
