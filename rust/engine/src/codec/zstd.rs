@@ -148,6 +148,8 @@ impl BytesCodec for Zstd {
             // Damaged headers too: decoding says what is wrong with them.
             Ok(None) | Err(_) => FIRST_GUESS.max(input.len().saturating_mul(4)).min(limit),
         };
+        // A damaged frame may ask for more and more; so few bytes cannot hold it.
+        let most = limit.min(input.len().saturating_mul(LARGEST_RATIO));
         loop {
             reserve(out, room)?;
             match decoder.decompress(out, input) {
@@ -158,9 +160,9 @@ impl BytesCodec for Zstd {
                     }
                     return checked;
                 }
-                Err(code) if is_too_small(code) && room < limit => {
+                Err(code) if is_too_small(code) && room < most => {
                     out.clear();
-                    room = room.saturating_mul(2).min(limit);
+                    room = room.saturating_mul(2).min(most);
                 }
                 Err(code) => {
                     out.clear();
