@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import main
-from tessarr.cli.render import progress, table
+from tessarr.cli.render import table
 
 
 @pytest.fixture
@@ -178,27 +177,6 @@ def test_as_a_program(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback" not in done.stderr
     assert call("--help").returncode == 0
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_on_a_terminal_is_a_bar_that_goes_away() -> None:
-    stream = _Terminal()
-    assert list(progress("work", range(3), 3, stream)) == [0, 1, 2]
-    assert "█" in stream.getvalue()
-    assert stream.getvalue().endswith("\r\x1b[K")
-    assert "\n" not in stream.getvalue()
-
-
-def test_progress_elsewhere_is_one_line() -> None:
-    stream = io.StringIO()
-    assert list(progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
-    assert stream.getvalue().startswith("work: 3 of 3 in ")
-    assert stream.getvalue().count("\n") == 1
-    assert list(progress("none", [], 0, _Terminal())) == []
 
 
 def test_table_aligns() -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
-from typing import TextIO, TypeVar
+from typing import Final, Literal, Self, TextIO, TypeVar
 
-__all__ = ["as_json", "progress", "table"]
+from tessarr.describe import human_bytes
+
+__all__ = ["Progress", "as_json", "duration", "progress", "table"]
 
 T = TypeVar("T")
 
-_WIDTH = 30
+_WIDTH: Final = 24
+_REDRAWN_S: Final = 0.1
+_RATE_S: Final = 10.0
+"""The rate that is shown is that of the last seconds: work slows down and speeds up."""
 
 
 def table(rows: Sequence[tuple[str, str]]) -> str:
@@ -40,36 +49,148 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=not encoding.lower().startswith("utf"))
 
 
+def duration(seconds: float) -> str:
+    """Return a time to read.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(7.2), duration(75), duration(3725)
+    ('0.2 s', '7 s', '1:15 min', '1:02 h')
+    """
+    if seconds < 2:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes}:{rest:02d} min"
+    return f"{minutes // 60}:{minutes % 60:02d} h"
+
+
+class Progress:
+    """A bar on a terminal, with rate and time left; nothing where stderr is no terminal.
+
+    It is told of progress from any thread, by `add` or by being called.
+
+    Parameters
+    ----------
+    label
+        What is being done.
+    total
+        How much there is to do; None while that is not known.
+    unit
+        "bytes" to show sizes, else numbers of things are shown.
+    stream
+        Where to draw; by default stderr.
+
+    Examples
+    --------
+    >>> with Progress("copying", 1000, "bytes") as bar:
+    ...     bar.add(400)
+    ...     bar(1000, 1000)
+    """
+
+    def __init__(
+        self,
+        label: str,
+        total: int | None = None,
+        unit: Literal["bytes", "items"] = "items",
+        stream: TextIO | None = None,
+    ) -> None:
+        self._label = label
+        self._total = total
+        self._bytes = unit == "bytes"
+        self._stream: TextIO = sys.stderr if stream is None else stream
+        self._live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._done = 0
+        self._drawn = float("-inf")
+        self._past: deque[tuple[float, int]] = deque()
+        self._lock = threading.Lock()
+        self._full, self._rest = ("█", "░") if _shows(self._stream, "█░") else ("#", "-")
+
+    def __enter__(self) -> Self:
+        self._past.append((monotonic(), 0))
+        self._draw()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def add(self, amount: int = 1) -> None:
+        """Tell that so much more is done."""
+        with self._lock:
+            self._done += amount
+            self._draw()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Tell how much is done, and how much there is."""
+        with self._lock:
+            self._done = done
+            self._total = self._total if total is None else total
+            self._draw()
+
+    def clear(self) -> None:
+        """Take the bar off the terminal; it comes back with the next progress."""
+        if self._live:
+            self._drawn = float("-inf")
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        now = monotonic()
+        if not self._live or (now - self._drawn < _REDRAWN_S and self._done != self._total):
+            return
+        self._drawn = now
+        self._past.append((now, self._done))
+        while len(self._past) > 2 and now - self._past[1][0] > _RATE_S:
+            self._past.popleft()
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r{self._line()[:width]}\x1b[K")
+        self._stream.flush()
+
+    def _line(self) -> str:
+        begun, before = self._past[0]
+        seconds = self._past[-1][0] - begun
+        rate = (self._done - before) / seconds if seconds > 0 else 0.0
+        parts = [self._amount(self._done)]
+        if self._total is not None:
+            full = _WIDTH * min(self._done, self._total) // max(self._total, 1)
+            bar = self._full * full + self._rest * (_WIDTH - full)
+            share = 100 * self._done // max(self._total, 1)
+            parts = [f"{bar} {share:3d} %", f"{parts[0]} of {self._amount(self._total)}"]
+        if rate > 0:
+            parts.append(f"{human_bytes(round(rate)) if self._bytes else f'{rate:.3g}'}/s")
+            if self._total is not None and self._done < self._total:
+                parts.append(f"{duration((self._total - self._done) / rate)} left")
+        return "  ".join([self._label, *parts])
+
+    def _amount(self, amount: int) -> str:
+        return human_bytes(amount) if self._bytes else f"{amount:,}"
+
+
+def _shows(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def progress(
-    label: str, items: Sequence[T] | Iterable[T], total: int, stream: TextIO | None = None
+    label: str, items: Iterable[T], total: int | None = None, stream: TextIO | None = None
 ) -> Iterator[T]:
-    """Yield items, and show how far that has come.
+    """Yield items, and show on a terminal how far that has come.
 
     Parameters
     ----------
     label
         What is being done.
     items, total
-        The items, and how many.
+        The items, and how many, where that is known.
     stream
-        By default stderr. On a terminal a bar is redrawn in one line; elsewhere,
-        one line is written at the end.
+        Where to draw; by default stderr.
     """
-    shown: TextIO = sys.stderr if stream is None else stream
-    live = shown.isatty()
-    begun = last = monotonic()
-    done = 0
-    for item in items:
-        yield item
-        done += 1
-        if live and (monotonic() - last > 0.05 or done == total):
-            last = monotonic()
-            full = _WIDTH * done // max(total, 1)
-            bar = "█" * full + "░" * (_WIDTH - full)
-            shown.write(f"\r{label:<28} {bar} {100 * done // max(total, 1):3d} %")
-            shown.flush()
-    if live:
-        shown.write("\r\x1b[K")
-    else:
-        shown.write(f"{label}: {done} of {total} in {monotonic() - begun:.1f} s\n")
-    shown.flush()
+    with Progress(label, total, stream=stream) as bar:
+        for item in items:
+            yield item
+            bar.add()

@@ -1,0 +1,138 @@
+"""How the command prints."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import pytest
+
+from tessarr.cli import render
+from tessarr.cli.render import Progress, duration, progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Ascii(io.TextIOWrapper):
+    """A terminal that has no more than ASCII."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="ascii")
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Time stands still unless a test says otherwise."""
+    now = [100.0]
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(render, "monotonic", lambda: now[0])
+    return now
+
+
+def drawn(stream: io.StringIO) -> list[str]:
+    return [line.removesuffix("\x1b[K") for line in stream.getvalue().split("\r")[1:]]
+
+
+def test_a_bar_shows_rate_and_time_left(clock: list[float]) -> None:
+    """Half of it in two seconds: two are left."""
+    stream = Terminal()
+    with Progress("copying", 4 << 20, "bytes", stream) as bar:
+        clock[0] += 2
+        bar.add(2 << 20)
+    first, second, last = drawn(stream)
+    assert first == f"copying  {'░' * 24}   0 %  0 of 4.0M"
+    assert second == f"copying  {'█' * 12}{'░' * 12}  50 %  2.0M of 4.0M  1.0M/s  2 s left"
+    assert last == ""
+    assert "\n" not in stream.getvalue()
+
+
+def test_the_rate_is_that_of_the_last_seconds(clock: list[float]) -> None:
+    """What began fast and is slow now takes long."""
+    stream = Terminal()
+    with Progress("work", 1000, stream=stream) as bar:
+        for _ in range(20):
+            clock[0] += 1
+            bar.add(40)
+        for _ in range(20):
+            clock[0] += 1
+            bar.add(1)
+    assert drawn(stream)[-2].endswith("820 of 1,000  1/s  3:00 min left")
+
+
+def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
+    """A million items are not a million writes, but the last one is."""
+    stream = Terminal()
+    for _ in progress("work", range(1000), 1000, stream):
+        clock[0] += 0.001
+    assert len(drawn(stream)) == 12
+    assert "100 %" in drawn(stream)[-2]
+
+
+def test_progress_may_be_told_as_a_callback_that_knows_the_total(clock: list[float]) -> None:
+    """Whatever the total was thought to be."""
+    stream = Terminal()
+    with Progress("work", None, stream=stream) as bar:
+        clock[0] += 1
+        bar(5, 10)
+    assert drawn(stream)[0] == "work  0"
+    assert "5 of 10  5/s  1.0 s left" in drawn(stream)[1]
+
+
+def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is too long would not be overwritten."""
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = Terminal()
+    with Progress("a long description of the work", 10, stream=stream):
+        pass
+    assert len(drawn(stream)[0]) == 29
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_where_nothing_is_drawn(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pipe, and on a terminal that cannot go back."""
+    monkeypatch.setenv("TERM", "dumb")
+    assert list(progress("work", iter(range(3)), 3, stream)) == [0, 1, 2]
+    assert list(progress("none", [], 0, stream)) == []
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_without_blocks(clock: list[float]) -> None:
+    """ASCII has a bar too."""
+    stream = Ascii()
+    with Progress("work", 2, stream=stream) as bar:
+        clock[0] += 1
+        bar.add()
+    buffer: Any = stream.buffer
+    assert b"############------------  50 %" in buffer.getvalue()
+
+
+def add_often(bar: Progress) -> None:
+    for _ in range(1000):
+        bar.add()
+
+
+def test_progress_from_many_threads(clock: list[float]) -> None:
+    """Nothing is lost."""
+    with Progress("work", 4000, stream=Terminal()) as bar:
+        threads = [threading.Thread(target=add_often, args=(bar,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert "4,000 of 4,000" in bar._line()
+
+
+def test_durations() -> None:
+    """Rounded, and never 60 of anything."""
+    assert duration(59.4) == "59 s"
+    assert duration(59.6) == "1:00 min"
+    assert duration(119.9) == "2:00 min"
+    assert duration(7200) == "2:00 h"
