@@ -73,12 +73,7 @@ class Attributes(MutableMapping[str, Any]):
         self._change(lambda old: {**old, name: value})
 
     def __delitem__(self, name: str) -> None:
-        def without(old: dict[str, Any]) -> dict[str, Any]:
-            if name not in old:
-                raise self._missing(name)
-            return {other: value for other, value in old.items() if other != name}
-
-        self._change(without)
+        self.remove(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._owner.metadata.attributes))
@@ -128,6 +123,28 @@ class Attributes(MutableMapping[str, Any]):
         """
         new = dict(other, **attributes)
         self._change(lambda old: {**old, **new})
+
+    def remove(self, *names: str) -> None:
+        """Remove several attributes at once: all of them, or none if one is absent.
+
+        Parameters
+        ----------
+        *names
+            Their names.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such attribute.
+        """
+
+        def without(old: dict[str, Any]) -> dict[str, Any]:
+            for name in names:
+                if name not in old:
+                    raise self._missing(name)
+            return {name: value for name, value in old.items() if name not in names}
+
+        self._change(without)
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         owner = self._owner

@@ -101,7 +101,7 @@ def test_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_tree_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", str(folder / "small")]) == 0
-    assert capsys.readouterr().out.startswith("Array((), float64")
+    assert capsys.readouterr().out.startswith("Array(/small, (), float64")
 
 
 @pytest.mark.parametrize("verb", ["info", "tree"])

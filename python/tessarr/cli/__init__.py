@@ -1,7 +1,8 @@
-"""The command ``tessarr``: ``info``, ``tree``, ``consolidate``, ``convert`` and ``demo``.
+"""The command ``tessarr``: looks at stores and changes them, one verb a file.
 
-Exit codes: 0 success, 1 the command failed (its reason is on stderr, in one
-line), 2 wrong usage, 130 interrupted.
+Exit codes: 0 success; 1 the command failed (its reason is on stderr, in one line), or `verify`,
+`diff` or ``consolidate --check`` found something; 2 wrong usage, and of `verify` and `diff` that
+they could not do their work; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from tessarr.cli import consolidate, convert, demo, info, tree
-from tessarr.errors import TessarrError
+from tessarr.cli import attrs, cat, consolidate, convert, demo, info, ls, migrate, rm, tree
+from tessarr.errors import TessarrError, TessarrWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
-_VERBS = (info, tree, consolidate, convert, demo)
+_VERBS = (info, tree, ls, cat, attrs, convert, migrate, consolidate, rm, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,24 +50,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         └── b (3,) int32
     0
     """
-    parsed = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a character shows another one; that is no failure.
         sys.stdout.reconfigure(errors="replace")
+    parsed, rest = parser().parse_known_args(arguments)
+    if rest:
+        parsed.own.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        code: int = parsed.run(parsed)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code: int = parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (TessarrError, OSError) as error:
-        sys.stderr.write(f"tessarr: {error}\n")
-        return 1
     except KeyboardInterrupt:
         sys.stderr.write("\ntessarr: interrupted\n")
         return 130
+    except Exception as error:
+        if parsed.traceback:
+            raise
+        sys.stderr.write(f"tessarr: {_reason(error)}\n")
+        failure: int = parsed.failure
+        return failure
     return code
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong in one line; what users have written raises anything."""
+    known = isinstance(error, TessarrError | OSError)
+    text = str(error) if known else f"{type(error).__name__}: {error}"
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "; ".join([text, *notes]) if not known else text
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    prefix = "" if issubclass(category, TessarrWarning) else f"{category.__name__}: "
+    sys.stderr.write(f"tessarr: warning: {prefix}{message}\n")
 
 
 class _Version(argparse.Action):
@@ -76,13 +100,44 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class _Parser(argparse.ArgumentParser):
+    """Says what may have been meant, where a word is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.*)\)$", message)
+        if wrong is not None:
+            names = re.findall(r"[\w-]+", wrong[2])
+            alike = get_close_matches(wrong[1], names, n=1)
+            if alike:
+                message = f"{message[: wrong.start()]}there is no {wrong[1]!r}"
+                message += f"; did you mean {alike[0]!r}?"
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if unknown is not None:
+            alike = get_close_matches(unknown[1], list(self._option_string_actions), n=1)
+            message += f"; did you mean {alike[0]!r}?" if alike else ""
+        super().error(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what understands the command line.
+
+    Examples
+    --------
+    >>> parser().parse_args(["ls", "data.zarr", "-l"]).long
+    True
+    """
+    whole = _Parser(
         prog="tessarr",
-        description="Look at Zarr arrays and groups of formats 2 and 3.",
+        description="Look at Zarr arrays and groups, compare, check, copy and change them.",
+        epilog="Exit codes: 0 success; 1 it failed, or verify, diff or consolidate --check found "
+        "something; 2 wrong usage, and of verify and diff that they failed; 130 interrupted.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = parser.add_subparsers(required=True, metavar="COMMAND")
+    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    whole.add_argument("--traceback", action="store_true", help="let errors show where they began")
+    whole.set_defaults(failure=1)
+    verbs = whole.add_subparsers(required=True, metavar="COMMAND")
     for verb in _VERBS:
         verb.add_to(verbs)
-    return parser
+    for own in verbs.choices.values():
+        own.set_defaults(own=own)
+    return whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tessarr.cli.address import add_json, add_node, place
 from tessarr.cli.render import as_json
 from tessarr.hierarchy import (
     consolidate_metadata,
@@ -25,20 +26,20 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Copy the metadata of all nodes below a group into one place, so that the "
         "group is opened with one request.",
     )
-    parser.add_argument("path", metavar="PATH", help="a folder, file://… or memory://…")
-    parser.add_argument("--node", metavar="NAME", help="the path of a group inside of it")
+    add_node(parser)
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
         "--check", action="store_true", help="compare with the nodes; exit code 1 if they differ"
     )
     other.add_argument("--remove", action="store_true", help="remove the copies")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    root, path = place(arguments.path, arguments.node)
     if arguments.check:
-        found = consolidated_differences(arguments.path, path=arguments.node)
+        found = consolidated_differences(root, path=path)
         if arguments.json:
             print(as_json(found))
         else:
@@ -47,11 +48,11 @@ def _run(arguments: argparse.Namespace) -> int:
             print(f"{len(found)} differences")
         return 1 if found else 0
     if arguments.remove:
-        removed = remove_consolidated(arguments.path, path=arguments.node)
+        removed = remove_consolidated(root, path=path)
         text = "removed" if removed else "there was none"
         print(as_json({"removed": removed}) if arguments.json else text)
         return 0
-    group = consolidate_metadata(arguments.path, path=arguments.node)
+    group = consolidate_metadata(root, path=path)
     count = len(group.members(None))
     print(as_json({"nodes": count}) if arguments.json else f"copies of {count} nodes")
     return 0

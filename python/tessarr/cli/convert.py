@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tessarr.cli.address import PLACE, add_json, place
 from tessarr.cli.render import as_json
 from tessarr.converting import convert
 
@@ -23,7 +24,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "place only metadata is written, and nothing at all if anything has no equivalent in the "
         "other format; that is listed then, and the exit code is 1.",
     )
-    parser.add_argument("source", metavar="SRC", help="a folder, file://… or memory://…")
+    parser.add_argument("source", metavar="SRC", help=PLACE)
     parser.add_argument("target", metavar="DST", nargs="?", help="copy to here; else in place")
     parser.add_argument("--to", type=int, choices=(2, 3), required=True, help="the format")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
@@ -38,17 +39,19 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--recode", action="store_true", help="to DST: write anew what has no equivalent"
     )
     parser.add_argument("--overwrite", action="store_true", help="delete what is at DST")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    root, path = place(arguments.source, arguments.node)
+
     def run(*, dry_run: bool) -> int:
         result = convert(
-            arguments.source,
+            root,
             arguments.target,
             to=arguments.to,
-            path=arguments.node,
+            path=path,
             dry_run=dry_run,
             keep=arguments.keep,
             move_chunks=arguments.move_chunks,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.api import open as open_node
 from tessarr.array import Array
+from tessarr.cli.address import add_json, add_node, node_at
 from tessarr.cli.render import as_json, table
 from tessarr.describe import axis_text, human_bytes
 
@@ -25,14 +25,13 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="describe an array or a group",
         description="Describe an array or a group: shape, data type, chunks, codecs, sizes.",
     )
-    parser.add_argument("path", metavar="PATH", help="a folder, file://… or memory://…")
-    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of it")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_node(parser)
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    node = open_node(arguments.path, "r", path=arguments.node)
+    node = node_at(arguments.path, arguments.node)
     if arguments.json:
         print(as_json(node.info.asdict()))
     elif isinstance(node, Array):

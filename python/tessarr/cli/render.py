@@ -14,7 +14,7 @@ from typing import Final, Literal, Self, TextIO, TypeVar
 
 from tessarr.describe import human_bytes
 
-__all__ = ["Progress", "as_json", "duration", "progress", "table"]
+__all__ = ["Progress", "as_json", "columns", "duration", "progress", "table"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,31 @@ def table(rows: Sequence[tuple[str, str]]) -> str:
     for name, value in rows:
         lines.append(f"{'' if name == before else name:<{width}}  {value}")
         before = name
+    return "\n".join(lines)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of any number of columns; a word that begins with ">" stands at the right.
+
+    Examples
+    --------
+    >>> print(columns([("name", ">size"), ("a", ">5"), ("long name", ">12345")]))
+    name        size
+    a              5
+    long name  12345
+    """
+    if not rows:
+        return ""
+    widths = [
+        max(len(cell.removeprefix(">")) for cell in column) for column in zip(*rows, strict=True)
+    ]
+    lines = []
+    for row in rows:
+        cells = [
+            cell[1:].rjust(width) if cell.startswith(">") else cell.ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 

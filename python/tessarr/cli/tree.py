@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tessarr.api import open as open_node
 from tessarr.array import Array
+from tessarr.cli.address import add_json, add_node, node_at
 from tessarr.cli.render import as_json
 
 if TYPE_CHECKING:
@@ -22,15 +22,14 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="draw a hierarchy",
         description="Draw the groups and arrays below a group.",
     )
-    parser.add_argument("path", metavar="PATH", help="a folder, file://… or memory://…")
-    parser.add_argument("--node", metavar="NAME", help="the path of a group inside of it")
+    add_node(parser)
     parser.add_argument("--level", metavar="N", type=int, help="draw N levels only")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    node = open_node(arguments.path, "r", path=arguments.node)
+    node = node_at(arguments.path, arguments.node)
     if isinstance(node, Array):
         print(as_json({"": node.info.asdict()}) if arguments.json else repr(node))
         return 0

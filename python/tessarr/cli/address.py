@@ -1,0 +1,177 @@
+"""What a command line names: a node, by the path of a folder or a file, or by a URL.
+
+A node inside of a hierarchy may be named in one go, ``data.zarr/temperature``. The
+hierarchy is looked for above it then, so that what is kept of the node further up (its copy in
+consolidated metadata) is changed with it, and a wrong name can be told from a wrong folder.
+"""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr import drive
+from tessarr.api import locate
+from tessarr.api import open as open_node
+from tessarr.array import Array
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError
+from tessarr.flow import open as open_flow
+from tessarr.group import Group
+from tessarr.keys import join
+from tessarr.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tessarr.api import Mode
+    from tessarr.store import Store
+
+__all__ = ["PLACE", "add_json", "add_node", "array_at", "node_at", "place", "store_at"]
+
+PLACE: Final = "a folder, a file or a URL, also of a node inside of it: data.zarr/a/b"
+
+_GROUPS: Final = ("zarr.json", ".zgroup")
+
+
+def add_node(parser: argparse.ArgumentParser, what: str = "") -> None:
+    """Add the arguments that name a node."""
+    parser.add_argument("path", metavar="PATH", help=(f"{what}: " if what else "") + PLACE)
+    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of PATH")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option that asks for JSON."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def place(text: str, node: str | None = None) -> tuple[str, str]:
+    """Return the hierarchy that is meant, and the path of the node in it.
+
+    Parameters
+    ----------
+    text
+        The path of a folder or a file, or a URL.
+    node
+        What comes after it.
+
+    Examples
+    --------
+    >>> place("memory://name/a", "b")
+    ('memory://name/a', 'b')
+    """
+    below = (node or "").strip("/")
+    if "://" in text:
+        if not text.lower().startswith("file:"):
+            return text, below
+        store, _ = open_store(text, "r")
+        assert isinstance(store, LocalStore)
+        root, above = _split(store.path)
+        return (root if above else text), join(above, below) if below else above
+    root, above = _split(text)
+    return root, join(above, below) if below else above
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split the path of a node into that of its hierarchy and the rest."""
+    whole = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
+    root = next((folder for folder in (whole, *whole.parents) if folder.exists()), whole)
+    if root.is_dir():
+        group = next((f for f in (root, *root.parents) if _is_group(f)), None)
+        within = group is not None and (root != whole or _is_node(whole))
+        if group is None or not within:
+            return text, ""
+        root = group
+        while root.parent != root and _is_group(root.parent):
+            root = root.parent
+    if root == whole:
+        return text, ""
+    above = whole.relative_to(root).parts
+    given = Path(text)
+    short = given.parents[len(above) - 1] if len(given.parts) > len(above) else root
+    return str(short), "/".join(above)
+
+
+def _is_group(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _GROUPS)
+
+
+def _is_node(folder: Path) -> bool:
+    return _is_group(folder) or (folder / ".zarray").is_file()
+
+
+def store_at(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
+    """Return the store that is meant, and the path of the node in it; nothing is opened."""
+    root, path = place(text, node)
+    return locate(root, mode, path)
+
+
+def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: Any) -> Array | Group:
+    """Open the node that is meant, which has to exist.
+
+    Raises
+    ------
+    NotFoundError
+        With the names that are like the wrong one.
+    """
+    root, path = place(text, node)
+    try:
+        return open_node(root, mode, path=path, **settings)
+    except NotFoundError as error:
+        hint = _hint(root, path)
+        if not hint:
+            raise
+        message = f"{error.message}{hint}"
+        raise NotFoundError(message, kind=error.kind, path=error.path) from error
+
+
+def array_at(text: str, node: str | None = None, mode: Mode = "r") -> Array:
+    """Open the array that is meant, which has to exist."""
+    found = node_at(text, node, mode)
+    if isinstance(found, Array):
+        return found
+    arrays = [name for name, _ in found.arrays()]
+    hint = f"; arrays in it are {_listed(arrays)}" if arrays else ""
+    raise ArgumentError(f"{text!r} is a group, and an array is needed{hint}")
+
+
+def _hint(root: str, path: str) -> str:
+    """Return what may have been meant, where there is no node."""
+    try:
+        if "://" not in root and not Path(root).exists():
+            folder = Path(root).absolute().parent
+            names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
+            return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
+        store, at = locate(root, "r", None)
+        parent = drive.run(open_flow.find(at), store)
+        for name in path.split("/") if path else ():
+            if parent is None or not isinstance(group := _bound(parent, store, at), Group):
+                return ""
+            child = drive.run(open_flow.find(join(at, name)), store)
+            if child is None:
+                where = f"{group.path}/" if group.path else ""
+                return _alike(name, list(group), where) or f"; it has {_listed(list(group))}"
+            parent, at = child, join(at, name)
+    except (TessarrError, OSError):
+        return ""  # the hint is no reason for another error
+    return ""
+
+
+def _bound(meta: Any, store: Store, at: str) -> Array | Group:
+    from tessarr.group import bind
+
+    return bind(meta, store, at, read_only=True)
+
+
+def _alike(name: str, names: list[str], prefix: str) -> str:
+    found = get_close_matches(name, names, n=3, cutoff=0.6)
+    prefix = "" if prefix == "./" else prefix
+    return (
+        f"; did you mean {' or '.join(repr(prefix + other) for other in found)}?" if found else ""
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(repr, names[:8])) + more if names else "no members"

@@ -1,0 +1,212 @@
+"""``tessarr cat PATH [SELECTION]``: the values of an array."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from base64 import b64encode
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.cli.address import add_json, add_node, array_at
+from tessarr.cli.selection import parse_selection, pieces
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.types import Shape
+
+__all__ = ["add_to"]
+
+_MOST_BYTES: Final = 64 << 20
+_RUN: Final = 1 << 16
+"""How many elements are made text at a time."""
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "cat",
+        help="print values of an array",
+        description="Print values of an array, or of a selection of it: the last axis along the "
+        "line, planes divided by an empty line. Large arrays go through part by part.",
+        epilog="example: tessarr cat data.zarr/temperature '[0:10, ::2]'",
+    )
+    add_node(parser)
+    parser.add_argument(
+        "selection",
+        metavar="SELECTION",
+        nargs="?",
+        default="",
+        help="as in NumPy, with or without brackets: '[0:10, ::2]', '..., -1', '[[1, 5], :]'",
+    )
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        default="text",
+        help="text, comma-separated values, JSON, NumPy's file format, or the bare bytes",
+    )
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    array = array_at(arguments.path, arguments.node)
+    key = parse_selection(arguments.selection)
+    form = "json" if arguments.json else arguments.format
+    if form in {"npy", "raw"} and sys.stdout.isatty():
+        raise ArgumentError(f"--format {form} is no text for a terminal: send it to a file with >")
+    most = max(_MOST_BYTES // max(array.itemsize, 1), 1)
+    parts = (np.asarray(array[part]) for part in pieces(array, key, most))
+    first = next(parts)
+    values = _Values(first.dtype, _shape(array.shape, key, first), chain([first], parts))
+    _FORMATS[form](values)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What was selected, part by part in C order."""
+
+    dtype: np.dtype[Any]
+    shape: Shape
+    parts: Iterator[npt.NDArray[Any]]
+
+    def runs(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the elements, some at a time."""
+        for part in self.parts:
+            flat = part.reshape(-1)
+            for start in range(0, flat.size, _RUN):
+                yield flat[start : start + _RUN]
+
+    def lines(self) -> Iterator[list[str]]:
+        """Yield the words of a line: the last axis, or a single element."""
+        length = self.shape[-1] if len(self.shape) > 1 else 1
+        line: list[str] = []
+        for run in self.runs():
+            words = _words(run)
+            for word in words:
+                line.append(word)
+                if len(line) == length:
+                    yield line
+                    line = []
+
+
+def _shape(shape: Shape, key: tuple[Any, ...], first: npt.NDArray[Any]) -> Shape:
+    """Return the shape of all that a key selects, given the first part of it."""
+    rest = tuple(part for part in key if not isinstance(part, str))
+    if any(isinstance(part, list) for part in rest):
+        return first.shape  # it was not divided
+    whole = np.broadcast_to(np.zeros((), "u1"), shape)
+    return np.shape(whole[rest])
+
+
+def _words(run: npt.NDArray[Any]) -> list[str]:
+    """Return elements as text, as short as they can be told apart."""
+    if run.dtype.kind in "iub":
+        return [str(item) for item in run.tolist()]
+    if run.dtype.kind in "fcMm" and run.dtype.isbuiltin == 1:
+        words: list[str] = run.astype("U").tolist()
+        return words
+    if run.dtype.kind == "S":
+        return [item.decode("utf-8", "backslashreplace") for item in run.tolist()]
+    if run.dtype.kind == "V" and run.dtype.names is None:
+        return [item.tobytes().hex() for item in run]
+    return [str(item) for item in run]
+
+
+def _text(values: _Values) -> None:
+    rows = values.shape[-2] if len(values.shape) > 2 else 0
+    for number, line in enumerate(values.lines()):
+        if rows and number and number % rows == 0:
+            print()
+        print(" ".join(line))
+
+
+def _csv(values: _Values) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if values.dtype.names is None:
+        writer.writerows(values.lines())
+        return
+    writer.writerow(values.dtype.names)
+    for run in values.runs():
+        columns = [_words(run[name]) for name in values.dtype.names]
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _json(values: _Values) -> None:
+    """Print nested lists; elements have the form that format 3 has for a fill value."""
+    ends: list[int] = []
+    size = 1
+    for length in reversed(values.shape):
+        size *= length
+        ends.append(size)
+    if size == 0:
+        print(json.dumps(np.zeros(values.shape).tolist()))
+        return
+    write = sys.stdout.write
+    for number, item in enumerate(_items(values)):
+        opened = sum(number % end == 0 for end in ends)
+        if number:
+            write(", " if not opened else "]" * opened + (",\n " + " " * (len(ends) - opened - 1)))
+        write("[" * opened + json.dumps(item))
+    write("]" * len(ends) + "\n")
+
+
+def _items(values: _Values) -> Iterator[Any]:
+    if values.dtype.kind in "iub":
+        for run in values.runs():
+            yield from run.tolist()
+        return
+    data_type = dtypes.of(str if values.dtype == object else values.dtype)
+    for run in values.runs():
+        if run.dtype.kind in "OT":
+            yield from (str(item) if isinstance(item, str) else _plain(item) for item in run)
+        else:
+            data, size = run.tobytes(), run.itemsize
+            for start in range(0, len(data), size):
+                yield data_type.fill_to_json(data[start : start + size], 3)
+
+
+def _plain(item: Any) -> Any:
+    """Return an element that is any object as JSON can have it."""
+    if isinstance(item, bytes | bytearray):
+        return b64encode(item).decode()
+    if isinstance(item, np.ndarray | np.generic):
+        return item.tolist()
+    return item
+
+
+def _npy(values: _Values) -> None:
+    if values.dtype.hasobject:
+        raise ArgumentError(f"--format npy has no elements of data type {values.dtype}")
+    header = np.lib.format.header_data_from_array_1_0(np.zeros((), values.dtype))
+    out = sys.stdout.buffer
+    np.lib.format.write_array_header_2_0(out, {**header, "shape": values.shape})
+    _raw(values)
+
+
+def _raw(values: _Values) -> None:
+    if values.dtype.hasobject:
+        raise ArgumentError(f"--format raw has no elements of data type {values.dtype}")
+    sys.stdout.flush()
+    for part in values.parts:
+        sys.stdout.buffer.write(np.ascontiguousarray(part).tobytes())
+
+
+_FORMATS: Final[dict[str, Callable[[_Values], None]]] = {
+    "text": _text,
+    "csv": _csv,
+    "json": _json,
+    "npy": _npy,
+    "raw": _raw,
+}

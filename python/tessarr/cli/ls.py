@@ -1,0 +1,115 @@
+"""``tessarr ls PATH``: the members of a group, or the objects that make a node."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tessarr import drive
+from tessarr.array import Array
+from tessarr.cli.address import add_json, add_node, node_at, store_at
+from tessarr.cli.render import as_json, columns
+from tessarr.describe import axis_text, human_bytes
+from tessarr.flow import measure
+from tessarr.group import Group
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tessarr.node import Unreadable
+
+__all__ = ["add_to"]
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "ls",
+        help="list the members of a group",
+        description="List the members of a group, one name a line. An array is listed as itself.",
+    )
+    add_node(parser)
+    parser.add_argument("-R", "--recursive", action="store_true", help="all that is below")
+    parser.add_argument("-l", "--long", action="store_true", help="kind, data type, shape, chunks")
+    parser.add_argument("-s", "--size", action="store_true", help="also what is stored, in bytes")
+    parser.add_argument("--keys", action="store_true", help="the keys in the store, with -s sizes")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.keys:
+        return _keys(arguments)
+    node = node_at(arguments.path, arguments.node)
+    if isinstance(node, Group):
+        found = list(node.members(None if arguments.recursive else 0))
+    else:
+        found = [(node.basename or arguments.path, node)]
+    members = [_member(name, member, size=arguments.size) for name, member in found]
+    if arguments.json:
+        print(as_json(members))
+    elif arguments.long or arguments.size:
+        print(columns([_row(member, long=arguments.long) for member in members]))
+    else:
+        for member in members:
+            print(member["name"])
+    bad = sum(member["kind"] == "unreadable" for member in members)
+    if bad:
+        sys.stderr.write(f"tessarr: {bad} of {len(members)} nodes cannot be read\n")
+    return 1 if bad else 0
+
+
+def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[str, Any]:
+    if not isinstance(node, Array | Group):
+        return {"name": name, "kind": "unreadable", "message": str(node.error)}
+    member: dict[str, Any] = {"name": name, "zarr_format": node.zarr_format}
+    if isinstance(node, Array):
+        member |= {
+            "kind": "array",
+            "shape": list(node.shape),
+            "data_type": str(node.dtype),
+            "chunks": list(node.chunks),
+            "shards": list(node.shards) if node.shards else None,
+        }
+        if size:
+            member |= {"size_bytes": node.nbytes, "stored_bytes": node.nbytes_stored}
+    else:
+        member |= {"kind": "group"}
+        if size:
+            member |= {"stored_bytes": drive.run(measure.stored_bytes(node.path), node.store)}
+    return member
+
+
+def _row(member: dict[str, Any], *, long: bool) -> list[str]:
+    sizes = []
+    if "stored_bytes" in member:
+        sizes = [f">{human_bytes(member['stored_bytes'])}"]
+    elif member["kind"] == "unreadable":
+        sizes = [">?"] if not long else []
+    if not long:
+        return [*sizes, member["name"]]
+    words = [member["kind"], "", "", ""]
+    if member["kind"] == "array":
+        lengths = [" × ".join(map(axis_text, member[what] or ())) for what in ("chunks", "shards")]
+        within = f" in {lengths[1]}" if lengths[1] else ""
+        shape = " × ".join(map(str, member["shape"])) or "()"
+        words = ["array", member["data_type"], shape, f"[{lengths[0]}{within}]"]
+    return [*words, *(sizes or [""]), member["name"]]
+
+
+def _keys(arguments: argparse.Namespace) -> int:
+    store, path = store_at(arguments.path, arguments.node)
+    found = drive.run(measure.keys(path), store)
+    if not found:
+        node_at(arguments.path, arguments.node)  # an error, if there is nothing at all
+    below = f"{path}/" if path else ""
+    sizes = [store.size(below + key) for key in found] if arguments.size else []
+    if arguments.json:
+        print(as_json(dict(zip(found, sizes, strict=True)) if arguments.size else found))
+    elif arguments.size:
+        for size, key in zip(sizes, found, strict=True):
+            print(f"{'?' if size is None else size:>12}  {key}")
+    else:
+        for key in found:
+            print(key)
+    return 0

@@ -1,0 +1,88 @@
+"""``tessarr rm PATH``: delete an array, or a group with all that is below."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tessarr import drive
+from tessarr.cli.address import add_json, add_node, node_at, place, store_at
+from tessarr.cli.render import as_json
+from tessarr.describe import human_bytes
+from tessarr.errors import ArgumentError
+from tessarr.flow import edit, measure
+from tessarr.flow import open as open_flow
+from tessarr.group import Group
+from tessarr.store import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_to"]
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "rm",
+        help="delete an array or a group",
+        description="Delete an array; with -r a group, with everything below it. Copies of it in "
+        "consolidated metadata go too.",
+    )
+    add_node(parser)
+    parser.add_argument("-r", "--recursive", action="store_true", help="delete a group, too")
+    parser.add_argument(
+        "-f",
+        "--force",
+        action="store_true",
+        help="also what cannot be read; what is not there is no error",
+    )
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would go")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    root, path = place(arguments.path, arguments.node)
+    if not path and "://" not in root and Path(root).is_file():
+        raise ArgumentError(f"{root!r} is a file that holds the whole store: delete the file")
+    store, path = store_at(arguments.path, arguments.node, "r" if arguments.dry_run else "r+")
+    if arguments.force:
+        if not drive.run(open_flow.exists(path, v1=True), store):
+            return _told(arguments, 0, 0)
+    else:
+        node = node_at(arguments.path, arguments.node)
+        if isinstance(node, Group) and not arguments.recursive:
+            count = len(node)
+            raise ArgumentError(
+                f"{arguments.path!r} is a group of {count} member{'s' * (count != 1)}: "
+                "give -r to delete it with everything below it"
+            )
+    keys = drive.run(measure.keys(path), store)
+    size_bytes = drive.run(measure.stored_bytes(path), store)
+    if not arguments.dry_run:
+        drive.run(edit.delete(path), store)
+        if not path and isinstance(store, LocalStore):
+            _remove_folders(Path(store.path))
+    return _told(arguments, len(keys), size_bytes)
+
+
+def _remove_folders(root: Path) -> None:
+    """Remove what is left of a folder whose keys are gone; what is not empty stays."""
+    for folder, _, _ in os.walk(root, topdown=False):
+        with suppress(OSError):
+            Path(folder).rmdir()
+
+
+def _told(arguments: argparse.Namespace, count: int, size_bytes: int) -> int:
+    if arguments.json:
+        found = {"objects": count, "bytes": size_bytes, "deleted": not arguments.dry_run}
+        print(as_json(found))
+    elif not count:
+        print("there is nothing to delete")
+    else:
+        done = "would delete" if arguments.dry_run else "deleted"
+        print(f"{done} {count:,} object{'s' * (count != 1)} of {human_bytes(size_bytes)} in sum")
+    return 0

@@ -1,0 +1,120 @@
+"""How the command line names a node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tessarr
+from tessarr.cli.address import place
+
+if TYPE_CHECKING:
+    from cli.conftest import Run
+
+
+@pytest.fixture
+def data(here: Path) -> Path:
+    g = tessarr.create_group("data.zarr")
+    g.create_array("a/temperature", data=[1, 2, 3])
+    tessarr.create_array("data.zarr/loose", data=[1])
+    tessarr.create_array("alone", data=[1])
+    return here
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("data.zarr", ("data.zarr", "")),
+        ("data.zarr/", ("data.zarr/", "")),
+        ("./data.zarr/a", ("data.zarr", "a")),
+        ("data.zarr/a/temperature", ("data.zarr", "a/temperature")),
+        ("data.zarr/a/wrong", ("data.zarr", "a/wrong")),
+        ("alone", ("alone", "")),
+        ("nowhere/at/all", ("nowhere/at/all", "")),
+        ("memory://x/y", ("memory://x/y", "")),
+    ],
+)
+def test_the_hierarchy_is_found_above_the_node(
+    data: Path, text: str, expected: tuple[str, str]
+) -> None:
+    """As far up as there are groups."""
+    assert place(text) == expected
+
+
+def test_whole_paths_and_urls_of_files(data: Path) -> None:
+    """From the root of the file system, and percent-encoded."""
+    tessarr.create_group(data / "my data").create_array("a b", data=[1])
+    for text in (str(data / "my data/a b"), (data / "my data/a b").as_uri()):
+        assert place(text) == (str(data / "my data"), "a b")
+    assert place("my data", "a b") == ("my data", "a b")
+    assert place("data.zarr/a", "temperature") == ("data.zarr", "a/temperature")
+
+
+def test_from_inside_of_the_hierarchy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of a node may be where the user is."""
+    monkeypatch.chdir(data / "data.zarr/a")
+    assert place("temperature") == (str(data / "data.zarr"), "a/temperature")
+    assert place(".") == (str(data / "data.zarr"), "a")
+
+
+def test_a_wrong_name_is_answered_with_a_right_one(data: Path, run: Run) -> None:
+    """Of a node, of a group on the way, and of a folder."""
+    for wrong, right in (
+        ("data.zarr/a/temprature", "a/temperature"),
+        ("data.zar", "data.zarr"),
+        ("data.zarr/lose", "loose"),
+    ):
+        code, out, err = run("info", wrong)
+        assert (code, out) == (1, "")
+        assert f"did you mean {right!r}?" in err
+        assert len(err.splitlines()) == 1
+    code, _, err = run("info", "data.zarr/zzz")
+    assert "it has 'a', 'loose'" in err
+
+
+def test_a_group_where_an_array_is_needed(data: Path, run: Run) -> None:
+    """The arrays in it are named."""
+    code, _, err = run("cat", "data.zarr/a")
+    assert code == 1
+    assert "is a group, and an array is needed; arrays in it are 'temperature'" in err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("inf", "info"), ("atrs", "attrs"), ("converter", "convert")]
+)
+def test_a_wrong_verb(run: Run, wrong: str, right: str) -> None:
+    """What may have been meant is said."""
+    code, _, err = run(wrong, "x")
+    assert code == 2
+    assert f"there is no {wrong!r}; did you mean {right!r}?" in err
+
+
+def test_a_wrong_option(run: Run) -> None:
+    """With the usage of the verb."""
+    code, _, err = run("ls", "x", "--recursiv-e")
+    assert code == 2
+    assert "usage: tessarr ls" in err
+    assert "did you mean '--recursive'?" in err
+
+
+def test_a_change_by_the_path_of_the_node_keeps_copies_in_step(data: Path, run: Run) -> None:
+    """Also where only the folder of the array was named."""
+    tessarr.consolidate_metadata("data.zarr")
+    assert run("attrs", "data.zarr/a/temperature", "units=K")[0] == 0
+    assert tessarr.consolidated_differences("data.zarr") == {}
+    assert tessarr.open_consolidated("data.zarr")["a/temperature"].attrs["units"] == "K"
+    assert run("rm", "data.zarr/a/temperature")[0] == 0
+    assert tessarr.consolidated_differences("data.zarr") == {}
+
+
+def test_errors_of_others_are_one_line(data: Path, run: Run) -> None:
+    """Unless the traceback is wanted."""
+    document = data / "alone/zarr.json"
+    document.write_text(json.dumps({**json.loads(document.read_text()), "shape": "x"}))
+    code, out, err = run("info", "alone")
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    with pytest.raises(tessarr.errors.MetadataError):
+        run("--traceback", "info", "alone")

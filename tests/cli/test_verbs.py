@@ -1,0 +1,325 @@
+"""ls, cat, attrs, rm and migrate."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import cat
+from tessarr.cli.selection import parse_selection, pieces
+
+if TYPE_CHECKING:
+    from cli.conftest import Run
+
+VALUES = np.arange(24).reshape(2, 3, 4)
+
+
+@pytest.fixture
+def data(here: Path) -> Path:
+    g = tessarr.create_group("data.zarr", attributes={"title": "test"})
+    a = g.create_array("cube", data=VALUES, chunks=(1, 2, 2), attributes={"units": "K", "n": 1})
+    assert a.shape == (2, 3, 4)
+    g.create_array("deep/line", data=[0.1, np.nan, -0.0, np.inf], dtype="f4", chunks=(2,))
+    return here
+
+
+# ls
+
+
+def test_ls(data: Path, run: Run) -> None:
+    """Names, one a line, for other programs to take."""
+    assert run("ls", "data.zarr") == (0, "cube\ndeep\n", "")
+    assert run("ls", "data.zarr", "-R") == (0, "cube\ndeep\ndeep/line\n", "")
+    assert run("ls", "data.zarr/cube") == (0, "cube\n", "")
+    assert run("ls", "data.zarr/deep") == (0, "line\n", "")
+
+
+def test_ls_long(data: Path, run: Run) -> None:
+    """Kinds, data types, shapes and sizes."""
+    _, out, _ = run("ls", "data.zarr", "-lR")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == ["array", "int64", "2", "×", "3", "×", "4", "[1", "×", "2", "×", "2]", "cube"]
+    assert rows[1] == ["group", "deep"]
+    _, out, _ = run("ls", "data.zarr", "-s")
+    assert [line.split()[1] for line in out.splitlines()] == ["cube", "deep"]
+    _, out, _ = run("ls", "data.zarr", "-Rs", "--json")
+    cube, deep, line = json.loads(out)
+    assert (cube["kind"], cube["shape"], cube["size_bytes"]) == ("array", [2, 3, 4], 192)
+    assert cube["stored_bytes"] == tessarr.open_array("data.zarr/cube").nbytes_stored
+    assert deep["stored_bytes"] > line["stored_bytes"] > 0
+
+
+def test_ls_keys(data: Path, run: Run) -> None:
+    """What is in the store."""
+    _, out, _ = run("ls", "data.zarr/deep/line", "--keys")
+    assert out.splitlines() == ["c/0", "c/1", "zarr.json"]
+    _, out, _ = run("ls", "data.zarr/deep/line", "--keys", "-s", "--json")
+    assert json.loads(out)["zarr.json"] == (data / "data.zarr/deep/line/zarr.json").stat().st_size
+    code, _, err = run("ls", "data.zarr/nothing", "--keys")
+    assert code == 1
+    assert "there is no array or group" in err
+
+
+def test_ls_of_what_cannot_be_read(data: Path, run: Run) -> None:
+    """It is listed, and the exit code says so."""
+    (data / "data.zarr/cube/zarr.json").write_text("{")
+    for options in ([], ["-l"], ["-ls"]):
+        code, out, err = run("ls", "data.zarr", *options)
+        assert code == 1
+        assert "cube" in out
+        assert err == "tessarr: 1 of 2 nodes cannot be read\n"
+
+
+# cat
+
+
+def test_cat(data: Path, run: Run) -> None:
+    """The last axis along the line, planes apart."""
+    _, out, _ = run("cat", "data.zarr/cube")
+    assert out == ("0 1 2 3\n4 5 6 7\n8 9 10 11\n\n12 13 14 15\n16 17 18 19\n20 21 22 23\n")
+    assert run("cat", "data.zarr/cube", "[0:2, -1, ::2]")[1] == "8 10\n20 22\n"
+    assert run("cat", "data.zarr/cube", "1, [0, 2], 3")[1] == "15\n23\n"
+    assert run("cat", "data.zarr/cube", "[1, 2, 3]")[1] == "23\n"
+    assert run("cat", "data.zarr/deep/line")[1] == "0.1\nnan\n-0.0\ninf\n"
+    assert run("cat", "data.zarr/cube", "[5:]")[1] == ""
+
+
+def test_cat_as_json(data: Path, run: Run) -> None:
+    """Nested lists; what is no number in JSON is text."""
+    assert json.loads(run("cat", "data.zarr/cube", "--json")[1]) == VALUES.tolist()
+    assert json.loads(run("cat", "data.zarr/cube", "[..., 0, 1]", "--json")[1]) == [1, 13]
+    assert json.loads(run("cat", "data.zarr/cube", "[0, 0, 1]", "--json")[1]) == 1
+    assert json.loads(run("cat", "data.zarr/cube", "[:, 5:]", "--json")[1]) == [[], []]
+    found = json.loads(run("cat", "data.zarr/deep/line", "--json")[1])
+    assert found == [pytest.approx(0.1), "NaN", -0.0, "Infinity"]
+
+
+def test_cat_of_records(here: Path, run: Run) -> None:
+    """A column per field."""
+    records = np.array([(1, 0.5), (2, 1.5)], [("x", "i4"), ("y", "f8")])
+    tessarr.create_array("r", data=records)
+    assert run("cat", "r", "--format", "csv")[1] == "x,y\n1,0.5\n2,1.5\n"
+    assert run("cat", "r", "['y', 1:]")[1] == "1.5\n"
+    assert run("cat", "r", "['x']", "--format", "csv")[1] == "1\n2\n"
+
+
+def test_cat_of_text(here: Path, run: Run) -> None:
+    """As it is, and quoted where the format needs it."""
+    tessarr.create_array("t", data=np.array([["a", 'b,"c'], ["é", ""]], object), dtype=str)
+    assert run("cat", "t")[1] == 'a b,"c\né \n'
+    assert run("cat", "t", "--format", "csv")[1] == 'a,"b,""c"\né,\n'
+    assert json.loads(run("cat", "t", "--json")[1]) == [["a", 'b,"c'], ["é", ""]]
+
+
+def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large arrays print the same as small ones."""
+    whole = {form: run("cat", "data.zarr/cube", "--format", form)[1] for form in ("text", "json")}
+    monkeypatch.setattr(cat, "_MOST_BYTES", 3 * 8)
+    monkeypatch.setattr(cat, "_RUN", 2)
+    for form, expected in whole.items():
+        assert run("cat", "data.zarr/cube", "--format", form)[1] == expected
+
+
+def test_cat_to_a_file(data: Path, program: Callable[..., Any]) -> None:
+    """What NumPy reads back, also of parts and in no dimensions."""
+    for selection in ("", "[:, ::-2]", "[0, 1, 2]"):
+        out, err = program("cat", "data.zarr/cube", selection, "--format", "npy").communicate()
+        assert err == b""
+        found = np.load(io.BytesIO(out))
+        np.testing.assert_array_equal(found, VALUES[parse_selection(selection)])
+    out, _ = program("cat", "data.zarr/cube", "[1]", "--format", "raw").communicate()
+    assert out == VALUES[1].tobytes()
+
+
+def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> None:
+    """As before `head`: no error, and not everything is read."""
+    tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
+    process = program("cat", "big")
+    assert process.stdout.readline() == b"0\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 0
+    process.stderr.close()
+
+
+def test_an_interruption_is_quiet(here: Path, program: Callable[..., Any]) -> None:
+    """Ctrl-C ends with the code of shells."""
+    tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
+    process = program("cat", "big")
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (130, b"\ntessarr: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[0:x]",
+        "__import__('os')",
+        "[",
+        "1.5",
+        "None",
+        "[1:2:3:4]",
+        "f(1)",
+        "[[1.5]]",
+        "a=1",
+        "{1}",
+        "[" * 10_000,
+    ],
+)
+def test_what_is_no_selection(data: Path, run: Run, text: str) -> None:
+    """It is refused before anything is read, and never run."""
+    code, out, err = run("cat", "data.zarr/cube", text)
+    assert (code, out) == (1, "")
+    assert "is not understood" in err
+
+
+@pytest.mark.parametrize("text", ["[5]", "[0, 0, 0, 0]", "[..., ...]", "[::0]", "['x']"])
+def test_a_selection_that_does_not_fit(data: Path, run: Run, text: str) -> None:
+    """The array says why."""
+    code, out, err = run("cat", "data.zarr/cube", text)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 7, 12, 100])
+def test_pieces_are_the_whole_in_order(most: int) -> None:
+    """Whatever the selection and the size."""
+    values = np.arange(7 * 5 * 6).reshape(7, 5, 6)
+    a = tessarr.create_array(None, data=values, chunks=(3, 2, 4))
+    for text in ("", "1:6, ::2", "::-1, 2, ::-2", "..., 3", "0, 0, 0", "2:2", "-3:, ..., 1:"):
+        key = parse_selection(text)
+        parts = list(pieces(a, key, most))
+        assert max(values[part].size for part in parts) <= max(most, 1)
+        joined = np.concatenate([values[part].ravel() for part in parts])
+        np.testing.assert_array_equal(joined, values[key].ravel())
+
+
+# attrs
+
+
+def test_attrs(data: Path, run: Run) -> None:
+    """All, one, some."""
+    assert run("attrs", "data.zarr/cube") == (0, 'units  "K"\nn      1\n', "")
+    assert run("attrs", "data.zarr/cube", "units") == (0, "K\n", "")
+    assert json.loads(run("attrs", "data.zarr/cube", "n", "--json")[1]) == {"n": 1}
+    assert json.loads(run("attrs", "data.zarr", "--json")[1]) == {"title": "test"}
+    assert run("attrs", "data.zarr/deep") == (0, "", "")
+    code, _, err = run("attrs", "data.zarr/cube", "unit")
+    assert code == 1
+    assert "did you mean 'units'?" in err
+
+
+def test_attrs_are_set(data: Path, run: Run) -> None:
+    """JSON where it is JSON, else text."""
+    code, _, _ = run("attrs", "data.zarr/cube", "x=1", "y=[1, 2]", "units=°C = Celsius", "z=")
+    assert code == 0
+    expected = {"units": "°C = Celsius", "n": 1, "x": 1, "y": [1, 2], "z": ""}
+    assert tessarr.open("data.zarr/cube").attrs.asdict() == expected
+    assert run("attrs", "data.zarr/cube", "x=2", "--text")[0] == 0
+    assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
+    assert run("attrs", "data.zarr/cube", "x=3", "--dry-run") == (0, "x  3\n", "")
+    assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
+    code, _, err = run("attrs", "data.zarr/cube", "good=1", "bad=NaN")
+    assert code == 1
+    assert "bad" in err
+    assert "good" not in tessarr.open("data.zarr/cube").attrs
+
+
+def test_attrs_are_deleted(data: Path, run: Run) -> None:
+    """All that are named, or none."""
+    code, _, err = run("attrs", "data.zarr/cube", "--delete", "n", "unit")
+    assert code == 1
+    assert "'unit'" in err
+    assert run("attrs", "data.zarr/cube", "--delete", "n", "--dry-run") == (0, "n  1\n", "")
+    assert len(tessarr.open("data.zarr/cube").attrs) == 2
+    assert run("attrs", "data.zarr/cube", "--delete", "n", "units")[0] == 0
+    assert len(tessarr.open("data.zarr/cube").attrs) == 0
+
+
+@pytest.mark.parametrize("words", [["=1"], ["x", "y=1"], ["x", "--delete", "y"]])
+def test_attrs_that_are_not_clear(data: Path, run: Run, words: list[str]) -> None:
+    """Nothing is changed."""
+    assert run("attrs", "data.zarr/cube", *words)[0] == 1
+    assert len(tessarr.open("data.zarr/cube").attrs) == 2
+
+
+# rm
+
+
+def test_rm(data: Path, run: Run) -> None:
+    """An array, with what is left of its folder."""
+    assert "would delete 3 objects" in run("rm", "data.zarr/deep/line", "-n")[1]
+    assert (data / "data.zarr/deep/line").exists()
+    code, out, _ = run("rm", "data.zarr/deep/line", "--json")
+    assert code == 0
+    assert json.loads(out)["objects"] == 3
+    assert "deep/line" not in tessarr.open_group("data.zarr")
+    assert not (data / "data.zarr/deep/line").exists()
+
+
+def test_rm_of_a_group(data: Path, run: Run) -> None:
+    """It has to be said that all below goes too."""
+    code, _, err = run("rm", "data.zarr/deep")
+    assert code == 1
+    assert "is a group of 1 member: give -r" in err
+    assert run("rm", "-r", "data.zarr/deep")[0] == 0
+    assert list(tessarr.open_group("data.zarr")) == ["cube"]
+    assert run("rm", "-r", "data.zarr")[0] == 0
+    assert not (data / "data.zarr").exists()
+
+
+def test_rm_of_what_is_not_a_node(data: Path, run: Run) -> None:
+    """Folders that hold something else are safe."""
+    (data / "mine").mkdir()
+    (data / "mine/letter").write_text("dear")
+    for name in ("mine", "data.zarr/cube/c", "nothing"):
+        assert run("rm", "-r", name)[0] == 1
+        assert run("rm", "-rf", name)[:2] == (0, "there is nothing to delete\n")
+    assert (data / "mine/letter").read_text() == "dear"
+    assert tessarr.open_array("data.zarr/cube")[0, 0, 1] == 1
+
+
+def test_rm_of_what_cannot_be_read(data: Path, run: Run) -> None:
+    """With -f it goes all the same."""
+    (data / "data.zarr/cube/zarr.json").write_text("{")
+    assert run("rm", "data.zarr/cube")[0] == 1
+    assert run("rm", "-f", "data.zarr/cube")[0] == 0
+    assert not (data / "data.zarr/cube").exists()
+
+
+# migrate
+
+
+def test_migrate(here: Path, run: Run) -> None:
+    """Format 1 becomes format 2; nothing else is touched."""
+    meta = {
+        "zarr_format": 1,
+        "shape": [3],
+        "chunks": [3],
+        "dtype": "|u1",
+        "compression": "none",
+        "compression_opts": None,
+        "fill_value": 0,
+        "order": "C",
+    }
+    folder = here / "old"
+    folder.mkdir()
+    (folder / "meta").write_text(json.dumps(meta))
+    (folder / "attrs").write_text("{}")
+    (folder / "0").write_bytes(bytes([1, 2, 3]))
+    assert "would be of format 2" in run("migrate", "old", "-n")[1]
+    assert (folder / "meta").exists()
+    assert json.loads(run("migrate", "old", "--json")[1]) == {"from": 1, "to": 2, "done": True}
+    assert tessarr.open_array("old")[:].tolist() == [1, 2, 3]
+    code, _, err = run("migrate", "old")
+    assert code == 1
+    assert "is of format 2: only format 1 is migrated" in err
