@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from os import PathLike
-from typing import Any, Self, TypeAlias, TypeVar, final
+from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ __all__ = [
     "ForeignStore",
     "LocalStore",
     "MemoryStore",
+    "SplitStore",
     "Store",
     "Value",
     "decode",
@@ -104,7 +105,10 @@ class Store:
 
     @property
     def read_only(self) -> bool: ...
-    def get(self, key: str, limit: int | None = None) -> bytes | None: ...
+    @overload
+    def get(self, key: str, default: None = None, *, limit: int | None = None) -> bytes | None: ...
+    @overload
+    def get(self, key: str, default: _T, *, limit: int | None = None) -> bytes | _T: ...
     def hold(self, key: str, work: Callable[[], _T]) -> _T: ...
     def put(self, key: str, data: Buffer) -> None: ...
     def delete(self, key: str) -> None: ...
@@ -125,7 +129,7 @@ class Value:
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
 
-@final
+@disjoint_base
 class LocalStore(Store):
     """A store in a folder: the file ``path/key`` holds the value of ``key``."""
 
@@ -138,7 +142,7 @@ class LocalStore(Store):
     def durable(self) -> bool: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]: ...
 
-@final
+@disjoint_base
 class MemoryStore(Store):
     """A store in memory; stores of the same name share their contents."""
 
@@ -148,7 +152,7 @@ class MemoryStore(Store):
     @property
     def name(self) -> str | None: ...
 
-@final
+@disjoint_base
 class ForeignStore(Store):
     """A store that a Python object implements."""
 
@@ -157,12 +161,23 @@ class ForeignStore(Store):
     def object(self) -> Any: ...
     def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, bool]]: ...
 
-@final
+@disjoint_base
 class CountingStore(Store):
     """Passes everything on to another store and counts it."""
 
     def __new__(cls, store: Store) -> Self: ...
     def counts(self) -> dict[str, int]: ...
+
+@disjoint_base
+class SplitStore(Store):
+    """Keeps documents in one store, and chunks in another."""
+
+    def __new__(cls, metadata: Store, chunks: Store) -> Self: ...
+    @property
+    def metadata(self) -> Store: ...
+    @property
+    def chunks(self) -> Store: ...
+    def __getnewargs__(self) -> tuple[Store, Store]: ...
 
 def encode(codec: dict[str, Any], data: Any) -> bytes: ...
 def decode(
@@ -173,4 +188,4 @@ def decode(
 ) -> bytes: ...
 def set_threads(n: int) -> None: ...
 def threads() -> int: ...
-def unpickle_memory_store(name: str, process: int) -> MemoryStore: ...
+def unpickle_memory_store(class_: type[MemoryStore], name: str, process: int, /) -> MemoryStore: ...

@@ -20,10 +20,10 @@ __all__ = ["Attributes"]
 
 
 class _Owner(Protocol):
+    _store: Store
+
     @property
     def metadata(self) -> Node: ...
-    @property
-    def store(self) -> Store: ...
     @property
     def path(self) -> str: ...
     def _check_writable(self) -> None: ...
@@ -150,7 +150,7 @@ class Attributes(MutableMapping[str, Any]):
         owner = self._owner
         owner._check_writable()
         flow = edit.attributes(owner.path, owner.metadata.zarr_format, self._kind, change)
-        self._accept(drive.run(flow, owner.store))
+        self._accept(drive.run(flow, owner._store))
 
     def _missing(self, name: str) -> NotFoundError:
         return NotFoundError(

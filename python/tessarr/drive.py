@@ -105,7 +105,7 @@ Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 def _document(store: Store, request: Get) -> bytes | None:
     limit = current().metadata_bytes
     try:
-        return store.get(request.key, limit)
+        return store.get(request.key, limit=limit)
     except DataError as error:
         if error.kind != "too_large":
             raise

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tessarr.errors import ReadOnlyError
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store.given import given, given_for_chunks
 
 if TYPE_CHECKING:
     from tessarr.attributes import Attributes
@@ -36,9 +37,14 @@ class Node(Generic[Meta]):
         _copies: Consolidated | None
 
     @property
-    def store(self) -> Store:
-        """The store that holds the node."""
-        return self._store
+    def store(self) -> Any:
+        """The store that holds the node: the very object that was given, if it was one."""
+        return given(self._store)
+
+    @property
+    def chunk_store(self) -> Any:
+        """The store that holds the chunks: that of the node, unless another was given."""
+        return given_for_chunks(self._store)
 
     @property
     def path(self) -> str:

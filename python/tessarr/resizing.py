@@ -52,10 +52,10 @@ T = TypeVar("T")
 
 
 class _Array(Protocol):
+    _store: Store
+
     @property
     def metadata(self) -> ArrayMeta: ...
-    @property
-    def store(self) -> Store: ...
     @property
     def path(self) -> str: ...
     @property
@@ -88,11 +88,11 @@ def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
 def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
     old = _refreshed(array, accept)
     new = _with_shape(old, shape)
-    drive.run(_store_shape(array.path, old, new), array.store)
+    drive.run(_store_shape(array.path, old, new), array._store)
     accept(new)
     if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
         return
-    store, path = chunk_store(array.store, array.path, old.storage_transformers)
+    store, path = chunk_store(array._store, array.path, old.storage_transformers)
     drive.run(_delete_outside(path, old, new), store)
     if trim:
         _trim(array, old, new)
@@ -105,7 +105,7 @@ def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
 
 def _alone(array: _Array, work: Callable[[], T]) -> T:
     """Do `work` while nobody else changes the shape of the array in this way."""
-    return array.store.hold(prefix_of(array.path) + ".shape", work)
+    return array._store.hold(prefix_of(array.path) + ".shape", work)
 
 
 def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
@@ -132,7 +132,7 @@ def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
     grown = _handle(array, new, store_fill=array.write_empty_chunks)
     try:
         _write(grown, behind, ready)
-        drive.run(_store_shape(array.path, old, new), array.store)
+        drive.run(_store_shape(array.path, old, new), array._store)
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
         raise
@@ -149,7 +149,7 @@ def _undo_append(
 ) -> None:
     """Remove what was stored behind the end, unless it has become somebody else's."""
     try:
-        if drive.run(edit.stored(array.path, old.zarr_format), array.store).shape == old.shape:
+        if drive.run(edit.stored(array.path, old.zarr_format), array._store).shape == old.shape:
             fill = np.broadcast_to(_fill(old), behind.buffer_shape)
             _write(_handle(array, new), behind, fill)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
@@ -159,7 +159,7 @@ def _undo_append(
 def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the shape and the chunks that are stored now."""
     meta = array.metadata
-    found = drive.run(edit.stored(array.path, meta.zarr_format), array.store)
+    found = drive.run(edit.stored(array.path, meta.zarr_format), array._store)
     if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
         if found.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
@@ -186,7 +186,7 @@ def _store_shape(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
 def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
     """Return what writes to the array as if it had other metadata."""
     description = Description(meta.description(store_fill=store_fill))
-    store, path = chunk_store(array.store, array.path, meta.storage_transformers)
+    store, path = chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
     return ArrayBase(description, store, prefix_of(path), read_only)
 

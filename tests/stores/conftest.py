@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
+from tessarr.store.given import split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,7 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "mapping": lambda folder: ForeignStore({}),
     "plain": lambda folder: ForeignStore(Plain()),
     "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
+    "split": lambda folder: split(MemoryStore(), LocalStore(folder / "root")),
     "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
 }
 

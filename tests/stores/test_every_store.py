@@ -52,11 +52,12 @@ def test_put_get_replace_delete(store: Store) -> None:
 def test_a_limit_holds(store: Store) -> None:
     """What is larger than the limit is not given; what is as large is."""
     store.put("k", b"12345")
-    assert store.get("k", 5) == store.get("k", None) == b"12345"
+    assert store.get("k", limit=5) == store.get("k", limit=None) == b"12345"
     with pytest.raises(DataError, match="has 5 bytes, at most 4 are allowed") as caught:
         store.get("k", limit=4)
     assert (caught.value.kind, caught.value.key) == ("too_large", "k")
-    assert store.get("absent", 0) is None
+    assert store.get("absent", limit=0) is None
+    assert store.get("absent", b"") == b""
 
 
 def test_a_held_key_is_held_by_one(store: Store) -> None:

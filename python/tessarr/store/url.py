@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr._engine import ForeignStore, LocalStore, MemoryStore, Store
+from tessarr._engine import LocalStore, MemoryStore, Store
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.keys import node_path
 from tessarr.options import current
 from tessarr.registry import Registry
+from tessarr.store.given import adapt
 
 if TYPE_CHECKING:
     from tessarr.store.protocol import StoreProtocol
@@ -79,7 +80,7 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
         return _folder(store, read_only=read_only), ""
     if isinstance(store, os.PathLike):
         return _folder(os.fspath(store), read_only=read_only), ""
-    return ForeignStore(store, read_only=read_only), ""
+    return adapt(store, read_only=read_only), ""
 
 
 def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
@@ -122,9 +123,7 @@ def _open_registered(url: str, scheme: str, *, read_only: bool) -> tuple[Store, 
         )
     found = opener(url, read_only=read_only)
     opened, path = found if isinstance(found, tuple) else (found, "")
-    if not isinstance(opened, Store):
-        opened = ForeignStore(opened, read_only=read_only)
-    return opened, node_path(path)
+    return adapt(opened, read_only=read_only), node_path(path)
 
 
 def register_store(scheme: str) -> Callable[[Opener], Opener]:

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple, PyType};
 use pyo3::PyClass;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
@@ -24,6 +24,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<MemoryStore>()?;
     module.add_class::<ForeignStore>()?;
     module.add_class::<CountingStore>()?;
+    module.add_class::<SplitStore>()?;
     module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
     Ok(())
 }
@@ -65,15 +66,16 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The value of `key`; None if it is absent. More than `limit` bytes are a
+    /// The value of `key`; `default` if it is absent. More than `limit` bytes are a
     /// `DataError`, before memory is taken where the store can tell the size.
-    #[pyo3(signature = (key, limit = None))]
+    #[pyo3(signature = (key, default = None, *, limit = None))]
     fn get<'py>(
         &self,
         py: Python<'py>,
         key: &str,
+        default: Option<Bound<'py, PyAny>>,
         limit: Option<u64>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let opened = py.detach(|| {
             let Some(object) = self.inner.open_whole(key, limit)? else { return Ok(None) };
             // A value in memory goes straight into the Python object.
@@ -81,10 +83,11 @@ impl Store {
             Ok(Some((object, copy)))
         });
         let opened = opened.map_err(|error: Error| to_py(py, error.at_key(key)))?;
-        Ok(opened.map(|(object, copy)| {
+        let value = opened.map(|(object, copy)| {
             let bytes = copy.as_deref().or_else(|| object.bytes()).unwrap_or_default();
-            PyBytes::new(py, bytes)
-        }))
+            PyBytes::new(py, bytes).into_any()
+        });
+        Ok(value.or(default))
     }
 
     /// Replace the value of `key` by the bytes of `data`, any object with a buffer.
@@ -230,7 +233,7 @@ where
 /// >>> store.put("a/b", b"value")
 /// >>> store.get("a/b"), store.list_dir("")
 /// (b'value', ([], ['a/']))
-#[pyclass(extends = Store, frozen, eq, hash, module = "tessarr._engine")]
+#[pyclass(extends = Store, subclass, frozen, eq, hash, module = "tessarr._engine")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LocalStore(Arc<engine::LocalStore>);
 
@@ -299,7 +302,7 @@ impl LocalStore {
 /// (True, False)
 /// >>> MemoryStore(name="shared") == MemoryStore(name="shared")
 /// True
-#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct MemoryStore {
     store: Arc<engine::MemoryStore>,
     name: Option<String>,
@@ -343,20 +346,23 @@ impl MemoryStore {
         Arc::as_ptr(&self.store) as usize >> 4
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if let Some(name) = &self.name {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let this = slf.get();
+        let class = slf.get_type();
+        if let Some(name) = &this.name {
             let rebuild = py.import("tessarr._engine")?.getattr("unpickle_memory_store")?;
-            return Ok((rebuild, (name, std::process::id()).into_pyobject(py)?));
+            return Ok((rebuild, (class, name, std::process::id()).into_pyobject(py)?));
         }
         let items = PyDict::new(py);
-        let store: &dyn engine::Store = &*self.store;
+        let store: &dyn engine::Store = &*this.store;
         for key in py.detach(|| store.list("")).map_err(|error| to_py(py, error))? {
             let opened = store.open(&key, engine::Want::Whole).map_err(|error| to_py(py, error))?;
             if let Some(object) = opened {
                 items.set_item(&key, PyBytes::new(py, object.bytes().unwrap_or_default()))?;
             }
         }
-        Ok((py.get_type::<MemoryStore>().into_any(), (items,).into_pyobject(py)?))
+        Ok((class.into_any(), (items,).into_pyobject(py)?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -367,9 +373,15 @@ impl MemoryStore {
     }
 }
 
-/// The memory store `name` of process `process`, if this is that process.
+/// The memory store `name`, of class `class`, of process `process`, if this is that process.
 #[pyfunction]
-fn unpickle_memory_store(py: Python<'_>, name: &str, process: u32) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (class, name, process, /))]
+fn unpickle_memory_store<'py>(
+    class: &Bound<'py, PyType>,
+    name: &str,
+    process: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = class.py();
     let here = std::process::id();
     if process != here {
         let kind = Kind::Store { retryable: false, errno: None };
@@ -381,7 +393,7 @@ fn unpickle_memory_store(py: Python<'_>, name: &str, process: u32) -> PyResult<P
     }
     let options = PyDict::new(py);
     options.set_item("name", name)?;
-    Ok(py.get_type::<MemoryStore>().call((), Some(&options))?.unbind())
+    class.call((), Some(&options))
 }
 
 /// A store that a Python object implements.
@@ -405,7 +417,7 @@ fn unpickle_memory_store(py: Python<'_>, name: &str, process: u32) -> PyResult<P
 /// >>> ForeignStore(items).put("a/b", b"1")
 /// >>> items
 /// {'a/b': b'1'}
-#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
 
 #[pymethods]
@@ -425,32 +437,41 @@ impl ForeignStore {
         self.0.foreign().object().clone_ref(py)
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<ForeignStore>().is_ok_and(|other| self.key() == other.get().key())
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        let Ok(other) = other.cast::<ForeignStore>() else { return Ok(false) };
+        let (here, there) = (&self.0, &other.get().0);
+        if engine::Store::read_only(&**here) != engine::Store::read_only(&**there) {
+            return Ok(false);
+        }
+        let (mine, theirs) = (here.foreign().object(), there.foreign().object());
+        // Mappings are compared by what is in them, which is not what is asked here.
+        let by_identity = here.foreign().is_mapping() || there.foreign().is_mapping();
+        if mine.is(theirs) || by_identity {
+            return Ok(mine.is(theirs));
+        }
+        mine.bind(py).eq(theirs)
     }
 
-    fn __hash__(&self) -> usize {
-        self.key().0 >> 4
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        let foreign = self.0.foreign();
+        if foreign.is_mapping() {
+            return Ok((foreign.object().as_ptr() as isize) >> 4);
+        }
+        foreign.object().bind(py).hash()
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyAny>,), Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
-        options.set_item("read_only", self.key().1)?;
+        options.set_item("read_only", engine::Store::read_only(&*self.0))?;
         Ok(((self.object(py),), options))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         // Not the repr of the object: a dict would show every chunk.
         let class = self.0.foreign().object().bind(py).get_type();
-        let read_only = if self.key().1 { ", read_only=True" } else { "" };
+        let read_only = if engine::Store::read_only(&*self.0) { ", read_only=True" } else { "" };
         Ok(format!("ForeignStore(<{}>{read_only})", class.fully_qualified_name()?))
-    }
-}
-
-impl ForeignStore {
-    /// Two stores over the same object are equal.
-    fn key(&self) -> (usize, bool) {
-        (self.0.foreign().object().as_ptr() as usize, engine::Store::read_only(&*self.0))
     }
 }
 
@@ -466,7 +487,7 @@ impl ForeignStore {
 /// >>> store = CountingStore(MemoryStore({"a": b"1"}))
 /// >>> store.get("a"), store.counts()["opens"]
 /// (b'1', 1)
-#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct CountingStore(Arc<engine::CountingStore>);
 
 #[pymethods]
@@ -496,5 +517,68 @@ impl CountingStore {
             ("delete_prefixes", counts.delete_prefixes),
         ];
         fields.into_py_dict(py)
+    }
+}
+
+/// Keeps documents in one store, and chunks in another.
+///
+/// Parameters
+/// ----------
+/// metadata, chunks : Store
+///     Where documents are: "zarr.json" and all names that begin with "."; and where
+///     everything else is.
+///
+/// Examples
+/// --------
+/// >>> metadata, chunks = MemoryStore(), MemoryStore()
+/// >>> store = SplitStore(metadata, chunks)
+/// >>> store.put("a/zarr.json", b"{}"), store.put("a/c/0", b"1")
+/// (None, None)
+/// >>> metadata.list(), chunks.list()
+/// (['a/zarr.json'], ['a/c/0'])
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct SplitStore {
+    metadata: Py<Store>,
+    chunks: Py<Store>,
+}
+
+#[pymethods]
+impl SplitStore {
+    #[new]
+    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let split = Arc::new(engine::SplitStore::new(metadata.get().engine(), chunks.get().engine()));
+        let (metadata, chunks) = (metadata.clone().unbind(), chunks.clone().unbind());
+        initializer(SplitStore { metadata, chunks }, split)
+    }
+
+    /// Where documents are.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> Py<Store> {
+        self.metadata.clone_ref(py)
+    }
+
+    /// Where chunks are.
+    #[getter]
+    fn chunks(&self, py: Python<'_>) -> Py<Store> {
+        self.chunks.clone_ref(py)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        let Ok(other) = other.cast::<SplitStore>() else { return Ok(false) };
+        let same = |here: &Py<Store>, there: &Py<Store>| here.bind(py).eq(there);
+        Ok(same(&self.metadata, &other.get().metadata)? && same(&self.chunks, &other.get().chunks)?)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.metadata(py), self.chunks(py)).into_pyobject(py)?.hash()
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>) {
+        (self.metadata(py), self.chunks(py))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("SplitStore({}, {})", self.metadata.bind(py).repr()?, self.chunks.bind(py).repr()?))
     }
 }

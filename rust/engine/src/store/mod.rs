@@ -7,6 +7,7 @@ mod key;
 mod keylock;
 mod local;
 mod memory;
+mod split;
 mod wait;
 
 use std::fmt::Debug;
@@ -18,6 +19,7 @@ pub use foreign::{Foreign, ForeignStore};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use split::SplitStore;
 pub use wait::while_waiting;
 
 /// Identifies one state of a value: equal versions mean equal bytes.

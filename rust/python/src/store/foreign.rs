@@ -56,6 +56,11 @@ impl PyForeign {
         &self.object
     }
 
+    /// Whether it is a mapping without the methods of a store.
+    pub(super) fn is_mapping(&self) -> bool {
+        self.mapping
+    }
+
     fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
         attached(|py| work(self.object.bind(py)))
     }

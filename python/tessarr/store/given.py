@@ -1,0 +1,74 @@
+"""Between the stores of users and those of the engine: in, and back out the same object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr._engine import ForeignStore, SplitStore, Store
+
+__all__ = ["adapt", "given", "given_for_chunks", "split"]
+
+
+class _Adapted(ForeignStore):
+    """A store of the engine that was made only because a user gave another object."""
+
+
+class _Split(SplitStore):
+    """Two stores in one, made because a user gave one for chunks."""
+
+
+def adapt(store: Any, *, read_only: bool = False) -> Store:
+    """Return a store of the engine over any object that is a store.
+
+    Parameters
+    ----------
+    store
+        A store of the engine, which is returned as it is; a mapping of keys to bytes; or
+        an object with the methods of `tessarr.store.protocol.StoreProtocol`.
+    read_only
+        Whether to refuse every change, where an adapter is made.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of the above.
+
+    Examples
+    --------
+    >>> items = {}
+    >>> store = adapt(items)
+    >>> store, given(store) is items
+    (ForeignStore(<dict>), True)
+    """
+    return store if isinstance(store, Store) else _Adapted(store, read_only=read_only)
+
+
+def split(store: Store, chunks: Store) -> Store:
+    """Return a store with documents in `store`, and everything else in `chunks`.
+
+    Users see the two: `given` and `given_for_chunks` tell them apart.
+
+    Examples
+    --------
+    >>> documents, chunks = {}, {}
+    >>> both = split(adapt(documents), adapt(chunks))
+    >>> both.put("a/zarr.json", b"{}"), both.put("a/c/0", b"1")
+    (None, None)
+    >>> documents, chunks
+    ({'a/zarr.json': b'{}'}, {'a/c/0': b'1'})
+    >>> given(both) is documents, given_for_chunks(both) is chunks
+    (True, True)
+    """
+    return _Split(store, chunks)
+
+
+def given(store: Store) -> Any:
+    """Return the object that a user gave, of which `store` was made."""
+    if isinstance(store, _Split):
+        store = store.metadata
+    return store.object if isinstance(store, _Adapted) else store
+
+
+def given_for_chunks(store: Store) -> Any:
+    """Return the object that a user gave for chunks: that for everything, if for these none."""
+    return given(store.chunks if isinstance(store, _Split) else store)

@@ -1,0 +1,116 @@
+//! A store that is two: documents in the one, chunks in the other.
+
+use std::sync::Arc;
+
+use super::{check_key, Change, Listing, Object, Store, Updater, Want};
+use crate::error::Result;
+
+/// Keeps metadata in one store and everything else, the chunks, in another.
+///
+/// Documents are known by their names: "zarr.json", and what begins with "." (".zarray",
+/// ".zmetadata"; also ".shape", which is only held). What the store for documents has of
+/// chunks does not show, nor the other way round.
+#[derive(Debug)]
+pub struct SplitStore {
+    metadata: Arc<dyn Store>,
+    chunks: Arc<dyn Store>,
+}
+
+fn is_document(key: &str) -> bool {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    name.starts_with('.') || name == "zarr.json"
+}
+
+impl SplitStore {
+    /// Documents go to `metadata`, everything else to `chunks`.
+    pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>) -> Self {
+        SplitStore { metadata, chunks }
+    }
+
+    fn side(&self, key: &str) -> &dyn Store {
+        if is_document(key) {
+            &*self.metadata
+        } else {
+            &*self.chunks
+        }
+    }
+}
+
+impl Store for SplitStore {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        self.side(key).open(key, want)
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        self.side(key).update(key, needs_current, updater)
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        check_key(key)?;
+        self.side(key).hold(key, work)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let mut keys = self.metadata.list(prefix)?;
+        keys.retain(|key| is_document(key));
+        let chunks = self.chunks.list(prefix)?;
+        keys.extend(chunks.into_iter().filter(|key| !is_document(key)));
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        let mut found = self.metadata.list_dir(prefix)?;
+        found.keys.retain(|key| is_document(key));
+        let chunks = self.chunks.list_dir(prefix)?;
+        found.keys.extend(chunks.keys.into_iter().filter(|key| !is_document(key)));
+        found.keys.sort_unstable();
+        found.prefixes.extend(chunks.prefixes);
+        found.prefixes.sort_unstable();
+        found.prefixes.dedup();
+        Ok(found)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        // Documents first: half a deletion leaves chunks without an array, not the reverse.
+        self.metadata.delete_prefix(prefix)?;
+        self.chunks.delete_prefix(prefix)
+    }
+
+    fn read_only(&self) -> bool {
+        self.metadata.read_only() || self.chunks.read_only()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn each_key_goes_to_its_side_and_listings_show_both() -> Result<()> {
+        let (metadata, chunks) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+        let split: &dyn Store = &SplitStore::new(metadata.clone(), chunks.clone());
+        let keys = [".zgroup", "a/.zarray", "a/0.0", "a/c/0", "b/zarr.json", "zarr.jsonx"];
+        for key in keys {
+            split.put(key, key.as_bytes())?;
+            assert_eq!(split.get(key)?.as_deref(), Some(key.as_bytes()));
+        }
+        assert_eq!((&*metadata as &dyn Store).list("")?, [".zgroup", "a/.zarray", "b/zarr.json"]);
+        assert_eq!((&*chunks as &dyn Store).list("")?, ["a/0.0", "a/c/0", "zarr.jsonx"]);
+        assert_eq!(split.list("")?, keys);
+        let top = split.list_dir("")?;
+        assert_eq!(
+            (top.keys, top.prefixes),
+            (vec![".zgroup".into(), "zarr.jsonx".into()], vec!["a/".into(), "b/".into()])
+        );
+        split.delete_prefix("a/")?;
+        assert_eq!(split.list("")?, [".zgroup", "b/zarr.json", "zarr.jsonx"]);
+        Ok(())
+    }
+}

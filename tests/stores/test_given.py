@@ -1,0 +1,109 @@
+"""What a user gives as a store is what the user gets back; two stores may be one."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import tessarr
+from tessarr.store import ForeignStore, LocalStore, MemoryStore
+from tessarr.store.given import adapt, given, given_for_chunks, split
+
+
+class Keyed:
+    """A store in Python that is equal to others of its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        self.items.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.items if key.startswith(prefix)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keyed) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@pytest.mark.parametrize("store", [{}, Keyed("a"), MemoryStore(), ForeignStore({})])
+def test_the_very_object_comes_back(store: object) -> None:
+    """Arrays, groups, and what is opened through them know what they were given."""
+    group = tessarr.create_group(store)  # type: ignore[arg-type]
+    array = group.create_array("a", shape=(2,), dtype="i1")
+    assert group.store is array.store is group["a"].store is store
+    assert array.chunk_store is store
+    assert tessarr.open_array(store, "r", path="a").store is store
+
+
+def test_a_path_comes_back_as_the_store_of_the_folder(tmp_path: Path) -> None:
+    """Text is no store: what was made of it is."""
+    assert tessarr.create_group(tmp_path / "g").store == LocalStore(tmp_path / "g")
+
+
+def test_objects_that_are_equal_make_equal_stores() -> None:
+    """Equality of objects counts, that of mappings, which looks at every value, does not."""
+    assert adapt(Keyed("a")) == adapt(Keyed("a")) != adapt(Keyed("b"))
+    assert hash(adapt(Keyed("a"))) == hash(adapt(Keyed("a")))
+    items: dict[str, bytes] = {}
+    assert adapt(items) == adapt(items) != adapt({})
+    assert adapt(items) != adapt(items, read_only=True)
+
+
+def test_chunks_may_be_in_a_store_of_their_own() -> None:
+    """An array over two stores does all that it does over one."""
+    documents: dict[str, bytes] = {}
+    chunks: dict[str, bytes] = {}
+    for form in (2, 3):
+        documents.clear()
+        chunks.clear()
+        both = split(adapt(documents), adapt(chunks))
+        group = tessarr.create_group(both, zarr_format=form)
+        a = group.create_array("a", data=[1, 2, 3], chunks=(2,))
+        a.attrs["x"] = 1
+        a.resize(5)
+        a.append([6, 7])
+        assert a[:].tolist() == [1, 2, 3, 0, 0, 6, 7]
+        names = {".zgroup", ".zattrs", ".zarray", "zarr.json"}
+        assert {key.rpartition("/")[2] for key in documents} <= names
+        assert len(chunks) == a.nchunks_initialized == 4
+        assert not {key.rpartition("/")[2] for key in chunks} & names
+        assert (a.store, a.chunk_store) == (documents, chunks)
+        assert a.store is documents
+        assert a.chunk_store is chunks
+        del group["a"]
+        assert chunks == {}
+
+
+def test_two_stores_are_pickled_and_compared_as_two(tmp_path: Path) -> None:
+    """Equality and pickles look at both."""
+    here, there = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
+    both = split(here, there)
+    assert pickle.loads(pickle.dumps(both)) == both == split(here, there)
+    assert hash(both) == hash(split(here, there))
+    assert both != split(there, here)
+    assert both != here
+    again = pickle.loads(pickle.dumps(both))
+    assert (given(again), given_for_chunks(again)) == (here, there)
+    assert repr(both) == f"SplitStore({here!r}, {there!r})"
+
+
+def test_one_that_refuses_changes_makes_both_do_so(tmp_path: Path) -> None:
+    """An array with chunks that cannot be written is open for reading only."""
+    writable = LocalStore(tmp_path / "a")
+    closed = LocalStore(tmp_path / "b", read_only=True)
+    assert split(writable, closed).read_only
+    assert split(closed, writable).read_only
+    assert not split(writable, writable).read_only
