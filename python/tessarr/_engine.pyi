@@ -12,6 +12,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "ArrayBase",
+    "CachedStore",
     "CountingStore",
     "Description",
     "ForeignStore",
@@ -21,10 +22,14 @@ __all__ = [
     "Store",
     "Value",
     "decode",
+    "delayed",
     "encode",
+    "guarded",
+    "prefixed",
     "set_threads",
     "threads",
     "unpickle_memory_store",
+    "watched",
 ]
 
 _T = TypeVar("_T")
@@ -103,6 +108,7 @@ class ArrayBase:
 class Store:
     """Base of the stores: keys to byte strings, replaced atomically."""
 
+    def __new__(cls, store: Store) -> Self: ...
     @property
     def read_only(self) -> bool: ...
     @overload
@@ -179,6 +185,18 @@ class SplitStore(Store):
     def chunks(self) -> Store: ...
     def __getnewargs__(self) -> tuple[Store, Store]: ...
 
+@disjoint_base
+class CachedStore(Store):
+    """Remembers what another store answered."""
+
+    def __new__(cls, store: Store, max_bytes: int, max_age_s: float | None) -> Self: ...
+    def clear(self) -> None: ...
+    def counts(self) -> dict[str, int]: ...
+
+def prefixed(store: Store, prefix: str) -> Store: ...
+def guarded(store: Store) -> Store: ...
+def delayed(store: Store, read_s: float, write_s: float, bytes_per_s: float | None) -> Store: ...
+def watched(store: Store, watch: Callable[[str, str, int, float, str | None], object]) -> Store: ...
 def encode(codec: dict[str, Any], data: Any) -> bytes: ...
 def decode(
     codec: dict[str, Any],

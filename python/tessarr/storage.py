@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from tessarr.stores import (
     ForeignStore,
+    LatencyStore,
     LocalStore,
+    LoggingStore,
+    LRUStoreCache,
     MemoryStore,
+    PrefixStore,
+    ReadOnlyStore,
     Store,
     StoreLike,
     StoreProtocol,
+    WrapperStore,
 )
 
 __all__ = [
     "ForeignStore",
+    "LRUStoreCache",
+    "LatencyStore",
     "LocalStore",
+    "LoggingStore",
     "MemoryStore",
+    "PrefixStore",
+    "ReadOnlyStore",
     "Store",
     "StoreLike",
     "StoreProtocol",
+    "WrapperStore",
 ]

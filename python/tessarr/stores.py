@@ -10,12 +10,26 @@ from tessarr.store import (
     StoreLike,
     StoreProtocol,
 )
+from tessarr.store.wrap import (
+    LatencyStore,
+    LoggingStore,
+    LRUStoreCache,
+    PrefixStore,
+    ReadOnlyStore,
+    WrapperStore,
+)
 
 __all__ = [
     "ForeignStore",
+    "LRUStoreCache",
+    "LatencyStore",
     "LocalStore",
+    "LoggingStore",
     "MemoryStore",
+    "PrefixStore",
+    "ReadOnlyStore",
     "Store",
     "StoreLike",
     "StoreProtocol",
+    "WrapperStore",
 ]

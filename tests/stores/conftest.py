@@ -8,6 +8,7 @@ import pytest
 
 from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.store.given import split
+from tessarr.stores import LatencyStore, LoggingStore, LRUStoreCache, PrefixStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,12 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
     "split": lambda folder: split(MemoryStore(), LocalStore(folder / "root")),
     "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
+    "prefix": lambda folder: PrefixStore(LocalStore(folder / "root"), "below/it"),
+    "prefix of mapping": lambda folder: PrefixStore({}, "below"),
+    "cache": lambda folder: LRUStoreCache(LocalStore(folder / "root"), None),
+    "small cache": lambda folder: LRUStoreCache(Plain(), 300),
+    "logging": lambda folder: LoggingStore(MemoryStore()),
+    "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 
 

@@ -1,6 +1,7 @@
 //! The stores as Python classes.
 
 mod foreign;
+mod wrap;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ForeignStore>()?;
     module.add_class::<CountingStore>()?;
     module.add_class::<SplitStore>()?;
+    wrap::register(module)?;
     module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
     Ok(())
 }
@@ -51,7 +53,8 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
 /// -----
 /// Keys are relative and "/"-separated, without empty, "." or ".." segments and without
 /// segments ending in ".__lock"; other keys are an `ArgumentError` before any I/O. All
-/// methods release the GIL, are thread safe, and work in a forked child.
+/// methods release the GIL, are thread safe, and work in a forked child. A class of Python
+/// may derive from this one: ``super().__new__(cls, store)`` makes a store that is `store`.
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct Store {
     inner: Arc<dyn engine::Store>,
@@ -66,6 +69,11 @@ impl Store {
 
 #[pymethods]
 impl Store {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> Self {
+        Store { inner: store.get().engine() }
+    }
+
     /// The value of `key`; `default` if it is absent. More than `limit` bytes are a
     /// `DataError`, before memory is taken where the store can tell the size.
     #[pyo3(signature = (key, default = None, *, limit = None))]

@@ -62,7 +62,7 @@ impl<F: Foreign> ForeignStore<F> {
 
     fn check_writable(&self) -> Result<()> {
         if self.read_only {
-            return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
+            return Err(super::readonly::refusal());
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Stores: keys to byte strings, read by ranges, replaced atomically.
 
+mod cached;
 mod counting;
 mod foreign;
 pub(crate) mod fork;
@@ -7,20 +8,27 @@ mod key;
 mod keylock;
 mod local;
 mod memory;
+mod prefix;
+mod readonly;
 mod split;
 mod wait;
+mod watched;
 
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 
+pub use cached::{CacheCounts, CachedStore};
 pub use counting::{CountingStore, Counts};
 pub use foreign::{Foreign, ForeignStore};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use prefix::PrefixStore;
+pub use readonly::ReadOnlyStore;
 pub use split::SplitStore;
 pub use wait::while_waiting;
+pub use watched::{Call, Done, Latency, Watch, WatchedStore};
 
 /// Identifies one state of a value: equal versions mean equal bytes.
 /// Local: (device, inode, size, mtime ns and ctime ns mixed); memory: a counter.

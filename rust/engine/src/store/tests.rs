@@ -104,6 +104,16 @@ fn each(test: impl Fn(&dyn Store)) {
     test(&ForeignStore::new(Map { has_replace: true, ..Map::default() }, false, 2));
     let counted: Arc<dyn Store> = Arc::new(MemoryStore::new());
     test(&CountingStore::new(counted));
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    test(&PrefixStore::new(memory.clone(), "a/b/").unwrap());
+    test(&CachedStore::new(Arc::new(MemoryStore::new()), u64::MAX, None));
+    test(&CachedStore::new(local_in(&folder, "cached"), 400, None));
+    let latency = Latency { bytes_per_second: Some(1e12), ..Latency::default() };
+    test(&WatchedStore::watched_by(Arc::new(MemoryStore::new()), latency));
+}
+
+fn local_in(folder: &Folder, name: &str) -> Arc<dyn Store> {
+    Arc::new(LocalStore::new(&folder.0.join(name), false, false).unwrap())
 }
 
 fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Change<'a>> {
@@ -310,7 +320,8 @@ fn read_only_stores_refuse_every_change() {
     let folder = Folder::new();
     let local = LocalStore::new(&folder.0, true, false).unwrap();
     let foreign = ForeignStore::new(Map::default(), true, 4);
-    for store in [&local as &dyn Store, &foreign] {
+    let guarded = ReadOnlyStore::new(Arc::new(MemoryStore::new()));
+    for store in [&local as &dyn Store, &foreign, &guarded] {
         assert!(store.read_only());
         for failure in [store.put("k", b"").err(), store.delete("k").err(), store.delete_prefix("").err()] {
             assert_eq!(failure.map(|error| error.kind), Some(Kind::ReadOnly));
@@ -337,6 +348,145 @@ fn a_counting_store_counts() {
         ..Counts::default()
     };
     assert_eq!(store.counts(), expected);
+}
+
+#[test]
+fn a_prefix_hides_what_is_beside_it() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for key in ["a/b", "a/c/d", "ab", "b"] {
+        inner.put(key, key.as_bytes()).unwrap();
+    }
+    let store = PrefixStore::new(inner.clone(), "a/").unwrap();
+    assert_eq!(store.list("").unwrap(), ["b", "c/d"]);
+    assert_eq!(store.list_dir("").unwrap().prefixes, ["c/"]);
+    (&store as &dyn Store).put("new", b"").unwrap();
+    store.delete_prefix("").unwrap();
+    assert_eq!(inner.list("").unwrap(), ["ab", "b"]);
+    assert_eq!(PrefixStore::new(inner, "a").err().map(|error| error.kind), Some(Kind::Argument));
+}
+
+/// A cache over a store that counts what reaches it, and the store below both.
+fn cached(limit: u64) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let counting = Arc::new(CountingStore::new(inner.clone()));
+    (CachedStore::new(counting.clone(), limit, None), counting, inner)
+}
+
+#[test]
+fn a_cache_asks_once_and_forgets_what_changes_through_it() {
+    let (cache, counting, inner) = cached(u64::MAX);
+    let store: &dyn Store = &cache;
+    inner.put("a/k", b"1").unwrap();
+    for _ in 0..3 {
+        assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.get("a/absent").unwrap(), None);
+        assert_eq!(store.list("a/").unwrap(), ["a/k"]);
+        assert_eq!(store.list_dir("").unwrap().prefixes, ["a/"]);
+    }
+    assert_eq!((counting.counts().opens, counting.counts().lists), (2, 2));
+    assert_eq!((cache.counts().hits, cache.counts().misses), (8, 4));
+    store.put("a/absent", b"2").unwrap();
+    assert_eq!(store.get("a/absent").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(store.list("a/").unwrap(), ["a/absent", "a/k"]);
+    inner.put("a/k", b"others").unwrap();
+    assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(!store.replace("a/k", Some(b"3"), Some(b"1")).unwrap());
+    assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"others"[..]));
+    inner.delete("a/k").unwrap();
+    cache.clear();
+    assert_eq!(store.list("").unwrap(), ["a/absent"]);
+    assert_eq!(store.get("a/k").unwrap(), None);
+}
+
+#[test]
+fn a_cache_keeps_within_its_limit_what_was_used_last() {
+    let (cache, counting, inner) = cached(3 * 1200);
+    let store: &dyn Store = &cache;
+    for key in ["a", "b", "c", "d"] {
+        inner.put(key, &[7; 1000]).unwrap();
+    }
+    for key in ["a", "b", "a", "c", "a", "d", "a"] {
+        store.get(key).unwrap();
+    }
+    assert_eq!(counting.counts().opens, 4);
+    store.get("b").unwrap(); // was used longest ago
+    assert_eq!(counting.counts().opens, 5);
+    assert!(cache.counts().bytes <= 3 * 1200);
+    inner.put("large", &[7; 4000]).unwrap();
+    store.get("large").unwrap();
+    store.get("a").unwrap();
+    assert_eq!(counting.counts().opens, 6);
+}
+
+#[test]
+fn a_cache_keeps_the_ranges_of_a_large_value() {
+    let (_, _, inner) = cached(0);
+    let folder = Folder::new();
+    let local = local_in(&folder, "root");
+    drop(inner);
+    let counting = Arc::new(CountingStore::new(local.clone()));
+    let cache = CachedStore::new(counting.clone(), u64::MAX, None);
+    local.put("shard", b"0123456789").unwrap();
+    for _ in 0..3 {
+        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        let mut out = [0; 4];
+        object.read_at(6, &mut out).unwrap();
+        assert_eq!((&out, object.size()), (b"6789", 10));
+    }
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 1));
+    let object = cache.open("shard", Want::Ranges).unwrap().unwrap();
+    local.put("shard", b"others wrote this").unwrap();
+    let failed = object.read_at(0, &mut [0; 2]).unwrap_err();
+    assert_eq!(failed.kind, Kind::Store { retryable: true, errno: None });
+    let object = cache.open("shard", Want::Ranges).unwrap().unwrap();
+    assert_eq!(object.size(), 17);
+}
+
+#[test]
+fn a_cache_forgets_what_is_old() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let cache = CachedStore::new(inner.clone(), u64::MAX, Some(std::time::Duration::ZERO));
+    let store: &dyn Store = &cache;
+    assert_eq!(store.get("k").unwrap(), None);
+    inner.put("k", b"1").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
+    let (cache, _, inner) = cached(u64::MAX);
+    let store: &dyn Store = &cache;
+    inner.put("k", b"old").unwrap();
+    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    store.put("k", b"new").unwrap();
+    assert_eq!(read_all(&*object).unwrap(), b"old");
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Watch for Notes {
+    fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()> {
+        let note = format!("{} {key} {} {}", call.name(), done.bytes, done.error.is_some());
+        self.0.lock().unwrap().push(note);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_watched_store_tells_of_every_call() {
+    let watched = WatchedStore::watched_by(Arc::new(MemoryStore::new()), Notes::default());
+    let store: &dyn Store = &watched;
+    store.put("k", b"123").unwrap();
+    store.get("k").unwrap();
+    store.get("../k").unwrap_err();
+    store.list("").unwrap();
+    store.delete_prefix("").unwrap();
+    let notes = watched.watch().0.lock().unwrap();
+    let expected =
+        ["update k 3 false", "open k 3 false", "open ../k 0 true", "list  0 false", "delete_prefix  0 false"];
+    assert_eq!(notes[..], expected);
 }
 
 #[test]

@@ -1,0 +1,54 @@
+"""Stores of Python classes: shown, compared and pickled by what they were made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr._engine import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DescribedStore"]
+
+
+class DescribedStore(Store):
+    """A store that is what its arguments say.
+
+    A subclass has ``__new__`` alone, and that ends in ``return cls._make(arguments, store)``:
+    the arguments by name that make an equal store, and the store of the engine that does
+    the work. Two such stores are equal where class and arguments are.
+    """
+
+    _arguments: dict[str, Any]
+
+    @classmethod
+    def _make(cls, arguments: dict[str, Any], *engine: Any) -> Self:
+        made = super().__new__(cls, *engine)
+        made._arguments = arguments
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self._arguments == other._arguments)
+
+    def __hash__(self) -> int:
+        first = next(iter(self._arguments.values()), None)
+        return hash((type(self), first))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _again, (type(self), self._arguments)
+
+    def __repr__(self) -> str:
+        defaults = type(self).__new__.__kwdefaults__ or {}
+        shown = [
+            repr(value) if position == 0 else f"{name}={value!r}"
+            for position, (name, value) in enumerate(self._arguments.items())
+            if name not in defaults or value != defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _again(cls: type[DescribedStore], arguments: dict[str, Any]) -> DescribedStore:
+    return cls(**arguments)  # those of the subclass

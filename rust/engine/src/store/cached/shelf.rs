@@ -1,0 +1,200 @@
+//! What a cached store remembers: the least recently used goes first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::{Listing, Version};
+
+/// Which answer about a key or a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Whether the key is there, and what it holds.
+    Value,
+    /// Some of its bytes.
+    Range { offset: u64, count: u64 },
+    /// Every key below the prefix.
+    Keys,
+    /// One level below the prefix.
+    Level,
+}
+
+/// A value that was read whole.
+pub(super) struct Whole {
+    pub(super) bytes: Vec<u8>,
+    pub(super) version: Option<Version>,
+}
+
+/// An answer.
+#[derive(Clone)]
+pub(super) enum Answer {
+    Absent,
+    Whole(Arc<Whole>),
+    /// The value is there; its bytes are remembered as ranges, or not.
+    Opened {
+        size: u64,
+        version: Option<Version>,
+    },
+    Range(Arc<Vec<u8>>),
+    Keys(Arc<Vec<String>>),
+    Level(Arc<Listing>),
+}
+
+/// About how many bytes an answer takes beside those that it holds.
+const OVERHEAD: u64 = 128;
+
+impl Answer {
+    fn size(&self) -> u64 {
+        let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
+        OVERHEAD
+            + match self {
+                Answer::Absent | Answer::Opened { .. } => 0,
+                Answer::Whole(whole) => whole.bytes.len() as u64,
+                Answer::Range(bytes) => bytes.len() as u64,
+                Answer::Keys(keys) => texts(keys),
+                Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
+            }
+    }
+}
+
+struct Slot {
+    answer: Answer,
+    bytes: u64,
+    used: u64,
+    until: Option<Instant>,
+}
+
+/// Counts what was forgotten about a name: an answer that was asked for before
+/// something was forgotten must not be remembered after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Epoch {
+    all: u64,
+    name: u64,
+}
+
+/// Answers by name and part, at most so many bytes of them.
+pub(super) struct Shelf {
+    names: BTreeMap<Arc<str>, BTreeMap<Part, Slot>>,
+    /// When each was used last: the first goes first.
+    order: BTreeMap<u64, (Arc<str>, Part)>,
+    clock: u64,
+    bytes: u64,
+    limit: u64,
+    max_age: Option<Duration>,
+    /// How often names were forgotten, by their hash; all of them count as one.
+    forgotten: HashMap<u64, u64>,
+    forgotten_all: u64,
+    hasher: RandomState,
+}
+
+/// How many names may be in `Shelf::forgotten`, before it is told as "all of them".
+const FORGOTTEN: usize = 4096;
+
+impl Shelf {
+    pub(super) fn new(limit: u64, max_age: Option<Duration>) -> Self {
+        Shelf {
+            names: BTreeMap::new(),
+            order: BTreeMap::new(),
+            clock: 0,
+            bytes: 0,
+            limit,
+            max_age,
+            forgotten: HashMap::new(),
+            forgotten_all: 0,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// How many bytes are remembered.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// To be asked for before the store is asked.
+    pub(super) fn epoch(&self, name: &str) -> Epoch {
+        let found = self.forgotten.get(&self.hasher.hash_one(name));
+        Epoch { all: self.forgotten_all, name: found.copied().unwrap_or(0) }
+    }
+
+    pub(super) fn find(&mut self, name: &str, part: Part) -> Option<Answer> {
+        let slot = self.names.get_mut(name)?.get_mut(&part)?;
+        if slot.until.is_some_and(|until| until <= Instant::now()) {
+            self.remove(name, part);
+            return None;
+        }
+        self.clock += 1;
+        if let Some(entry) = self.order.remove(&slot.used) {
+            self.order.insert(self.clock, entry);
+        }
+        slot.used = self.clock;
+        Some(slot.answer.clone())
+    }
+
+    /// Remembers an answer, unless it may be outdated or is too large.
+    pub(super) fn keep(&mut self, name: &str, part: Part, answer: Answer, asked: Epoch) {
+        let bytes = answer.size() + name.len() as u64;
+        if bytes > self.limit || asked != self.epoch(name) {
+            return;
+        }
+        self.remove(name, part);
+        self.clock += 1;
+        let name: Arc<str> = self.names.get_key_value(name).map_or_else(|| name.into(), |(k, _)| k.clone());
+        let until = self.max_age.and_then(|age| Instant::now().checked_add(age));
+        self.bytes += bytes;
+        self.order.insert(self.clock, (name.clone(), part));
+        let slot = Slot { answer, bytes, used: self.clock, until };
+        self.names.entry(name).or_default().insert(part, slot);
+        while self.bytes > self.limit {
+            let Some((_, (name, part))) = self.order.pop_first() else { break };
+            self.remove(&name, part);
+        }
+    }
+
+    fn remove(&mut self, name: &str, part: Part) {
+        let Some(parts) = self.names.get_mut(name) else { return };
+        if let Some(slot) = parts.remove(&part) {
+            self.order.remove(&slot.used);
+            self.bytes -= slot.bytes;
+        }
+        if parts.is_empty() {
+            self.names.remove(name);
+        }
+    }
+
+    /// Forgets what depends on `key`: its value, and the listings that may name it.
+    pub(super) fn forget(&mut self, key: &str) {
+        self.forget_name(key);
+        for (slash, _) in key.match_indices('/') {
+            self.forget_name(&key[..=slash]);
+        }
+        self.forget_name("");
+    }
+
+    fn forget_name(&mut self, name: &str) {
+        if let Some(parts) = self.names.remove(name) {
+            for slot in parts.values() {
+                self.order.remove(&slot.used);
+                self.bytes -= slot.bytes;
+            }
+        }
+        if self.forgotten.len() >= FORGOTTEN {
+            self.forgotten.clear();
+            self.forgotten_all += 1;
+        }
+        *self.forgotten.entry(self.hasher.hash_one(name)).or_default() += 1;
+    }
+
+    /// Forgets what depends on any key under `prefix`.
+    pub(super) fn forget_below(&mut self, prefix: &str) {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let below = self.names.range::<str, _>(from).map(|(name, _)| name.clone());
+        for name in below.take_while(|name| name.starts_with(prefix)).collect::<Vec<_>>() {
+            self.forget_name(&name);
+        }
+        self.forget(prefix);
+        self.forgotten.clear();
+        self.forgotten_all += 1;
+    }
+}

@@ -1,0 +1,85 @@
+//! What lies below a prefix of another store, as a store.
+
+use std::sync::Arc;
+
+use super::{check_key, check_prefix, Change, Listing, Object, Store, Updater, Want};
+use crate::error::Result;
+
+/// The keys of another store that begin with a prefix, without it.
+#[derive(Debug)]
+pub struct PrefixStore {
+    inner: Arc<dyn Store>,
+    prefix: String,
+}
+
+impl PrefixStore {
+    /// What `inner` holds under `prefix`, which is "" or ends in "/".
+    pub fn new(inner: Arc<dyn Store>, prefix: &str) -> Result<Self> {
+        check_prefix(prefix)?;
+        Ok(PrefixStore { inner, prefix: prefix.to_owned() })
+    }
+
+    /// The key in the store below; what is none is told by the name that it has here.
+    fn key(&self, key: &str) -> Result<String> {
+        check_key(key)?;
+        Ok(self.below(key))
+    }
+
+    fn prefix(&self, prefix: &str) -> Result<String> {
+        check_prefix(prefix)?;
+        Ok(self.below(prefix))
+    }
+
+    fn below(&self, key: &str) -> String {
+        let mut whole = String::with_capacity(self.prefix.len() + key.len());
+        whole.push_str(&self.prefix);
+        whole.push_str(key);
+        whole
+    }
+
+    fn strip(&self, keys: &mut [String]) {
+        for key in keys {
+            key.drain(..self.prefix.len());
+        }
+    }
+}
+
+impl Store for PrefixStore {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        self.inner.open(&self.key(key)?, want)
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        self.inner.update(&self.key(key)?, needs_current, updater)
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.inner.hold(&self.key(key)?, work)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let mut keys = self.inner.list(&self.prefix(prefix)?)?;
+        self.strip(&mut keys);
+        Ok(keys)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        let mut listing = self.inner.list_dir(&self.prefix(prefix)?)?;
+        self.strip(&mut listing.keys);
+        self.strip(&mut listing.prefixes);
+        Ok(listing)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.inner.delete_prefix(&self.prefix(prefix)?)
+    }
+
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+}

@@ -1,0 +1,57 @@
+//! Another store that refuses every change.
+
+use std::sync::Arc;
+
+use super::{check_key, check_prefix, Change, Listing, Object, Store, Updater, Want};
+use crate::error::{Error, Kind, Result};
+
+/// Reads another store, and refuses every change.
+#[derive(Debug)]
+pub struct ReadOnlyStore {
+    inner: Arc<dyn Store>,
+}
+
+impl ReadOnlyStore {
+    /// What `inner` holds, not to be changed.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        ReadOnlyStore { inner }
+    }
+}
+
+/// The error of whoever wants to change what is open for reading only.
+pub(super) fn refusal() -> Error {
+    Error::new(Kind::ReadOnly, "the store is open for reading only")
+}
+
+impl Store for ReadOnlyStore {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        self.inner.open(key, want)
+    }
+
+    fn update<'a>(&self, key: &str, _: bool, _: &mut Updater<'_, 'a>) -> Result<Change<'a>> {
+        check_key(key)?;
+        Err(refusal().at_key(key))
+    }
+
+    fn hold(&self, key: &str, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        check_key(key)?;
+        Err(refusal().at_key(key))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.inner.list_dir(prefix)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        check_prefix(prefix)?;
+        Err(refusal())
+    }
+
+    fn read_only(&self) -> bool {
+        true
+    }
+}

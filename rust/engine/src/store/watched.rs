@@ -1,0 +1,229 @@
+//! A store whose calls somebody watches: to count, to delay, or to tell of them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use crate::error::{Error, Result};
+
+/// What is asked of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A value opened, or found absent.
+    Open,
+    /// A part of an opened value; a value in memory is read without.
+    Read,
+    /// A change of one key.
+    Update,
+    /// Work while nobody else holds a key.
+    Hold,
+    /// Every key under a prefix.
+    List,
+    /// One level below a prefix.
+    ListDir,
+    /// Everything under a prefix removed.
+    DeletePrefix,
+}
+
+impl Call {
+    /// The name, as the user knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Open => "open",
+            Call::Read => "read",
+            Call::Update => "update",
+            Call::Hold => "hold",
+            Call::List => "list",
+            Call::ListDir => "list_dir",
+            Call::DeletePrefix => "delete_prefix",
+        }
+    }
+
+    /// Whether it may change something.
+    pub fn changes(self) -> bool {
+        matches!(self, Call::Update | Call::Hold | Call::DeletePrefix)
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Done<'e> {
+    /// Bytes that it read or wrote: those of a value in memory are read when it is
+    /// opened; copies of the current value are not written.
+    pub bytes: u64,
+    /// Why it failed.
+    pub error: Option<&'e Error>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Is told of every call, in the thread that makes it; an error fails the call.
+pub trait Watch: Send + Sync + Debug {
+    /// Before the store is asked.
+    fn before(&self, _call: Call) -> Result<()> {
+        Ok(())
+    }
+
+    /// After it was. `key` is a prefix for listings.
+    fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
+}
+
+/// Passes everything on to another store, and tells a [`Watch`].
+#[derive(Debug)]
+pub struct WatchedStore<W> {
+    inner: Arc<dyn Store>,
+    watch: Arc<W>,
+}
+
+impl<W: Watch> WatchedStore<W> {
+    /// Tells `watch` what is asked of `inner` through the new store.
+    pub fn watched_by(inner: Arc<dyn Store>, watch: W) -> Self {
+        WatchedStore { inner, watch: Arc::new(watch) }
+    }
+
+    /// Who is told.
+    pub fn watch(&self) -> &W {
+        &self.watch
+    }
+
+    fn plain<T>(&self, call: Call, key: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        tell(&*self.watch, call, key, |_| work())
+    }
+}
+
+/// Runs `work`, which sets how many bytes it moved, between the two notices.
+fn tell<T, W: Watch>(
+    watch: &W,
+    call: Call,
+    key: &str,
+    work: impl FnOnce(&mut u64) -> Result<T>,
+) -> Result<T> {
+    watch.before(call)?;
+    let start = Instant::now();
+    let mut bytes = 0;
+    let result = work(&mut bytes);
+    let done = Done { bytes, error: result.as_ref().err(), took: start.elapsed() };
+    let told = watch.after(call, key, &done);
+    let value = result?;
+    told.map(|()| value)
+}
+
+impl<W: Watch + 'static> Store for WatchedStore<W> {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        let opened = tell(&*self.watch, Call::Open, key, |bytes| {
+            let opened = self.inner.open(key, want)?;
+            *bytes = opened.as_ref().and_then(|object| object.bytes()).map_or(0, |found| found.len() as u64);
+            Ok(opened)
+        })?;
+        Ok(opened.map(|inner| {
+            let key = key.to_owned();
+            Box::new(WatchedObject { inner, key, watch: self.watch.clone() }) as Box<dyn Object>
+        }))
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        tell(&*self.watch, Call::Update, key, |bytes| {
+            self.inner.update(key, needs_current, &mut |current| {
+                let change = updater(current)?;
+                if let Change::Write(parts) = &change {
+                    let fresh = parts.iter().filter(|part| !matches!(part, Part::Current { .. }));
+                    *bytes = fresh.map(Part::size).sum();
+                }
+                Ok(change)
+            })
+        })
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.plain(Call::Hold, key, || self.inner.hold(key, work))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.plain(Call::List, prefix, || self.inner.list(prefix))
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.plain(Call::ListDir, prefix, || self.inner.list_dir(prefix))
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.plain(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
+    }
+
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+}
+
+struct WatchedObject<W> {
+    inner: Box<dyn Object>,
+    key: String,
+    watch: Arc<W>,
+}
+
+impl<W: Watch> Object for WatchedObject<W> {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.inner.version()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        tell(&*self.watch, Call::Read, &self.key, |bytes| {
+            *bytes = out.len() as u64;
+            self.inner.read_at(offset, out)
+        })
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.inner.bytes()
+    }
+
+    fn file(&self) -> Option<&std::fs::File> {
+        self.inner.file()
+    }
+}
+
+/// Answers late, as a store far away does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Latency {
+    /// Before everything that changes nothing.
+    pub read: Duration,
+    /// Before everything that may.
+    pub write: Duration,
+    /// How many bytes pass per second; None: any number.
+    pub bytes_per_second: Option<f64>,
+}
+
+impl Watch for Latency {
+    fn before(&self, call: Call) -> Result<()> {
+        sleep(if call.changes() { self.write } else { self.read })
+    }
+
+    fn after(&self, _call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
+        let Some(rate) = self.bytes_per_second else { return Ok(()) };
+        sleep(Duration::try_from_secs_f64(done.bytes as f64 / rate).unwrap_or(Duration::MAX))
+    }
+}
+
+/// Sleeps, unless the user interrupts.
+fn sleep(duration: Duration) -> Result<()> {
+    let mut left = duration;
+    while left > super::wait::ASK_EVERY {
+        std::thread::sleep(super::wait::ASK_EVERY);
+        super::wait::ask()?;
+        left -= super::wait::ASK_EVERY;
+    }
+    if !left.is_zero() {
+        std::thread::sleep(left);
+    }
+    Ok(())
+}

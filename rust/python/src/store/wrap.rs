@@ -1,0 +1,117 @@
+//! Stores over other stores: `tessarr.store.wrap` makes the classes that users know.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+use tessarr_engine::store as engine;
+use tessarr_engine::{Error, Result};
+
+use super::{initializer, Store};
+use crate::error::{argument, foreign, to_py};
+use crate::kept::Kept;
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CachedStore>()?;
+    module.add_function(wrap_pyfunction!(prefixed, module)?)?;
+    module.add_function(wrap_pyfunction!(guarded, module)?)?;
+    module.add_function(wrap_pyfunction!(delayed, module)?)?;
+    module.add_function(wrap_pyfunction!(watched, module)?)
+}
+
+fn made(inner: impl engine::Store + 'static) -> Store {
+    Store { inner: Arc::new(inner) }
+}
+
+/// What `store` holds under `prefix`, which is "" or ends in "/".
+#[pyfunction]
+fn prefixed(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
+    let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
+    made_here.map(made).map_err(|error| to_py(store.py(), error))
+}
+
+/// `store`, refusing every change.
+#[pyfunction]
+fn guarded(store: &Bound<'_, Store>) -> Store {
+    made(engine::ReadOnlyStore::new(store.get().engine()))
+}
+
+fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| argument(py, format!("{name} must be a number of seconds, not {seconds}")))
+}
+
+/// `store`, answering late.
+#[pyfunction]
+fn delayed(store: &Bound<'_, Store>, read_s: f64, write_s: f64, bytes_per_s: Option<f64>) -> PyResult<Store> {
+    let py = store.py();
+    if bytes_per_s.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
+        return Err(argument(py, "bytes_per_s must be a positive number"));
+    }
+    let latency = engine::Latency {
+        read: duration(py, "read_s", read_s)?,
+        write: duration(py, "write_s", write_s)?,
+        bytes_per_second: bytes_per_s,
+    };
+    Ok(made(engine::WatchedStore::watched_by(store.get().engine(), latency)))
+}
+
+/// `store`, calling ``watch(call, key, bytes, seconds, error)`` after each call.
+#[pyfunction]
+fn watched(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
+    let watch = PyWatch { watch: Kept::new(watch) };
+    made(engine::WatchedStore::watched_by(store.get().engine(), watch))
+}
+
+/// Tells a Python function.
+struct PyWatch {
+    watch: Kept<Py<PyAny>>,
+}
+
+impl std::fmt::Debug for PyWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PyWatch")
+    }
+}
+
+impl engine::Watch for PyWatch {
+    fn after(&self, call: engine::Call, key: &str, done: &engine::Done<'_>) -> Result<()> {
+        let told = Python::try_attach(|py| {
+            let Some(watch) = self.watch.get() else { return Ok(()) };
+            let error = done.error.map(ToString::to_string);
+            let arguments = (call.name(), key, done.bytes, done.took.as_secs_f64(), error);
+            watch.call1(py, arguments).map(drop).map_err(|raised| foreign(py, raised))
+        });
+        told.unwrap_or_else(|| Err(Error::internal("a store was watched while Python shuts down")))
+    }
+}
+
+/// Remembers what another store answered: at most `max_bytes`, not longer than `max_age_s`.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct CachedStore(Arc<engine::CachedStore>);
+
+#[pymethods]
+impl CachedStore {
+    #[new]
+    fn new(
+        store: &Bound<'_, Store>,
+        max_bytes: u64,
+        max_age_s: Option<f64>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let max_age = max_age_s.map(|age| duration(store.py(), "max_age_s", age)).transpose()?;
+        let cached = Arc::new(engine::CachedStore::new(store.get().engine(), max_bytes, max_age));
+        Ok(initializer(CachedStore(cached.clone()), cached))
+    }
+
+    /// Forget everything.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
+
+    /// What it did so far: hits and misses; and bytes, which it remembers now.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = py.detach(|| self.0.counts());
+        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+    }
+}
