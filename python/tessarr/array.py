@@ -402,6 +402,13 @@ class Array(ArrayBase, Node[ArrayMeta]):
     ) -> None:
         self._check_writable()
         selection, fields = self._choose(normalize, key, names)
+        if fields is None and hasattr(value, "shape"):
+            from tessarr import transfer
+
+            if transfer.is_lazy(value, self.dtype):
+                value = transfer.assign(self, selection, value)
+                if value is None:  # region by region, that is
+                    return
         ready = self._ready(selection, value, fields)
         if ready.size:
             parts = fields.parts if fields else None

@@ -50,6 +50,9 @@ class Options:
         What text of any length is read as: "string" for arrays of NumPy's
         ``StringDType``, "object" for arrays of ``str`` objects. "auto" means the
         former in format 3 (with NumPy 2), the latter in format 2.
+    copy_bytes
+        How much memory copies from one array to another may hold at a time, beside what
+        encoding and decoding take. Read when a copy begins.
     allow_pickle
         Open arrays whose elements are pickled (format 2). To read a pickle is to
         run what its writer wants: do so only where you trust all who can write.
@@ -67,6 +70,7 @@ class Options:
     zarr_format: Literal[2, 3] = 3
     compressor: Any = "auto"
     text: Literal["auto", "string", "object"] = "auto"
+    copy_bytes: int = 1 << 28
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
@@ -74,10 +78,10 @@ class Options:
             raise ArgumentError(
                 f"option threads must be a positive integer or None, not {self.threads!r}"
             )
-        if type(self.metadata_bytes) is not int or self.metadata_bytes < 1:
-            raise ArgumentError(
-                f"option metadata_bytes must be a positive integer, not {self.metadata_bytes!r}"
-            )
+        for name in ("metadata_bytes", "copy_bytes"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ArgumentError(f"option {name} must be a positive integer, not {value!r}")
         if self.zarr_format not in (2, 3):
             raise ArgumentError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
         if self.text not in ("auto", "string", "object"):

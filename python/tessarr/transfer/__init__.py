@@ -1,0 +1,24 @@
+"""Move elements from one array to another, region by region, in bounded memory.
+
+`plan` chooses the regions, `ends` are what is read from and written to, `run` does the
+work, and `assignment` is what ``a[key] = other`` does with an array that is not in memory.
+"""
+
+from tessarr.transfer.assignment import assign, is_lazy
+from tessarr.transfer.ends import Source, Target, source_of, target_of
+from tessarr.transfer.plan import Plan, cut_points, make_plan
+from tessarr.transfer.run import plan_of, run
+
+__all__ = [
+    "Plan",
+    "Source",
+    "Target",
+    "assign",
+    "cut_points",
+    "is_lazy",
+    "make_plan",
+    "plan_of",
+    "run",
+    "source_of",
+    "target_of",
+]

@@ -1,0 +1,256 @@
+"""``a[key] = other`` with arrays that are not in memory: chunk by chunk, and as NumPy would."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr.errors import ArgumentError
+from tessarr.store import CountingStore, MemoryStore
+from tessarr.transfer import assign, is_lazy
+
+SHAPE = (300, 1100)
+VALUES = np.random.default_rng(5).integers(0, 1000, SHAPE).astype("i4")
+
+
+class Sliced:
+    """An array of a third party: a shape, a data type, slices; notes what it is asked for."""
+
+    def __init__(self, values):
+        self.values = values
+        self.asked = []
+        self.inside = 0
+        self.most = 0
+
+    @property
+    def shape(self):
+        return self.values.shape
+
+    @property
+    def dtype(self):
+        return self.values.dtype
+
+    def __getitem__(self, key):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        found = self.values[key].copy()
+        self.asked.append(found.size)
+        threading.Event().wait(0.001)
+        self.inside -= 1
+        return found
+
+
+@pytest.fixture(autouse=True)
+def small_memory():
+    """Several regions, so that there is something to get wrong."""
+    with tessarr.options(copy_bytes=1 << 18):
+        yield
+
+
+def new(shape=SHAPE, dtype="f8", chunks=(64, 100), **settings):
+    return tessarr.create_array(None, shape=shape, dtype=dtype, chunks=chunks, **settings)
+
+
+def in_h5py(path: Path):
+    return h5py.File(path / "a.h5", "w").create_dataset(
+        "x", data=VALUES, chunks=(37, 250), compression="gzip"
+    )
+
+
+def in_zarr(path: Path):
+    array = zarr.create_array(path / "z", shape=SHAPE, dtype="i4", chunks=(50, 500))
+    array[...] = VALUES
+    return array
+
+
+MAKERS = {
+    "tessarr": lambda path: tessarr.create_array(path / "t", data=VALUES, chunks=(1, 1100)),
+    "tessarr shards": lambda path: tessarr.create_array(
+        path / "t", data=VALUES, chunks=(10, 55), shards=(100, 550)
+    ),
+    "tessarr rectilinear": lambda path: tessarr.create_array(
+        path / "t", data=VALUES, chunks=[[100, 150, 50], 300]
+    ),
+    "h5py": in_h5py,
+    "zarr": in_zarr,
+    "dask": lambda path: da.from_array(VALUES, chunks=(123, 777)),
+    "others": lambda path: Sliced(VALUES),
+    "in memory": lambda path: VALUES,
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    "key",
+    [
+        ...,
+        (slice(None), slice(None, None, -1)),
+        (slice(299, None, -1), slice(0, None)),
+    ],
+)
+def test_values_arrive_from_every_kind_of_array(tmp_path, kind, key):
+    source = MAKERS[kind](tmp_path)
+    target, expected = new(), np.zeros(SHAPE)
+    target[key] = source
+    expected[key] = VALUES
+    np.testing.assert_array_equal(target[...], expected)
+
+
+def test_values_arrive_in_shards_and_in_chunks_of_different_lengths(tmp_path):
+    for settings in ({"chunks": (8, 50), "shards": (64, 500)}, {"chunks": [[200, 60, 40], 550]}):
+        target = new(dtype="i4", **settings)
+        target[...] = Sliced(VALUES)
+        np.testing.assert_array_equal(target[...], VALUES)
+
+
+lines = st.integers(0, 40).flatmap(
+    lambda n: st.tuples(
+        st.just(n),
+        st.slices(n).map(lambda s: s if s.step != 0 else slice(None)),
+        st.integers(1, 9),
+        st.integers(1, 9),
+    )
+)
+
+
+@given(st.lists(lines, min_size=1, max_size=3), st.booleans(), st.data())
+def test_any_slices_are_assigned_to_as_in_numpy(layout, thin, data):
+    lengths, key, source_chunks, chunks = zip(*layout, strict=True)
+    expected = np.zeros(lengths, "i4")
+    shape = expected[key].shape
+    own = tuple(1 if thin and data.draw(st.booleans()) else n for n in shape)
+    values = np.arange(1, 1 + int(np.prod(own)), dtype="i8").reshape(own)
+    expected[key] = values
+    target = new(lengths, "i4", chunks)
+    source = new(own, "i8", tuple(source_chunks))
+    source[...] = values
+    with pytest.MonkeyPatch.context() as patch, tessarr.options(copy_bytes=64):
+        patch.setattr("tessarr.transfer.assignment._SMALL_BYTES", -1)
+        target[key] = source
+    np.testing.assert_array_equal(target[...], expected)
+
+
+def test_each_chunk_is_encoded_once_and_little_is_asked_for_at_a_time():
+    counted = CountingStore(MemoryStore())
+    target = tessarr.create_array(counted, shape=SHAPE, dtype="i4", chunks=(50, 100))
+    source = Sliced(VALUES)
+    before = counted.counts()
+    target[...] = source
+    after = counted.counts()
+    written = {name: after[name] - before[name] for name in after}
+    assert sum(source.asked) == VALUES.size
+    assert max(source.asked) * 4 <= 1 << 18
+    assert written["updates"] == target.nchunks
+    assert written["opens"] == written["reads"] == 0
+
+
+def test_arrays_of_unknown_libraries_are_read_by_one_thread_at_a_time():
+    source = Sliced(VALUES)
+    with tessarr.options(threads=4):
+        new()[...] = source
+    assert len(source.asked) > 3
+    assert source.most == 1
+
+
+@pytest.mark.parametrize("limit", [1 << 18, 1 << 30])
+@pytest.mark.parametrize("key", [(slice(None, None, -1),), (..., slice(None, None, -1)), ...])
+def test_an_array_may_be_assigned_to_itself(key, limit):
+    """As in NumPy all is read before anything is written; also by way of a file."""
+    array = tessarr.create_array(None, data=VALUES, chunks=(64, 100))
+    expected = VALUES.copy()
+    expected[key] = VALUES
+    with tessarr.options(copy_bytes=limit):
+        array[key] = array
+    np.testing.assert_array_equal(array[...], expected)
+
+
+def test_an_array_may_be_assigned_to_itself_through_another_one_and_through_dask(tmp_path):
+    array = tessarr.create_array(tmp_path, data=VALUES, chunks=(64, 100))
+    array[::-1] = tessarr.open_array(tmp_path)
+    np.testing.assert_array_equal(array[...], VALUES[::-1])
+    array[::-1] = zarr.open_array(tmp_path)
+    np.testing.assert_array_equal(array[...], VALUES)
+    array[...] = da.from_array(array, chunks=(64, 100))[::-1]
+    np.testing.assert_array_equal(array[...], VALUES[::-1])
+
+
+def test_a_shape_that_does_not_fit_is_refused_before_anything_is_stored():
+    target = new(fill_value=3)
+    with pytest.raises(ArgumentError) as caught:
+        target[:200] = Sliced(VALUES)
+    assert caught.value.kind == "shape_mismatch"
+    assert target.nchunks_initialized == 0
+
+
+def test_lengths_that_dask_does_not_know_are_refused():
+    unknown = da.from_array(VALUES, chunks=100)
+    unknown = unknown[unknown[:, 0] > 500]
+    with pytest.raises(ArgumentError, match="compute_chunk_sizes"):
+        new()[...] = unknown
+
+
+def test_index_arrays_take_the_whole_value():
+    target, expected = new(), np.zeros(SHAPE)
+    rows = np.random.default_rng(1).permutation(300)
+    target[rows] = Sliced(VALUES)
+    expected[rows] = VALUES
+    np.testing.assert_array_equal(target[...], expected)
+
+
+def test_an_error_of_the_source_is_raised_as_it_is_and_ends_the_copy():
+    class Broken(Sliced):
+        def __getitem__(self, key):
+            if len(self.asked) > 2:
+                raise ZeroDivisionError("no more")
+            return super().__getitem__(key)
+
+    source = Broken(VALUES)
+    with pytest.raises(ZeroDivisionError, match="no more"):
+        new()[...] = source
+    assert not [t for t in threading.enumerate() if t.name.startswith("tessarr-copy")]
+    assert len(source.asked) < 8
+
+
+def test_text_is_copied_from_arrays_that_are_not_in_memory():
+    words = np.array([f"word {i}" for i in range(40_000)], object)
+    source = tessarr.create_array(None, data=words, dtype=str, chunks=(999,))
+    target = new(words.shape, str, (1024,))
+    target[...] = source
+    assert target[...].tolist() == words.tolist()
+
+
+def test_records_are_copied():
+    records = np.zeros(200_000, [("a", "i4"), ("b", "f8")])
+    records["a"] = np.arange(200_000)
+    target = new(records.shape, records.dtype, (7000,))
+    target[...] = Sliced(records)
+    assert (target[...] == records).all()
+
+
+def test_what_is_indexed_by_labels_is_read_as_a_whole():
+    class Series(Sliced):
+        iloc = None
+
+    assert not is_lazy(Series(VALUES), np.dtype("f8"))
+    assert not is_lazy(3, np.dtype("f8"))
+    assert not is_lazy([1, 2], np.dtype("f8"))
+    assert not is_lazy(VALUES, VALUES.dtype)
+    assert is_lazy(Sliced(VALUES), VALUES.dtype)
+
+
+def test_small_values_are_read_as_a_whole():
+    from tessarr.indexing import default
+
+    target = new()
+    whole = assign(target, default((0,), SHAPE), Sliced(VALUES[0]))
+    np.testing.assert_array_equal(whole, VALUES[0])

@@ -1,0 +1,107 @@
+"""Regions: unions of the target's chunks, within memory, that decode little twice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr.transfer import Plan, cut_points, make_plan
+
+
+def plan_for(shape, source, target, memory, workers=1, item_bytes=1) -> Plan:
+    return make_plan(
+        shape,
+        [cut_points(chunk, size) for chunk, size in zip(source, shape, strict=True)],
+        [cut_points(chunk, size) for chunk, size in zip(target, shape, strict=True)],
+        item_bytes=item_bytes,
+        memory_bytes=memory,
+        workers=workers,
+    )
+
+
+def decodes_of(plan: Plan, source) -> float:
+    """Count how often chunks of the source are touched, region by region."""
+    touched = 0
+    for region in plan:
+        cells = [
+            range(start // chunk, -(-stop // chunk))
+            for (start, stop), chunk in zip(region, source, strict=True)
+        ]
+        touched += math.prod(map(len, cells))
+    whole = math.prod(-(-size // chunk) for size, chunk in zip(plan.shape, source, strict=True))
+    return touched / whole
+
+
+axes = st.tuples(st.integers(1, 60), st.integers(1, 25), st.integers(1, 25))
+
+
+@given(st.lists(axes, min_size=1, max_size=3), st.integers(1, 5000), st.integers(1, 4))
+def test_regions_cover_everything_once_and_cut_no_chunk_of_the_target(layout, memory, workers):
+    shape, source, target = zip(*layout, strict=True)
+    plan = plan_for(shape, source, target, memory, workers)
+    seen = np.zeros(shape, int)
+    for region in plan:
+        seen[tuple(slice(*bounds) for bounds in region)] += 1
+        for (start, stop), chunk, size in zip(region, target, shape, strict=True):
+            assert start % chunk == 0
+            assert stop % chunk == 0 or stop == size
+    assert (seen == 1).all()
+    assert plan.count == len(list(plan))
+    assert plan.decodes == pytest.approx(decodes_of(plan, source))
+
+
+@given(st.lists(axes, min_size=1, max_size=3), st.integers(1, 5000), st.integers(1, 4))
+def test_regions_under_way_fit_into_memory_unless_one_chunk_does_not(layout, memory, workers):
+    shape, source, target = zip(*layout, strict=True)
+    plan = plan_for(shape, source, target, memory, workers)
+    clipped = [list(map(min, chunk, shape)) for chunk in (source, target)]
+    assert plan.at_once * math.prod(plan.longest) <= max(memory, *map(math.prod, clipped))
+
+
+def test_chunks_that_fit_into_each_other_are_decoded_once():
+    """Whichever are the larger ones, and by one axis larger and by the other smaller."""
+    for source, target in [((10, 10), (40, 40)), ((40, 40), (10, 10)), ((40, 10), (10, 40))]:
+        assert plan_for((400, 400), source, target, memory=6400).decodes == 1
+
+
+def test_regions_seek_cuts_that_both_arrays_have():
+    assert plan_for((1200,), (30,), (40,), memory=130).longest == (120,)
+
+
+def test_rows_become_columns_through_a_buffer_as_wide_as_memory_allows():
+    plan = plan_for((1000, 1000), (1, 1000), (1000, 1), memory=300_000)
+    assert plan.decodes <= 5
+    assert plan.longest[0] == 1000
+
+
+def test_small_chunks_go_together_so_that_a_request_is_worth_its_overhead():
+    plan = plan_for((1 << 20,), (16,), (16,), memory=1 << 28, item_bytes=64)
+    assert plan.count <= 16
+
+
+def test_several_regions_are_under_way_where_memory_allows_it():
+    plan = plan_for((1 << 20,), (1 << 14,), (1 << 13,), memory=1 << 28, workers=3, item_bytes=64)
+    assert plan.at_once == 3
+
+
+def test_millions_of_chunks_along_an_axis_are_planned_quickly():
+    plan = plan_for((4_000_000, 3), (1, 1), (1, 3), memory=1 << 20)
+    assert 2 <= plan.count < 100
+
+
+def test_a_chunk_that_is_larger_than_memory_is_copied_by_itself():
+    plan = plan_for((100,), (3,), (50,), memory=10)
+    assert plan.longest == (50,)
+    assert plan.at_once == 1
+
+
+def test_an_axis_of_no_length_has_no_regions():
+    assert list(plan_for((0, 5), (2, 2), (3, 3), memory=100)) == []
+
+
+def test_a_single_element_is_one_region():
+    assert list(plan_for((), (), (), memory=100)) == [()]
