@@ -16,7 +16,19 @@ import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tessarr.cli import attrs, cat, consolidate, convert, demo, info, ls, migrate, rm, tree
+from tessarr.cli import (
+    attrs,
+    cat,
+    consolidate,
+    convert,
+    demo,
+    info,
+    ls,
+    migrate,
+    rm,
+    tree,
+    verify,
+)
 from tessarr.errors import TessarrError, TessarrWarning
 
 if TYPE_CHECKING:
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "parser"]
 
-_VERBS = (info, tree, ls, cat, attrs, convert, migrate, consolidate, rm, demo)
+_VERBS = (info, tree, ls, cat, attrs, verify, convert, migrate, consolidate, rm, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

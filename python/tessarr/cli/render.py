@@ -14,7 +14,7 @@ from typing import Final, Literal, Self, TextIO, TypeVar
 
 from tessarr.describe import human_bytes
 
-__all__ = ["Progress", "as_json", "columns", "duration", "progress", "table"]
+__all__ = ["Progress", "as_json", "columns", "duration", "progress", "say", "table"]
 
 T = TypeVar("T")
 
@@ -92,6 +92,17 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d} h"
 
 
+_bars: list[Progress] = []
+"""The bars that are drawn now."""
+
+
+def say(text: str) -> None:
+    """Print a line now, also while a bar is drawn."""
+    for bar in _bars:
+        bar.clear()
+    print(text, flush=True)
+
+
 class Progress:
     """A bar on a terminal, with rate and time left; nothing where stderr is no terminal.
 
@@ -134,12 +145,16 @@ class Progress:
         self._full, self._rest = ("█", "░") if _shows(self._stream, "█░") else ("#", "-")
 
     def __enter__(self) -> Self:
+        if self._live:
+            _bars.append(self)
         self._past.append((monotonic(), 0))
         self._draw()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
+        if self._live:
+            _bars.remove(self)
 
     def add(self, amount: int = 1) -> None:
         """Tell that so much more is done."""

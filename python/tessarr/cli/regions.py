@@ -1,0 +1,76 @@
+"""Regions of arrays, cut into boxes of whole chunks."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tessarr.grid import Cuts
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import Shape
+
+__all__ = ["boxes", "region_of", "size_of"]
+
+
+def boxes(
+    region: tuple[slice, ...], cuts: Sequence[Cuts], most: int
+) -> Iterator[tuple[slice, ...]]:
+    """Yield boxes that make up a region, each of whole chunks and few elements.
+
+    Parameters
+    ----------
+    region
+        Slices with starts and stops.
+    cuts
+        How each axis is cut into chunks.
+    most
+        The elements that a box should have at most; a box of one chunk may have more.
+
+    Examples
+    --------
+    >>> from tessarr.grid import RegularGrid
+    >>> cuts = RegularGrid((4, 6)).cuts
+    >>> list(boxes((slice(0, 10), slice(0, 6)), cuts, 30))
+    [(slice(0, 4, None), slice(0, 6, None)), (slice(4, 8, None), slice(0, 6, None)),
+     (slice(8, 10, None), slice(0, 6, None))]
+    """
+    # By hand instead of by recursion, the last box first on the stack.
+    stack = [region]
+    while stack:
+        box = stack.pop()
+        spans = [
+            (axis.cell(part.start), axis.cell(part.stop - 1)) if part.stop > part.start else (0, 0)
+            for part, axis in zip(box, cuts, strict=True)
+        ]
+        longest = max(range(len(box)), key=lambda at: spans[at][1] - spans[at][0], default=-1)
+        if size_of(box) <= most or longest < 0 or spans[longest][0] == spans[longest][1]:
+            yield box
+            continue
+        first, last = spans[longest]
+        middle = cuts[longest].start((first + last + 1) // 2)
+        part = box[longest]
+        before, after = slice(part.start, middle), slice(middle, part.stop)
+        stack += [(*box[:longest], half, *box[longest + 1 :]) for half in (after, before)]
+
+
+def size_of(region: tuple[slice, ...]) -> int:
+    """Return the number of elements of a region.
+
+    Examples
+    --------
+    >>> size_of((slice(0, 4), slice(1, 3)))
+    8
+    """
+    return prod(max(part.stop - part.start, 0) for part in region)
+
+
+def region_of(meta: ArrayMeta, cell: Shape) -> tuple[slice, ...]:
+    """Return what the chunk of the grid at `cell`, be it a shard, has inside of the array."""
+    triples = zip(meta.chunk_grid.cuts, cell, meta.shape, strict=True)
+    return tuple(
+        slice(cuts.start(at), min(cuts.start(at) + cuts.length(at), length))
+        for cuts, at, length in triples
+    )

@@ -1,0 +1,108 @@
+"""``tessarr verify PATH``: whether everything that is stored can be read."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from tessarr.cli.address import add_json, add_node, node_at, store_at
+from tessarr.cli.findings import MEANINGS, Counts, findings
+from tessarr.cli.render import as_json, duration, say
+from tessarr.describe import human_bytes
+from tessarr.errors import NotFoundError
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_to"]
+
+_SHOWN: Final = 20
+"""How many findings of one kind in one node are printed."""
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    kinds = "; ".join(f"{kind}: {meaning}" for kind, meaning in MEANINGS.items())
+    parser = verbs.add_parser(
+        "verify",
+        help="check that everything stored can be read",
+        description="Check a node and all that is below it: metadata, the keys in the store, and "
+        "that every stored chunk can be decoded, with its checksums. Chunks that are not stored "
+        f"read as the fill value and are no fault. What is found: {kinds}.",
+        epilog="Exit codes: 0 nothing is wrong; 1 something is; 2 it could not be checked.",
+    )
+    add_node(parser)
+    parser.add_argument(
+        "--no-data", action="store_true", help="look at metadata and keys only, read no chunks"
+    )
+    parser.add_argument(
+        "--complete", action="store_true", help="a chunk that is not stored is a fault"
+    )
+    parser.add_argument(
+        "--ignore",
+        choices=tuple(MEANINGS),
+        nargs="+",
+        default=[],
+        metavar="KIND",
+        help=f"kinds of findings that are none: {', '.join(MEANINGS)}",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help=f"print more than {_SHOWN} findings of a kind in a node"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_run, failure=2)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    begun = monotonic()
+    store, path = store_at(arguments.path, arguments.node)
+    counts = Counts()
+    found = findings(
+        store, path, data=not arguments.no_data, complete=arguments.complete, counts=counts
+    )
+    listed = []
+    kinds: Counter[tuple[str, str]] = Counter()
+    try:
+        for finding in found:
+            if finding.kind in arguments.ignore:
+                continue
+            kinds[finding.path, finding.kind] += 1
+            if arguments.json:
+                listed.append(finding.asdict())
+            elif arguments.all or kinds[finding.path, finding.kind] <= _SHOWN:
+                where = finding.key if finding.key is not None else finding.path or "/"
+                say(f"{finding.kind}: {where}: {finding.message}")
+    except NotFoundError:
+        node_at(arguments.path, arguments.node)  # says what may have been meant
+        raise
+    count = kinds.total()
+    if arguments.json:
+        print(
+            as_json(
+                {
+                    "findings": listed,
+                    "nodes": counts.nodes,
+                    "objects": counts.objects,
+                    "decoded_bytes": counts.decoded_bytes,
+                    "chunks": counts.chunks,
+                    "stored_chunks": counts.stored_chunks,
+                }
+            )
+        )
+        return 1 if count else 0
+    hidden = sum(max(number - _SHOWN, 0) for number in kinds.values())
+    if hidden and not arguments.all:
+        print(f"… and {hidden:,} more: --all prints them")
+    _sum_up(counts, count, monotonic() - begun)
+    return 1 if count else 0
+
+
+def _sum_up(counts: Counts, count: int, seconds: float) -> None:
+    nodes = f"{counts.nodes:,} node{'s' * (counts.nodes != 1)}"
+    decoded = f"{counts.objects:,} stored objects ({human_bytes(counts.decoded_bytes)} decoded)"
+    absent = counts.chunks - counts.stored_chunks
+    filled = f"; {absent:,} of {counts.chunks:,} chunks are not stored" if absent else ""
+    verdict = f"{count:,} finding{'s' * (count != 1)}" if count else "nothing is wrong"
+    sys.stderr.write(f"{nodes}, {decoded} in {duration(seconds)}{filled}: {verdict}\n")

@@ -1,0 +1,261 @@
+"""``tessarr verify``: what is wrong is found, and what is right is not."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from interop.corpus import ROOT, needs_corpus, table
+from tessarr.cli import findings
+
+if TYPE_CHECKING:
+    from cli.conftest import Run
+
+VALUES = np.arange(256, dtype="i4").reshape(16, 16)
+
+
+@pytest.fixture
+def data(here: Path) -> Path:
+    g = tessarr.create_group("data.zarr")
+    g.create_array("plain", data=VALUES, chunks=(8, 8))
+    g.create_array("deep/shards", data=VALUES, shards=(8, 8), chunks=(4, 4))
+    tessarr.create_group("old", zarr_format=2).create_array("a", data=VALUES, chunks=(8, 8))
+    return here
+
+
+def found(run: Run, *arguments: Any) -> list[tuple[str, str | None]]:
+    code, out, _ = run("verify", *arguments, "--json")
+    listed = json.loads(out)["findings"]
+    assert code == (1 if listed else 0)
+    return [(finding["kind"], finding["key"]) for finding in listed]
+
+
+def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+def test_nothing_is_wrong(data: Path, run: Run) -> None:
+    """Nothing is printed but a sum, on stderr."""
+    code, out, err = run("verify", "data.zarr")
+    assert (code, out) == (0, "")
+    assert err.startswith("4 nodes, 8 stored objects (2.0K decoded) in ")
+    assert err.endswith(": nothing is wrong\n")
+    assert found(run, "data.zarr/deep/shards") == []
+    assert found(run, "old") == []
+    code, out, _ = run("verify", "data.zarr", "--json", "--no-data")
+    assert json.loads(out) == {
+        "findings": [],
+        "nodes": 4,
+        "objects": 0,
+        "decoded_bytes": 0,
+        "chunks": 8,
+        "stored_chunks": 8,
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda b: b[:-1], lambda b: b"", lambda b: b[:20], lambda b: bytes(20)],
+    ids=["short", "empty", "half", "zeros"],
+)
+@pytest.mark.parametrize("key", ["plain/c/1/0", "deep/shards/c/0/1"])
+def test_objects_that_do_not_decode(
+    data: Path, run: Run, key: str, change: Callable[[bytes], bytes]
+) -> None:
+    """Chunks and shards, whatever is wrong with their bytes."""
+    damage(data / "data.zarr" / key, change)
+    assert found(run, "data.zarr") == [("damaged", key)]
+    assert found(run, "data.zarr", "--no-data") == []
+    code, out, err = run("verify", "data.zarr")
+    assert code == 1
+    assert out.startswith(f"damaged: {key}: cannot decode chunk")
+    assert err.endswith("1 finding\n")
+
+
+def test_a_part_of_a_shard(data: Path, run: Run) -> None:
+    """How much of it is lost is told."""
+    path = data / "data.zarr/deep/shards/c/0/0"
+    tessarr.create_array(
+        "data.zarr/deep/shards",
+        data=VALUES,
+        shards=(8, 8),
+        chunks=(4, 4),
+        compressors=["crc32c"],
+        overwrite=True,
+    )
+    damage(path, lambda b: b"\xff" + b[1:])
+    _, out, _ = run("verify", "data.zarr")
+    assert "checksum mismatch" in out
+    assert "(1 of 4 subchunks are lost)" in out
+
+
+def test_large_shards_are_read_in_parts(
+    data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part that fails is told; memory stays bounded."""
+    monkeypatch.setattr(findings, "_MOST_BYTES", 4 * 4 * 4)
+    assert found(run, "data.zarr") == []
+    damage(data / "data.zarr/deep/shards/c/0/0", lambda b: b[:-30])
+    assert set(found(run, "data.zarr")) == {("damaged", "deep/shards/c/0/0")}
+
+
+def test_keys_that_belong_to_nothing(data: Path, run: Run) -> None:
+    """In an array, in a group, in a folder that is no node."""
+    root = data / "data.zarr"
+    for key in ("plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"):
+        (root / key).parent.mkdir(parents=True, exist_ok=True)
+        (root / key).write_text("?")
+    expected = {"plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"}
+    assert set(found(run, "data.zarr")) == {("stray", key) for key in expected}
+    assert found(run, "data.zarr", "--ignore", "stray") == []
+
+
+def test_chunks_outside(data: Path, run: Run) -> None:
+    """As they stay where an array shrank by other tools."""
+    document = data / "data.zarr/plain/zarr.json"
+    stated = json.loads(document.read_text())
+    document.write_text(json.dumps({**stated, "shape": [16, 8]}))
+    keys = ["plain/c/0/1", "plain/c/1/1"]
+    assert found(run, "data.zarr") == [("outside", key) for key in keys]
+
+
+def test_what_stopped_writers_left(data: Path, run: Run) -> None:
+    """Temporary files of other libraries, and lock files that nobody holds."""
+    folder = data / "data.zarr/plain/c/0"
+    (folder / "0.1234567890abcdef.partial").write_bytes(b"half")
+    (folder / "1.__lock").write_bytes(b"half")
+    assert found(run, "data.zarr") == [
+        ("left over", "plain/c/0/0.1234567890abcdef.partial"),
+        ("left over", "plain/c/0/1.__lock"),
+    ]
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
+def test_a_writer_at_work_is_no_fault(data: Path, run: Run) -> None:
+    """Its lock file is held."""
+    path = data / "data.zarr/plain/c/0/0.__lock"
+    with path.open("wb") as file:
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
+        assert found(run, "data.zarr") == []
+    assert len(found(run, "data.zarr")) == 1
+
+
+def test_metadata_that_is_broken(data: Path, run: Run) -> None:
+    """All problems are told, and the other nodes are checked all the same."""
+    path = data / "data.zarr/plain/zarr.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "shape": [-1, 16], "data_type": "int33"}))
+    (data / "data.zarr/deep/shards/c/0/0").write_bytes(b"")
+    _, out, _ = run("verify", "data.zarr")
+    assert "metadata: plain/zarr.json: /shape/0: " in out
+    assert "/data_type" in out
+    assert "damaged: deep/shards/c/0/0" in out
+    path.write_text("{")
+    assert ("metadata", "plain/zarr.json") in found(run, "data.zarr")
+    (data / "data.zarr/zarr.json").write_text("{")
+    assert found(run, "data.zarr") == [("metadata", "zarr.json")]
+
+
+def test_metadata_that_is_read_leniently(here: Path, run: Run) -> None:
+    """Told each time, though reading warns once."""
+    tessarr.create_array("a", shape=(2,), dtype="f4", fill_value=np.nan, zarr_format=2)
+    document = json.loads((here / "a/.zarray").read_text())
+    document["filters"] = []
+    (here / "a/.zarray").write_text(json.dumps(document))
+    for _ in range(2):
+        assert found(run, "a") == [("defect", ".zarray")]
+
+
+def test_groups_that_nobody_finds(data: Path, run: Run) -> None:
+    """A folder with nodes below, and no metadata of its own."""
+    (data / "data.zarr/deep/zarr.json").unlink()
+    assert found(run, "data.zarr") == [("missing", "deep/")]
+    _, out, _ = run("verify", "data.zarr")
+    assert "nobody finds 'deep/shards'" in out
+
+
+def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
+    """No fault, unless asked for."""
+    (data / "data.zarr/plain/c/0/1").unlink()
+    code, _, err = run("verify", "data.zarr")
+    assert code == 0
+    assert "1 of 8 chunks are not stored" in err
+    assert found(run, "data.zarr", "--complete") == [("missing", "plain/c/0/1")]
+
+
+@pytest.mark.parametrize("name", ["data.zarr", "old"])
+def test_consolidated_metadata_that_is_stale(data: Path, run: Run, name: str) -> None:
+    """In both formats; fresh copies are no fault."""
+    tessarr.consolidate_metadata(name)
+    assert found(run, name) == []
+    key = "zarr.json" if name == "data.zarr" else ".zmetadata"
+    for path in list((data / name).glob("**/c")) + list((data / name).glob("**/0.0")):
+        document = path.parent / ("zarr.json" if name == "data.zarr" else ".zarray")
+        document.write_text(document.read_text().replace("16", "15", 1))
+    assert {finding for finding in found(run, name) if finding[0] == "stale"} == {("stale", key)}
+    damage(data / name / key, lambda b: b.replace(b'"metadata"', b'"metadato"'))
+    assert ("stale", key) in found(run, name) or ("metadata", key) in found(run, name)
+
+
+def test_what_is_printed_is_bounded(data: Path, run: Run) -> None:
+    """A thousand of a kind say no more than twenty; all are counted."""
+    for i in range(30):
+        (data / f"data.zarr/plain/x{i:02}").write_text("")
+    code, out, err = run("verify", "data.zarr")
+    assert code == 1
+    assert len(out.splitlines()) == 21
+    assert out.splitlines()[-1] == "… and 10 more: --all prints them"
+    assert err.endswith("30 findings\n")
+    assert len(run("verify", "data.zarr", "--all")[1].splitlines()) == 30
+
+
+def test_what_cannot_be_checked_has_another_exit_code(data: Path, run: Run) -> None:
+    """As of diff and grep."""
+    code, out, err = run("verify", "data.zar")
+    assert (code, out) == (2, "")
+    assert "did you mean 'data.zarr'?" in err
+    assert run("verify", "data.zarr/deep/shard")[0] == 2
+
+
+def test_format_1(here: Path, run: Run) -> None:
+    """Its documents are no strays, and its chunks are read."""
+    meta = {
+        "zarr_format": 1,
+        "shape": [3],
+        "chunks": [3],
+        "dtype": "|u1",
+        "compression": "none",
+        "compression_opts": None,
+        "fill_value": 0,
+        "order": "C",
+    }
+    (here / "old").mkdir()
+    (here / "old/meta").write_text(json.dumps(meta))
+    (here / "old/attrs").write_text("{}")
+    (here / "old/0").write_bytes(bytes([1, 2, 3]))
+    assert found(run, "old") == []
+    (here / "old/0").write_bytes(b"1")
+    assert found(run, "old") == [("damaged", "0")]
+
+
+@needs_corpus
+def test_stores_of_other_writers(run: Run) -> None:
+    """Nothing of what they wrote is taken for damaged, outside or left over."""
+    checked = 0
+    for row in table("real/MANIFEST.tsv")[::3]:
+        code, out, _ = run("verify", ROOT / "real" / row["path"], "--json")
+        if code == 2:  # no store
+            continue
+        kinds = {finding["kind"] for finding in json.loads(out)["findings"]}
+        assert not kinds & {"damaged", "outside", "left over"}, (row, out)
+        checked += 1
+    assert checked > 10
