@@ -57,9 +57,18 @@ fuzz cases="20000":
     PROPTEST_CASES={{cases}} cargo test --package tessarr-engine --release --quiet
     HYPOTHESIS_PROFILE=fuzz {{python}} -m pytest tests/property
 
-# Build nothing, show the documents' problems: links and examples are tests.
+# Build the site of the documentation into the folder site. A broken link or a name that the
+# reference does not find fails; examples are tests.
 docs:
-    {{python}} -m pytest --quiet tests/architecture
+    {{python}} -m mkdocs --quiet build --strict
+
+# Draw the pictures of the guide.
+pictures:
+    {{python}} docs/making/pictures.py
+
+# Show the site while it is written.
+serve:
+    {{python}} -m mkdocs serve
 
 # Write docs/conformance.md: what the formats require, and which tests show it.
 conformance:
@@ -70,6 +79,10 @@ conformance:
 matrix:
     {{python}} tests/interop/matrix.py
 
+# Measure codecs and write docs/guide/codecs-measured.md (pcodec is needed).
+codecs:
+    {{python}} -m bench.codecs
+
 # Check that the changelog fragments have known kinds.
 changes:
     {{python}} -m towncrier build --draft --version next > /dev/null
@@ -79,4 +92,4 @@ bench *arguments:
     "$({{python}} bench/setup.py)" -m bench.run {{arguments}}
 
 # Everything that has to hold beside the tests.
-check: lint layers types stubs engine changes
+check: lint layers types stubs engine changes docs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import subprocess
 from importlib import import_module
@@ -83,18 +82,6 @@ def test_readme_shows_the_two_commands() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert 'install --quiet ".[test]"' in ci
     assert "&& pytest" in ci
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/extending.md"])
-def test_examples_in_documents_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a document shows is what happens."""
-    monkeypatch.chdir(tmp_path)
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=flags)
-    assert result.attempted > 5
-    assert result.failed == 0
 
 
 def test_links_in_documents_lead_somewhere() -> None:

@@ -1,0 +1,52 @@
+"""What MkDocs does to pages of this site beside what its plugins do.
+
+Pages are also read as they are in the repository, so their links are plain: to files of the
+repository, which the site does not have, and to pictures, which the site shows in the
+reader's colours.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1]
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Put every decision below the page of decisions."""
+    project = next(entry["Project"] for entry in config.nav if "Project" in entry)
+    found = sorted((DOCS / "adr").glob("0*.md"))
+    pages = [{_title(page): f"adr/{page.name}"} for page in found]
+    project[-1] = {"Decisions": ["adr/README.md", *pages]}
+    return config
+
+
+def _title(page: Path) -> str:
+    with page.open(encoding="utf-8") as file:
+        return file.readline().lstrip("# 0123456789.").strip()
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Keep of a link that leads out of the documents what it is called."""
+    folder = Path(page.file.abs_src_path).parent
+
+    def inside(link: re.Match[str]) -> str:
+        target = (folder / link[2]).resolve()
+        return link[0] if target.is_relative_to(DOCS) else link[1]
+
+    return LINK.sub(inside, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Put the text of a picture where its link is, without the colours that it brings."""
+
+    def inline(image: re.Match[str]) -> str:
+        text = (DOCS / "pictures" / image[2]).read_text(encoding="utf-8")
+        return f'<figure role="img" aria-label="{image[1]}">{STYLE.sub("", text)}</figure>'
+
+    return PICTURE.sub(inline, html)

@@ -1,0 +1,246 @@
+"""Draw the pictures of the guide: ``just pictures`` writes them into ``docs/pictures``.
+
+Lines and words have the colour of the text around (``currentColor``) and areas are
+translucent, so that a picture is as readable on dark as on light ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "pictures"
+BLUE, ORANGE, GREEN, RED = "#4c8dff", "#ff9d2e", "#2fbf71", "#f0506e"
+STYLE = (
+    "<style>.picture{color:#24292f}"
+    "@media(prefers-color-scheme:dark){.picture{color:#d0d7de}}</style>"
+)
+
+
+def svg(width: int, height: int, parts: Iterable[str]) -> str:
+    """Give a picture of these parts."""
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="sans-serif" font-size="13" '
+        f'fill="currentColor">\n{STYLE}\n{body}\n</svg>\n'
+    )
+
+
+def box(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    colour: str = "none",
+    *,
+    thick: float = 1,
+    dashed: bool = False,
+) -> str:
+    """Give a rectangle, tinted, with an outline."""
+    dashes = ' stroke-dasharray="4 3"' if dashed else ""
+    opacity = "" if colour == "none" else ' fill-opacity="0.45"'
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{colour}"{opacity} '
+        f'stroke="currentColor" stroke-width="{thick:g}"{dashes}/>'
+    )
+
+
+def tint(x: float, y: float, width: float, height: float, colour: str) -> str:
+    """Give an area without an outline."""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
+        f'fill="{colour}" fill-opacity="0.45"/>'
+    )
+
+
+def words(x: float, y: float, text: str, *, anchor: str = "middle", mono: bool = False) -> str:
+    """Give a line of text."""
+    family = ' font-family="monospace"' if mono else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{family}>{text}</text>'
+
+
+def arrow(x0: float, y0: float, x1: float, y1: float) -> str:
+    """Give a line with a head, to the right or down."""
+    right = x1 > x0
+    head = (
+        f"{x1:g},{y1:g} {x1 - 7:g},{y1 - 4:g} {x1 - 7:g},{y1 + 4:g}"
+        if right
+        else f"{x1:g},{y1:g} {x1 - 4:g},{y1 - 7:g} {x1 + 4:g},{y1 - 7:g}"
+    )
+    return (
+        f'<line x1="{x0:g}" y1="{y0:g}" x2="{x1:g}" y2="{y1:g}" stroke="currentColor"/>'
+        f'<polygon points="{head}"/>'
+    )
+
+
+def grid(
+    x: float, y: float, rows: int, columns: int, edge: float, *, thick: float = 1.5
+) -> Iterator[str]:
+    """Give the lines of a grid."""
+    lines = [f"M{x:g} {y + i * edge:g}h{columns * edge:g}" for i in range(rows + 1)]
+    lines += [f"M{x + j * edge:g} {y:g}v{rows * edge:g}" for j in range(columns + 1)]
+    yield (
+        f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" stroke-width="{thick:g}"/>'
+    )
+
+
+def chunks() -> str:
+    """Draw a selection, and the chunks that it touches."""
+    edge, x, y = 50, 20, 40
+    parts = [words(x, 24, "an array of 8 × 8, in chunks of 2 × 2", anchor="start")]
+    parts += [tint(x + j * edge, y + i * edge, edge, edge, BLUE) for i in (0, 1, 2) for j in (1, 2)]
+    parts += grid(x, y, 8, 8, edge / 2, thick=0.3)
+    parts += grid(x, y, 4, 4, edge)
+    parts += [box(x + 1.5 * edge, y + 0.5 * edge, edge, 2 * edge, ORANGE, thick=2.5)]
+    at = x + 4 * edge + 40
+    rows = [
+        (ORANGE, "a[1:5, 3:5]", "8 elements are asked for"),
+        (BLUE, "6 chunks", "are read and decoded, by all cores"),
+        ("none", "10 chunks", "are not touched"),
+    ]
+    for i, (colour, first, second) in enumerate(rows):
+        top = y + 20 + i * 56
+        parts += [box(at, top, 24, 24, colour)]
+        parts += [words(at + 36, top + 10, first, anchor="start", mono=True)]
+        parts += [words(at + 36, top + 28, second, anchor="start")]
+    return svg(560, 260, parts)
+
+
+def shards() -> str:
+    """Draw shards of subchunks, and what one stored shard looks like."""
+    edge, x, y = 25, 20, 40
+    parts = [words(x, 24, "shards of 4 × 4, chunks of 1 × 1", anchor="start")]
+    parts += [tint(x + 4 * edge, y, 4 * edge, 4 * edge, BLUE)]
+    parts += [tint(x + 5 * edge, y + 2 * edge, edge, edge, ORANGE)]
+    parts += grid(x, y, 8, 8, edge, thick=0.6)
+    parts += grid(x, y, 2, 2, 4 * edge, thick=2.5)
+    left, top, height = 270, 110, 34
+    parts += [words(left + 170, 60, "one stored object: c/0/1", mono=True)]
+    parts += [arrow(x + 8 * edge + 8, top + height / 2, left - 8, top + height / 2)]
+    lengths = [12, 19, 11, 16, 20, 14, 15, 18, 13, 12, 17, 10, 16, 14, 19, 14]
+    at = float(left)
+    for i, length in enumerate(lengths):
+        parts.append(box(at, top, length, height, ORANGE if i == 9 else BLUE))
+        at += length
+    parts.append(box(at, top, 110, height, GREEN))
+    parts.append(words(at + 55, top + 22, "index"))
+    parts.append(words(left + 120, top - 12, "subchunks, each encoded by itself"))
+    parts.append(
+        words(left, top + 64, "The index says where each subchunk begins and", anchor="start")
+    )
+    parts.append(
+        words(left, top + 82, "how long it is: to read one takes two requests,", anchor="start")
+    )
+    parts.append(words(left, top + 100, "and one when the index is in the cache.", anchor="start"))
+    return svg(640, 260, parts)
+
+
+def pipeline() -> str:
+    """Draw what a chunk goes through on its way to the store."""
+    stages = [
+        ("elements", "100 × 100", "none"),
+        ("filters", "array → array", BLUE),
+        ("serializer", "array → bytes", GREEN),
+        ("compressors", "bytes → bytes", ORANGE),
+        ("stored", "c/3/7", "none"),
+    ]
+    width, gap, top = 118, 24, 40
+    parts: list[str] = [words(340, 22, "to write, from left to right; to read, back again")]
+    for i, (name, what, colour) in enumerate(stages):
+        x = 10 + i * (width + gap)
+        parts += [box(x, top, width, 54, colour, dashed=colour == "none")]
+        parts += [words(x + width / 2, top + 23, name), words(x + width / 2, top + 42, what)]
+        if i:
+            parts += [arrow(x - gap + 2, top + 27, x - 2, top + 27)]
+    return svg(710, 110, parts)
+
+
+def indexing() -> str:
+    """Draw the four ways to select."""
+    edge, size = 24, 6
+    ways: list[tuple[str, list[tuple[int, int]]]] = [
+        ("a[1:4, ::2]", [(i, j) for i in (1, 2, 3) for j in (0, 2, 4)]),
+        ("a.oindex[[0, 3], [1, 4]]", [(i, j) for i in (0, 3) for j in (1, 4)]),
+        ("a.vindex[[0, 3], [1, 4]]", [(0, 1), (3, 4)]),
+        ("a.blocks[1, 0]", [(i, j) for i in (3, 4, 5) for j in (0, 1, 2)]),
+    ]
+    parts: list[str] = []
+    for k, (name, cells) in enumerate(ways):
+        x, y = 36 + k * 216, 40
+        parts += [words(x + size * edge / 2, 24, name, mono=True)]
+        parts += [tint(x + j * edge, y + i * edge, edge, edge, ORANGE) for i, j in cells]
+        parts += grid(x, y, size, size, edge, thick=0.6)
+        parts += grid(x, y, 2, 2, 3 * edge, thick=2)
+    return svg(864, 200, parts)
+
+
+def shapes() -> str:
+    """Draw how many chunks a row and a column touch, by the shape of the chunks."""
+    edge = 20
+    kinds = [("chunks=(2, None)", 2, 8), ("chunks=(None, 2)", 8, 2), ("chunks=(4, 4)", 4, 4)]
+    parts: list[str] = []
+    for k, (name, rows, columns) in enumerate(kinds):
+        x, y = 30 + k * 230, 40
+        parts += [words(x + 4 * edge, 24, name, mono=True)]
+        across = range(0, 8, columns)
+        down = range(0, 8, rows)
+        row = 3 // rows * rows
+        column = 5 // columns * columns
+        parts += [
+            tint(x + j * edge, y + row * edge, columns * edge, rows * edge, BLUE) for j in across
+        ]
+        parts += [
+            tint(x + column * edge, y + i * edge, columns * edge, rows * edge, ORANGE) for i in down
+        ]
+        parts += [
+            box(x + j * edge, y + i * edge, columns * edge, rows * edge, thick=1.5)
+            for i in down
+            for j in across
+        ]
+        parts += [box(x, y + 3 * edge, 8 * edge, edge, thick=2.5, dashed=True)]
+        parts += [box(x + 5 * edge, y, edge, 8 * edge, thick=2.5, dashed=True)]
+        said = [f"a row: {len(across)} of {len(across) * len(down)} chunks"]
+        said += [f"a column: {len(down)} of {len(across) * len(down)}"]
+        parts += [
+            words(x + 4 * edge, y + 8 * edge + 22 + 18 * i, text) for i, text in enumerate(said)
+        ]
+    return svg(700, 260, parts)
+
+
+def writers() -> str:
+    """Draw writers that meet in a chunk, and writers that do not."""
+    unit, height = 5.0, 30
+    parts: list[str] = []
+    cases = [
+        ("regions end where chunks end: nobody waits", [(0, 20), (20, 40), (40, 60)]),
+        ("two writers share the chunk in the middle: one waits for the other", [(0, 30), (30, 60)]),
+    ]
+    for k, (name, regions) in enumerate(cases):
+        y = 40 + k * 110
+        parts += [words(340, y - 14, name)]
+        for i in range(3):
+            parts += [box(190 + i * 20 * unit, y, 20 * unit, height, thick=2)]
+            parts += [words(190 + (i + 0.5) * 20 * unit, y + 20, f"chunk {i}")]
+        colours = (BLUE, ORANGE, GREEN)
+        for (start, stop), colour in zip(regions, colours, strict=False):
+            left = 190 + start * unit
+            parts += [box(left + 2, y + height + 8, (stop - start) * unit - 4, 24, colour)]
+            middle = left + (stop - start) * unit / 2
+            parts += [words(middle, y + height + 25, f"z[{start}:{stop}]", mono=True)]
+    return svg(680, 230, parts)
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    f.__name__: f for f in (chunks, indexing, pipeline, shapes, shards, writers)
+}
+
+
+def main() -> None:
+    """Write all pictures."""
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The site as a whole: its pages, its names, its pictures."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import tessarr
+from docs.pages import ROOT, pages
+
+PUBLIC = ["tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.stores"]
+# Groups of entry points, which have such names too.
+GROUPS = {
+    f"tessarr.{name}"
+    for name in ("data_types", "chunk_grids", "chunk_key_encodings", "storage_transformers")
+}
+NAME = re.compile(r"`(tessarr(?:\.\w+)+)(?=[`(])")
+
+
+def found(name: str) -> Any:
+    """Give what a dotted name means."""
+    thing: Any = tessarr
+    for part in name.split(".")[1:]:
+        thing = getattr(thing, part, None) or import_module(f"{thing.__name__}.{part}")
+    return thing
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_on_a_page_exist(page: Any) -> None:
+    """Whatever a page calls ``tessarr.something`` can be imported."""
+    for name in set(NAME.findall(page.read_text(encoding="utf-8"))) - GROUPS:
+        assert found(name) is not None, name
+
+
+def test_the_reference_has_every_public_name() -> None:
+    """Nothing public is left out: a name is shown itself, or its whole module is."""
+    shown = set()
+    for page in (ROOT / "docs/reference").glob("*.md"):
+        shown |= set(re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+    missing = []
+    for module in PUBLIC:
+        if module in shown:
+            continue
+        for name in import_module(module).__all__:
+            full = f"{module}.{name}"
+            if full not in shown and full not in PUBLIC and name != "storage":
+                missing.append(full)
+    assert not missing, f"put them on a page of docs/reference: {missing}"
+
+
+def test_pictures_are_those_that_the_script_draws() -> None:
+    """The pictures are current (``just pictures``)."""
+    script = runpy.run_path(str(ROOT / "docs/making/pictures.py"))
+    for name, draw in script["PICTURES"].items():
+        file = ROOT / "docs/pictures" / f"{name}.svg"
+        assert file.read_text(encoding="utf-8") == draw(), name
+
+
+def test_pictures_have_no_ground_of_their_own() -> None:
+    """A picture is readable on light and on dark: lines and words take the colour of the text."""
+    for file in (ROOT / "docs/pictures").glob("*.svg"):
+        text = file.read_text(encoding="utf-8")
+        assert 'fill="currentColor"' in text
+        assert not re.search(r'="(?:#fff\w*|white|black|#000\w*)"', text), file
