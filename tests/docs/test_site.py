@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -50,6 +51,13 @@ def test_the_reference_has_every_public_name() -> None:
             if full not in shown and full not in PUBLIC and name != "storage":
                 missing.append(full)
     assert not missing, f"put them on a page of docs/reference: {missing}"
+
+
+def test_every_option_is_told() -> None:
+    """The guide lists all options."""
+    text = (ROOT / "docs/guide/options.md").read_text(encoding="utf-8")
+    missing = [f.name for f in fields(tessarr.Options) if f"| `{f.name}` |" not in text]
+    assert not missing, f"add them to the table of docs/guide/options.md: {missing}"
 
 
 def test_pictures_are_those_that_the_script_draws() -> None:
