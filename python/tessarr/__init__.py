@@ -33,12 +33,15 @@ if TYPE_CHECKING:
         remove_consolidated,
     )
     from tessarr.node import Unreadable
+    from tessarr.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 
 __all__ = [
     "Array",
     "Future",
     "Group",
     "Options",
+    "ProcessSynchronizer",
+    "ThreadSynchronizer",
     "Unreadable",
     "array",
     "codecs",
@@ -68,6 +71,8 @@ __all__ = [
 
 _ELSEWHERE = {
     "Future": "future",
+    "ProcessSynchronizer": "synchronizer",
+    "ThreadSynchronizer": "synchronizer",
     "Unreadable": "node",
     "convert": "converting",
     "consolidate_metadata": "hierarchy",

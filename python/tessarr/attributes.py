@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tessarr import drive
 from tessarr.errors import NotFoundError
 from tessarr.flow import edit
+from tessarr.flow.open import prefix_of
+from tessarr.synchronizer import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.flow.open import Kind, Node
     from tessarr.store import Store
+    from tessarr.synchronizer import Synchronizer
 
 __all__ = ["Attributes"]
 
@@ -26,6 +29,8 @@ class _Owner(Protocol):
     def metadata(self) -> Node: ...
     @property
     def path(self) -> str: ...
+    @property
+    def synchronizer(self) -> Synchronizer | None: ...
     def _check_writable(self) -> None: ...
 
 
@@ -149,8 +154,11 @@ class Attributes(MutableMapping[str, Any]):
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         owner = self._owner
         owner._check_writable()
-        flow = edit.attributes(owner.path, owner.metadata.zarr_format, self._kind, change)
-        self._accept(drive.run(flow, owner._store))
+        form = owner.metadata.zarr_format
+        flow = edit.attributes(owner.path, form, self._kind, change)
+        key = prefix_of(owner.path) + ("zarr.json" if form == 3 else ".zattrs")
+        with held(owner.synchronizer, [key]):
+            self._accept(drive.run(flow, owner._store))
 
     def _missing(self, name: str) -> NotFoundError:
         return NotFoundError(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store
+    from tessarr.synchronizer import Synchronizer
 
 __all__ = ["Node", "Unreadable"]
 
@@ -35,6 +36,7 @@ class Node(Generic[Meta]):
         _path: str
         _read_only: bool
         _copies: Consolidated | None
+        _synchronizer: Synchronizer | None
 
     @property
     def store(self) -> Any:
@@ -65,6 +67,11 @@ class Node(Generic[Meta]):
     def read_only(self) -> bool:
         """Whether the node, and what is opened through it, refuses to be changed."""
         return self._read_only
+
+    @property
+    def synchronizer(self) -> Synchronizer | None:
+        """What gives locks for keys to the writers of this node; None for most."""
+        return getattr(self, "_synchronizer", None)
 
     @property
     def metadata(self) -> Meta:

@@ -31,6 +31,7 @@ from tessarr.layout import normalize_shape
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
 from tessarr.store.transformed import chunk_store
+from tessarr.synchronizer import chunk_keys, held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
+    from tessarr.synchronizer import Synchronizer
     from tessarr.types import Shape
 
 __all__ = ["append", "lengths", "resize"]
@@ -60,6 +62,8 @@ class _Array(Protocol):
     def path(self) -> str: ...
     @property
     def write_empty_chunks(self) -> bool: ...
+    @property
+    def synchronizer(self) -> Synchronizer | None: ...
 
 
 def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
@@ -105,7 +109,10 @@ def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
 
 def _alone(array: _Array, work: Callable[[], T]) -> T:
     """Do `work` while nobody else changes the shape of the array in this way."""
-    return array._store.hold(prefix_of(array.path) + ".shape", work)
+    prefix = prefix_of(array.path)
+    document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
+    with held(array.synchronizer, [prefix + document]):
+        return array._store.hold(prefix + ".shape", work)
 
 
 def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
@@ -129,9 +136,8 @@ def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
         shape,
     )
     ready = broadcast_value(values, behind, old.data_type.numpy)
-    grown = _handle(array, new, store_fill=array.write_empty_chunks)
     try:
-        _write(grown, behind, ready)
+        _write(array, new, behind, ready, store_fill=array.write_empty_chunks)
         drive.run(_store_shape(array.path, old, new), array._store)
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
@@ -151,7 +157,7 @@ def _undo_append(
     try:
         if drive.run(edit.stored(array.path, old.zarr_format), array._store).shape == old.shape:
             fill = np.broadcast_to(_fill(old), behind.buffer_shape)
-            _write(_handle(array, new), behind, fill)
+            _write(array, new, behind, fill)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
         error.add_note(f"what had been stored behind the end could not be removed: {second}")
 
@@ -183,16 +189,21 @@ def _store_shape(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
     return edit.shape(path, old.zarr_format, new.shape, expected=old.shape, chunk_grid=grid)
 
 
-def _handle(array: _Array, meta: ArrayMeta, *, store_fill: bool = False) -> ArrayBase:
-    """Return what writes to the array as if it had other metadata."""
+def _write(
+    array: _Array,
+    meta: ArrayMeta,
+    selection: Selection,
+    values: npt.NDArray[Any],
+    *,
+    store_fill: bool = False,
+) -> None:
+    """Write to the array as if it had other metadata."""
     description = Description(meta.description(store_fill=store_fill))
     store, path = chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
-    return ArrayBase(description, store, prefix_of(path), read_only)
-
-
-def _write(handle: ArrayBase, selection: Selection, values: npt.NDArray[Any]) -> None:
-    handle._write(selection.axes, selection.out_axes, values)
+    handle = ArrayBase(description, store, prefix_of(path), read_only)
+    with held(array.synchronizer, chunk_keys(meta, array.path, selection)):
+        handle._write(selection.axes, selection.out_axes, values)
 
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
@@ -215,7 +226,7 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
         min(before, axis.start(count))
         for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
     )
-    handle = _handle(array, replace(old, shape=kept))
+    before = replace(old, shape=kept)
     for axis in range(old.rank):
         if new.shape[axis] >= kept[axis]:
             continue
@@ -226,7 +237,7 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
         )
         edge = basic(key, kept)
         fill = np.broadcast_to(_fill(old), edge.buffer_shape)
-        _write(handle, edge, fill)
+        _write(array, before, edge, fill)
 
 
 def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:

@@ -1,6 +1,7 @@
 //! `ArrayBase`: reads and writes, one crossing per user operation.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
@@ -33,7 +34,9 @@ pub(crate) struct ArrayBase {
     state: RwLock<Arc<State>>,
     store: Arc<dyn EngineStore>,
     prefix: Box<str>,
-    read_only: bool,
+    read_only: AtomicBool,
+    /// Whether basic keys are handled here; if not, Python is asked about every key.
+    direct: AtomicBool,
 }
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
@@ -92,7 +95,7 @@ impl ArrayBase {
     }
 
     fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
-        if self.read_only {
+        if self.read_only.load(Ordering::Relaxed) {
             let error = Error::new(Kind::ReadOnly, "the array is open for reading only");
             return Err(to_py(py, error));
         }
@@ -203,7 +206,14 @@ impl ArrayBase {
     ) -> Self {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
-        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only }
+        let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
+        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only, direct }
+    }
+
+    /// Say whether changes are refused, and whether basic keys are handled here.
+    fn _configure(&self, read_only: bool, direct: bool) {
+        self.read_only.store(read_only, Ordering::Relaxed);
+        self.direct.store(direct, Ordering::Relaxed);
     }
 
     /// The compiled description in use.
@@ -221,7 +231,8 @@ impl ArrayBase {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let state = this.state();
-        let Some(axes) = basic(key, &state.array.shape) else {
+        let direct = this.direct.load(Ordering::Relaxed);
+        let Some(axes) = direct.then(|| basic(key, &state.array.shape)).flatten() else {
             return slf.call_method1(pyo3::intern!(py, "_getitem"), (key,));
         };
         let description = state.description.bind(py).get();
@@ -240,7 +251,8 @@ impl ArrayBase {
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let state = this.state();
-        let plain = (!this.read_only).then(|| plain_value(py, key, value, &state)).flatten();
+        let direct = this.direct.load(Ordering::Relaxed) && !this.read_only.load(Ordering::Relaxed);
+        let plain = direct.then(|| plain_value(py, key, value, &state)).flatten();
         let Some((axes, value)) = plain else {
             return slf.call_method1(pyo3::intern!(py, "_setitem"), (key, value)).map(|_| ());
         };

@@ -1,0 +1,449 @@
+"""Arrays: what stands between the user's brackets and the engine."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import numpy as np
+
+from tessarr import drive
+from tessarr._engine import ArrayBase, Description
+from tessarr.array.selecting import Selecting
+from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+from tessarr.flow import open as open_flow
+from tessarr.indexing import basic
+from tessarr.keys import join, node_path
+from tessarr.metadata.node import ArrayMeta
+from tessarr.options import current
+from tessarr.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.store import Store, StoreLike
+    from tessarr.synchronizer import Synchronizer
+    from tessarr.types import ArrayLike, Shape, ZarrFormat
+
+__all__ = ["Array", "bind"]
+
+A = TypeVar("A", bound="Array")
+
+
+class Array(ArrayBase, Selecting):
+    """An array in a store, indexed like a NumPy array.
+
+    Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
+    groups; ``Array(store)`` opens one that is there.
+
+    Parameters
+    ----------
+    store
+        Where the array is: what `tessarr.open` takes.
+    path
+        The path of the array in the store; by default the root.
+    read_only
+        Whether changes are refused.
+    chunk_store
+        Where the chunks are, if not with the metadata.
+    synchronizer
+        What gives a lock for each key, which is held while that is written: a
+        `tessarr.ThreadSynchronizer`, a `tessarr.ProcessSynchronizer`, or any object
+        whose ``[key]`` is a context manager.
+    cache_metadata
+        Whether the metadata of when the array was opened is kept until `refresh`. If not,
+        it is read anew (one request, or three of format 2) whenever it is needed,
+        so that the array follows others that resize it.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored; by default as
+        the options say.
+    zarr_format
+        The only format to look for.
+
+    Notes
+    -----
+    ``a[key]`` reads and ``a[key] = value`` writes, with NumPy's rules: integers,
+    slices with any step, ``...``, ``None``, masks and integer arrays; of records
+    also names of fields, alone or beside these: ``a["x", :10]``. What is read
+    is always a new array, never a view. All methods may be called from many
+    threads at a time. Reading touches the chunks of the selection only, and
+    needs no memory beyond the result and a chunk per thread.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(4, 6), dtype="i4", chunks=(2, 3))
+    >>> a[1:3, ::2] = [[1, 2, 3], [4, 5, 6]]
+    >>> a[2, 0]
+    np.int32(4)
+    >>> a[1]
+    array([1, 0, 2, 0, 3, 0], dtype=int32)
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_cache_metadata",
+        "_copies",
+        "_is_view",
+        "_meta",
+        "_path",
+        "_read_only",
+        "_store",
+        "_synchronizer",
+        "_write_empty_chunks",
+    )
+
+    def __new__(  # noqa: PLR0917 (as in zarr-python)
+        cls,
+        store: StoreLike,
+        path: str | None = None,
+        read_only: bool = False,  # noqa: FBT002 (it has this place in zarr-python)
+        chunk_store: StoreLike = None,
+        synchronizer: Synchronizer | None = None,
+        cache_metadata: bool = True,  # noqa: FBT002
+        *,
+        write_empty_chunks: bool | None = None,
+        zarr_format: ZarrFormat | None = None,
+    ) -> Self:
+        mode = "r" if read_only else "r+"
+        opened, at = open_store(store, mode)
+        if chunk_store is not None:
+            from tessarr.store.given import split
+
+            opened = split(opened, open_store(chunk_store, mode)[0])
+        if path:
+            at = node_path(join(at, path.strip("/")), zarr_format)
+        return _bind(
+            cls,
+            drive.run(open_flow.array(at, zarr_format=zarr_format), opened),
+            opened,
+            at,
+            read_only=read_only,
+            write_empty_chunks=write_empty_chunks,
+            synchronizer=synchronizer,
+            cache_metadata=cache_metadata,
+        )
+
+    def refresh(self) -> None:
+        """Read the metadata anew, attributes included: what others have changed.
+
+        Views stay as they are.
+
+        Raises
+        ------
+        NotFoundError
+            If the array is gone.
+        ArgumentError
+            If another array, of other dimensions or another data type, has its place.
+        """
+        if self._is_view:
+            return
+        old = self._meta
+        form = None if old.is_v1 else old.zarr_format
+        found = drive.run(open_flow.array(self._path, zarr_format=form), self._store)
+        if found.data_type.elements == old.data_type.elements == "text":
+            found = _with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
+        if found == old:
+            return
+        if (found.rank, found.data_type) != (old.rank, old.data_type):
+            raise ArgumentError(
+                f"array {self.name!r} was replaced by another: open it again", path=self._path
+            )
+        self._replace(_describe(found, self._write_empty_chunks))
+        self._meta = found
+
+    # Changing the shape
+
+    def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None:
+        """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
+
+        Parameters
+        ----------
+        *shape
+            The new lengths, as many as there are axes.
+        trim
+            When shrinking, set what falls outside within kept chunks to the fill
+            value, so that it does not come back when the array grows again.
+            False leaves it, as other libraries do.
+
+        Raises
+        ------
+        ArgumentError
+            If the number of axes differs or a length is negative.
+        StoreError
+            If somebody else resized the array in the meantime, or the store fails. If
+            the new shape cannot be stored, nothing has changed.
+
+        Notes
+        -----
+        The shape is stored first, in one atomic step; then chunks that are all
+        outside are deleted (found by one listing), and kept ones trimmed.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", chunks=(4,))
+        >>> a[:] = 1
+        >>> a.resize(2)
+        >>> a.resize(4)
+        >>> a[:]
+        array([1, 1, 0, 0], dtype=uint8)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        new = resizing.lengths(shape, self.ndim)
+        resizing.resize(self, new, trim=trim, accept=self._set_meta)
+
+    def append(self, data: ArrayLike, axis: int = 0) -> Shape:
+        """Add data at the end of an axis.
+
+        Parameters
+        ----------
+        data
+            As long as the array along every other axis.
+        axis
+            Which axis grows.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ArgumentError
+            If the data does not fit.
+        StoreError
+            If the store fails, or somebody else resized the array in the
+            meantime. The array has its old shape and contents then.
+
+        Notes
+        -----
+        The data is stored first and the shape last, in one atomic step, so readers
+        see all of the data or none. It is put after what is stored now, also where
+        another program has appended since this array was opened. Who appends or
+        resizes waits for others that do: threads, and with a folder processes.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(0, 2), dtype="i4", chunks=(8, 2))
+        >>> a.append([[1, 2], [3, 4]])
+        (2, 2)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        return resizing.append(self, data, axis, accept=self._set_meta)
+
+    def _check_no_view(self) -> None:
+        if self._is_view:
+            error = ReadOnlyError("not permitted for views", path=self._path)
+            error.add_note(f"change array {self.name!r} itself, which this is a view of")
+            raise error
+
+    def _set_meta(self, meta: ArrayMeta) -> None:
+        self._replace(_describe(meta, self._write_empty_chunks))
+        self._meta = meta
+        self._note_change()
+
+    # Protocols
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy")
+        data: npt.NDArray[Any] = self._get(basic, ...)
+        return data if dtype is None else data.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        if not self._meta.shape:
+            raise TypeError("an array without axes has no length")
+        return self._meta.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items along the first axis; each chunk is read once."""
+        for slab in self._slabs():
+            yield from slab
+
+    def __contains__(self, item: object) -> bool:
+        """Whether some element equals `item`; reads until it is found."""
+        if not self._meta.shape:
+            return bool(np.any(self[()] == item))
+        return any(bool(np.any(slab == item)) for slab in self._slabs())
+
+    def _slabs(self) -> Iterator[Any]:
+        length = len(self)
+        cuts = self._meta.chunk_cuts[0]
+        cells = range(cuts.count(length))
+        return (self[cuts.start(cell) : cuts.start(cell + 1)] for cell in cells)
+
+    # As in NumPy, an array of one element is as good as that element.
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"whether {self!r} is true is not clear: it has {self.size} elements. "
+                "Ask for .size, compare with None, or read it and use .any() or .all()"
+            )
+        return bool(self._element())
+
+    def __int__(self) -> int:
+        return int(self._element())
+
+    def __float__(self) -> float:
+        return float(self._element())
+
+    def __complex__(self) -> complex:
+        return complex(self._element())
+
+    def __index__(self) -> int:
+        if self._meta.shape:
+            raise TypeError("only an array of integers without axes can be an index")
+        return operator.index(self._element())
+
+    def _element(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+        return self[(0,) * self.ndim]
+
+    def __repr__(self) -> str:
+        from tessarr.describe import array_line
+
+        return array_line(self.name, self._meta)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from tessarr.flow.create import documents
+
+        return _reopen, (
+            documents(self._meta),
+            self._store,
+            self._path,
+            self._meta.is_v1,
+            {
+                "read_only": self._read_only,
+                "write_empty_chunks": self._write_empty_chunks,
+                "synchronizer": self._synchronizer,
+                "cache_metadata": self._cache_metadata,
+            },
+        )
+
+
+def bind(
+    meta: ArrayMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    write_empty_chunks: bool | None = None,
+    synchronizer: Synchronizer | None = None,
+    cache_metadata: bool = True,
+) -> Array:
+    """Return the array that metadata describes, in a store; nothing is read.
+
+    Parameters
+    ----------
+    meta, store, path
+        What and where.
+    read_only
+        Whether it refuses to be changed.
+    write_empty_chunks
+        Whether chunks that hold nothing but the fill value are stored; by default
+        as the options say.
+    synchronizer, cache_metadata
+        As for `Array`.
+    """
+    return _bind(
+        Array,
+        meta,
+        store,
+        path,
+        read_only=read_only,
+        write_empty_chunks=write_empty_chunks,
+        synchronizer=synchronizer,
+        cache_metadata=cache_metadata,
+    )
+
+
+def _bind(
+    cls: type[A],
+    meta: ArrayMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    write_empty_chunks: bool | None,
+    synchronizer: Synchronizer | None,
+    cache_metadata: bool,
+    is_view: bool = False,
+) -> A:
+    options = current()
+    if meta.codecs.runs_code and not options.allow_pickle:
+        raise UnsupportedError(
+            f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
+            "wants: if you trust it, open it with tessarr.options(allow_pickle=True)",
+            kind="unsupported_codec",
+            extension="pickle",
+            path=path,
+        )
+    if write_empty_chunks is None:
+        write_empty_chunks = options.write_empty_chunks
+    if options.text != "auto" and meta.data_type.elements == "text":
+        meta = _with_text(meta, options.text)
+    chunks, below = store, path
+    if meta.storage_transformers:
+        from tessarr.store.transformed import chunk_store
+
+        chunks, below = chunk_store(store, path, meta.storage_transformers)
+    read_only = read_only or store.read_only or meta.is_v1
+    description = _describe(meta, write_empty_chunks)
+    array = ArrayBase.__new__(cls, description, chunks, open_flow.prefix_of(below), read_only)
+    array._meta = meta
+    array._store = store
+    array._path = path
+    array._read_only = read_only
+    array._write_empty_chunks = write_empty_chunks
+    array._synchronizer = synchronizer
+    array._cache_metadata = cache_metadata
+    array._is_view = is_view
+    array._copies = None
+    if synchronizer is not None or not cache_metadata:
+        array._configure(read_only, direct=False)
+    return array
+
+
+def _with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
+    """Return the metadata of an array of text as what NumPy is to hold it."""
+    return replace(meta, data_type=meta.data_type.of_kind(kind))
+
+
+_KEPT: Final = 512
+_described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}
+
+
+def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
+    """Compile metadata for the engine, or recall what it was compiled to."""
+    key = (id(meta), write_empty_chunks)
+    found = _described.get(key)
+    if found is not None and found[0] is meta:
+        return found[1]
+    description = Description(meta.description(store_fill=write_empty_chunks))
+    if len(_described) >= _KEPT:
+        _described.clear()
+    _described[key] = (meta, description)
+    return description
+
+
+def _reopen(
+    documents: dict[str, bytes], store: Store, path: str, is_v1: bool, settings: dict[str, Any]
+) -> Array:
+    meta = open_flow.parse(documents, path)
+    assert isinstance(meta, ArrayMeta)
+    return bind(replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)

@@ -1,0 +1,315 @@
+"""How arrays are read and written: the forms of indexing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tessarr.array.facts import Facts
+from tessarr.indexing import (
+    Fields,
+    Indexer,
+    Selection,
+    basic,
+    block,
+    broadcast_value,
+    default,
+    fields_of,
+    mask,
+    outer,
+    points,
+    read_target,
+    split_fields,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from tessarr.future import Future
+    from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
+
+__all__ = ["Selecting"]
+
+FieldParts: TypeAlias = "tuple[tuple[int, int, int], ...]"
+
+_Normalize: TypeAlias = "Callable[[Any, Shape], Selection]"
+
+
+class Selecting(Facts):
+    """An array as something to select from."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        # What the engine offers (`tessarr._engine.ArrayBase`).
+        _read: Callable[..., None]
+        _write: Callable[..., None]
+        _read_future: Callable[..., None]
+        _write_future: Callable[..., None]
+
+    # Reading and writing
+
+    def read(
+        self, selection: SelectionLike = ..., out: npt.NDArray[Any] | None = None
+    ) -> Future[Any]:
+        """Start to read; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        selection
+            What might stand between the brackets; by default everything.
+        out
+            Where to put the result: a writable array of its shape and data type.
+
+        Returns
+        -------
+        Future
+            Of what ``a[selection]`` gives, or of `out`.
+
+        Raises
+        ------
+        SelectionError
+            At once, if the selection does not fit the array.
+        ArgumentError
+            At once, if `out` does not fit the selection.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(9,), dtype="u1", fill_value=3)
+        >>> rows, more = a.read(slice(2)), a.read(slice(2, 5))
+        >>> rows.result(), more.result()
+        (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
+        """
+        chosen, fields = self._choose(default, selection)
+        buffer, finish = self._target(chosen, out, fields)
+        from tessarr.future import Future
+
+        future: Future[Any] = Future(finish)
+        if buffer.size:
+            parts = fields.parts if fields else None
+            self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer, parts)
+        else:
+            future.set_result(buffer)
+        return future
+
+    def write(self, selection: SelectionLike, value: ArrayLike) -> Future[None]:
+        """Start to write; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        selection
+            What might stand between the brackets.
+        value
+            Broadcast to the selection's shape. It must not be changed until the
+            future is done. With a synchronizer it is stored when this returns.
+
+        Returns
+        -------
+        Future
+            Of None.
+
+        Raises
+        ------
+        SelectionError, ArgumentError, ReadOnlyError
+            At once, and before anything is stored.
+        """
+        self._check_writable()
+        chosen, fields = self._choose(default, selection)
+        ready = self._ready(chosen, value, fields)
+        from tessarr.future import Future
+
+        future: Future[None] = Future()
+        parts = fields.parts if fields else None
+        if ready.size and self._synchronizer is None:
+            self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
+        else:
+            self._write_held(chosen, ready, parts)
+            future.set_result(None)
+        return future
+
+    def _getitem(self, key: Any) -> Any:
+        """Read what the engine does not parse itself (called by it)."""
+        return self._get(default, key)
+
+    def _setitem(self, key: Any, value: Any) -> None:
+        """Write what the engine does not parse itself (called by it)."""
+        self._set(default, key, value)
+
+    def _get(
+        self,
+        normalize: _Normalize,
+        key: Any,
+        out: npt.NDArray[Any] | None = None,
+        names: FieldsLike | None = None,
+    ) -> Any:
+        selection, fields = self._choose(normalize, key, names)
+        buffer, finish = self._target(selection, out, fields)
+        if buffer.size:
+            parts = fields.parts if fields else None
+            self._read(selection.axes, selection.out_axes, buffer, parts)
+        return finish(buffer)
+
+    def _set(
+        self, normalize: _Normalize, key: Any, value: object, names: FieldsLike | None = None
+    ) -> None:
+        self._check_writable()
+        selection, fields = self._choose(normalize, key, names)
+        if fields is None and hasattr(value, "shape"):
+            from tessarr import transfer
+
+            if transfer.is_lazy(value, self.dtype):
+                value = transfer.assign(self, selection, value)
+                if value is None:  # region by region, that is
+                    return
+        ready = self._ready(selection, value, fields)
+        self._write_held(selection, ready, fields.parts if fields else None)
+
+    def _write_held(
+        self, selection: Selection, ready: npt.NDArray[Any], parts: FieldParts | None
+    ) -> None:
+        if not ready.size:
+            return
+        if self._synchronizer is None:
+            self._write(selection.axes, selection.out_axes, ready, parts)
+            return
+        from tessarr.synchronizer import chunk_keys, held
+
+        with held(self._synchronizer, chunk_keys(self._meta, self._path, selection)):
+            self._write(selection.axes, selection.out_axes, ready, parts)
+
+    def _choose(
+        self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
+    ) -> tuple[Selection, Fields | None]:
+        """Return which elements a key selects, and which of their fields if not all."""
+        if not self._cache_metadata:
+            self.refresh()
+        meta = self._meta
+        dtype = meta.data_type.numpy
+        if names is None and dtype.names is not None:
+            key, names = split_fields(key)
+        fields = None if names is None else fields_of(names, dtype)
+        return normalize(key, meta.shape), fields
+
+    def _target(
+        self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields | None
+    ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
+        if fields is None:
+            return read_target(selection, self._meta.data_type.numpy, out)
+        return fields.target(selection, out)
+
+    def _ready(
+        self, selection: Selection, value: object, fields: Fields | None
+    ) -> npt.NDArray[Any]:
+        if fields is None:
+            data_type = self._meta.data_type
+            return broadcast_value(data_type.given(value), selection, data_type.numpy)
+        return fields.value(value, selection)
+
+    # Other forms of indexing
+
+    @property
+    def oindex(self) -> Indexer:
+        """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes columns 1 and 3 of rows 0 and 2."""
+        return self._indexer(outer)
+
+    @property
+    def vindex(self) -> Indexer:
+        """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` takes the elements (0, 1) and (2, 3)."""
+        return self._indexer(points)
+
+    @property
+    def blocks(self) -> Indexer:
+        """Indexing by chunks: ``a.blocks[0, 1:3]`` takes all of three chunks."""
+        return self._indexer(self._block)
+
+    def _indexer(self, normalize: _Normalize) -> Indexer:
+        return Indexer(partial(self._get, normalize), partial(self._set, normalize))
+
+    def _block(self, key: Any, shape: Shape) -> Selection:
+        return block(key, shape, self._meta.chunk_cuts)
+
+    def get_basic_selection(
+        self,
+        selection: SelectionLike = ...,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
+    ) -> Any:
+        """Read by integers, slices, ``...`` and None; into `out`, if it is given.
+
+        Of records, only `fields`: one name, or several.
+        """
+        return self._get(basic, selection, out, fields)
+
+    def set_basic_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write by integers, slices, ``...`` and None; of records, only `fields`."""
+        self._set(basic, selection, value, fields)
+
+    def get_orthogonal_selection(
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
+    ) -> Any:
+        """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(outer, selection, out, fields)
+
+    def set_orthogonal_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `oindex` does; of records, only `fields`."""
+        self._set(outer, selection, value, fields)
+
+    def get_coordinate_selection(
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
+    ) -> Any:
+        """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(points, selection, out, fields)
+
+    def set_coordinate_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `vindex` does; of records, only `fields`."""
+        self._set(points, selection, value, fields)
+
+    def get_mask_selection(
+        self,
+        selection: ArrayLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
+    ) -> Any:
+        """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
+        return self._get(mask, selection, out, fields)
+
+    def set_mask_selection(
+        self, selection: ArrayLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write where a mask of the array's shape is true; of records, only `fields`."""
+        self._set(mask, selection, value, fields)
+
+    def get_block_selection(
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: FieldsLike | None = None,
+    ) -> Any:
+        """Read as `blocks` does; into `out`, if it is given; of records, only `fields`."""
+        return self._get(self._block, selection, out, fields)
+
+    def set_block_selection(
+        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+    ) -> None:
+        """Write as `blocks` does; of records, only `fields`."""
+        self._set(self._block, selection, value, fields)
