@@ -22,6 +22,7 @@ from tessarr.cli import (
     consolidate,
     convert,
     demo,
+    diff,
     info,
     ls,
     migrate,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "parser"]
 
-_VERBS = (info, tree, ls, cat, attrs, verify, convert, migrate, consolidate, rm, demo)
+_VERBS = (info, tree, ls, cat, attrs, verify, diff, convert, migrate, consolidate, rm, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

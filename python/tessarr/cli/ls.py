@@ -76,7 +76,7 @@ def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[
     else:
         member |= {"kind": "group"}
         if size:
-            member |= {"stored_bytes": drive.run(measure.stored_bytes(node.path), node.store)}
+            member |= {"stored_bytes": drive.run(measure.stored_bytes(node.path), node._store)}
     return member
 
 

@@ -1,0 +1,98 @@
+"""``tessarr diff A B``: how two arrays or hierarchies differ."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from tessarr.cli.address import PLACE, add_json, node_at
+from tessarr.cli.differences import ASPECTS, Terms, differences
+from tessarr.cli.render import as_json, say
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tessarr.cli.differences import Difference
+
+__all__ = ["add_to"]
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "diff",
+        help="compare two arrays or hierarchies",
+        description="Compare two arrays, or two groups with all that is below them: values, "
+        "attributes, metadata (shape, data type, fill value, names of dimensions) and storage "
+        "(format, chunks, shards, codecs, keys). Nothing is printed where they are the same.",
+        epilog="Exit codes: 0 no difference; 1 some; 2 they could not be compared.",
+    )
+    parser.add_argument("first", metavar="A", help=PLACE)
+    parser.add_argument("second", metavar="B", help="likewise")
+    aspects: dict[str, Any] = {"choices": ASPECTS, "nargs": "+", "metavar": "ASPECT"}
+    which = parser.add_mutually_exclusive_group()
+    listed = ", ".join(ASPECTS)
+    which.add_argument("--only", help=f"compare nothing else: {listed}", **aspects)
+    which.add_argument("--ignore", help="compare all but this", default=[], **aspects)
+    parser.add_argument("--rtol", type=float, default=0.0, metavar="X", help="numbers are equal")
+    parser.add_argument(
+        "--atol", type=float, default=0.0, metavar="X", help="that differ by <= X, or X * abs(B)"
+    )
+    parser.add_argument(
+        "--equal-nan",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether NaN is equal to NaN",
+    )
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing, stop at the first difference"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_run, failure=2)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    for name in ("rtol", "atol"):
+        if not getattr(arguments, name) >= 0:
+            raise ArgumentError(f"--{name} {getattr(arguments, name)} is not 0 or more")
+    terms = Terms(
+        frozenset(arguments.only or ASPECTS) - frozenset(arguments.ignore),
+        arguments.equal_nan,
+        arguments.rtol,
+        arguments.atol,
+    )
+    first, second = (
+        node_at(path, use_consolidated=False) for path in (arguments.first, arguments.second)
+    )
+    found: list[dict[str, Any]] = []
+    for difference in differences(first, second, terms):
+        found.append(difference.asdict())
+        if arguments.quiet:
+            return 1
+        if not arguments.json:
+            say(_line(difference, arguments.first, arguments.second))
+    if arguments.json and not arguments.quiet:
+        print(as_json(found))
+    return 1 if found else 0
+
+
+def _line(difference: Difference, first: str, second: str) -> str:
+    where = f"/{difference.path}"
+    if difference.what == "node":
+        if difference.first is None or difference.second is None:
+            kind = difference.first or difference.second
+            return f"{where}: {kind} only in {first if difference.first else second}"
+        return f"{where}: {difference.first} ≠ {difference.second}"
+    if difference.what == "values":
+        more = difference.more
+        by = "" if more["largest"] is None else f" by at most {more['largest']:.6g}"
+        return (
+            f"{where}: {more['count']:,} of {more['size']:,} values differ{by}; first at "
+            f"{more['at']}: {difference.first} ≠ {difference.second}"
+        )
+    name = f"attribute {difference.name}" if difference.what == "attribute" else difference.name
+    return f"{where}: {name}: {_text(difference.first)} ≠ {_text(difference.second)}"
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
