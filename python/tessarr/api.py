@@ -23,7 +23,7 @@ from tessarr import drive
 from tessarr.array import bind as bind_array
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, TessarrWarning
 from tessarr.flow import open as open_flow
-from tessarr.group import Group
+from tessarr.group import bind
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Kind
+    from tessarr.group import Group
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.store import Store
     from tessarr.store.url import StoreLike
@@ -469,7 +470,7 @@ def create_group(
     opened, at = locate(store, "w", path, form)
     meta = GroupMeta(form, attributes_of(attributes, form))
     drive.run(create.create(at, meta, overwrite=overwrite), opened)
-    return Group(meta, opened, at, read_only=False)
+    return bind(meta, opened, at, read_only=False)
 
 
 def full(shape: ShapeLike, fill_value: Any, *, store: StoreLike = None, **settings: Any) -> Array:
@@ -628,7 +629,7 @@ def _bind_group(
             found = Consolidated.of(meta, path)
         except MetadataError as error:
             warnings.warn(f"it is not used: {error}", TessarrWarning, stacklevel=3)
-    return Group(meta, store, path, read_only=read_only, copies=found)
+    return bind(meta, store, path, read_only=read_only, copies=found)
 
 
 def _open_consolidated(
@@ -640,7 +641,7 @@ def _open_consolidated(
 
     key = name if isinstance(name, str) else None
     meta, copies = drive.run(consolidate.find(path, zarr_format=zarr_format, name=key), store)
-    return Group(meta, store, path, read_only=mode == "r", copies=copies)
+    return bind(meta, store, path, read_only=mode == "r", copies=copies)
 
 
 def locate(

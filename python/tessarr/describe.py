@@ -1,4 +1,4 @@
-"""Nodes in words: sizes, the table of `Array.info`, the tree of `Group.tree`."""
+"""Nodes in words: sizes, and the tables of `Array.info` and `Group.info`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from tessarr.codec import Bytes, ShardingIndexed
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tessarr.metadata.node import Found
     from tessarr.types import ChunkLengths, JSONObject
 
-__all__ = ["ArrayInfo", "GroupInfo", "NodeInfo", "Tree", "array_line", "axis_text", "human_bytes"]
+__all__ = ["ArrayInfo", "GroupInfo", "NodeInfo", "array_line", "axis_text", "human_bytes", "lengths_json"]
 
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
@@ -160,8 +157,8 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             "zarr_format": meta.stated_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
-            "chunks": _lengths_json(meta.chunks),
-            "shards": _lengths_json(meta.shards),
+            "chunks": lengths_json(meta.chunks),
+            "shards": lengths_json(meta.shards),
             "order": meta.order,
             "fill_value": None
             if fill is None
@@ -190,7 +187,8 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         return "\n  ".join(lines)
 
 
-def _lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
+def lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
+    """Return the lengths of chunks as plain JSON."""
     if lengths is None:
         return None
     return [axis if isinstance(axis, int) else list(axis) for axis in lengths]
@@ -246,85 +244,3 @@ class GroupInfo(NodeInfo[GroupMeta]):
                 lines.append(line if len(line) <= 80 else line[:77] + "...")
         lines.append(f"  store: {self.store}")
         return "\n".join(lines)
-
-
-class Tree:
-    """A hierarchy as a drawing; print it, or let a notebook show it.
-
-    Parameters
-    ----------
-    name
-        The name of the node at the top.
-    members
-        The metadata of all nodes below, by path relative to it; for a node that cannot
-        be read its error.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> g = tessarr.create_group(None)
-    >>> _ = g.create_array("foo/bar", shape=(3,), dtype="i4")
-    >>> g.tree()
-    /
-    └── foo
-        └── bar (3,) int32
-    """
-
-    __slots__ = ("_members", "_name")
-
-    def __init__(self, name: str, members: Mapping[str, Found]) -> None:
-        self._name = name
-        self._members = members
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    @property
-    def unreadable(self) -> tuple[str, ...]:
-        """The paths of nodes that cannot be read."""
-        return tuple(path for path, meta in self._members.items() if isinstance(meta, Exception))
-
-    def __str__(self) -> str:
-        return "\n".join([self._name, *self._lines()])
-
-    __repr__ = __str__
-
-    def _lines(self) -> Iterator[str]:
-        children: dict[str, list[str]] = {}
-        for path in self._members:
-            parent, _, name = path.rpartition("/")
-            children.setdefault(parent, []).append(name)
-        # By hand instead of by recursion: a hierarchy may be deep.
-        stack = [("", name, "", i == 0) for i, name in enumerate(reversed(children.get("", [])))]
-        while stack:
-            parent, name, indent, last = stack.pop()
-            path = f"{parent}/{name}" if parent else name
-            yield f"{indent}{'└' if last else '├'}── {name}{_summary(self._members[path])}"
-            deeper = indent + ("    " if last else "│   ")
-            below = reversed(children.get(path, []))
-            stack += [(path, child, deeper, i == 0) for i, child in enumerate(below)]
-
-    def asdict(self) -> JSONObject:
-        """Return the hierarchy as plain JSON: paths with kinds, shapes and data types."""
-        return {path: _node(meta) for path, meta in self._members.items()}
-
-
-def _summary(meta: Found) -> str:
-    if isinstance(meta, Exception):
-        return f" – unreadable: {' '.join(str(meta).split())}"
-    return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
-
-
-def _node(meta: Found) -> JSONObject:
-    if isinstance(meta, Exception):
-        return {"kind": "unreadable", "error": meta.kind, "message": str(meta)}
-    if not isinstance(meta, ArrayMeta):
-        return {"kind": "group", "zarr_format": meta.zarr_format}
-    return {
-        "kind": "array",
-        "zarr_format": meta.stated_format,
-        "shape": list(meta.shape),
-        "data_type": meta.data_type.to_json(meta.zarr_format),
-        "chunks": _lengths_json(meta.chunks),
-        "shards": _lengths_json(meta.shards),
-    }

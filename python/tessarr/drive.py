@@ -8,17 +8,20 @@ input or output itself. `run` answers with the store's own blocking methods,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tessarr.errors import DataError, MetadataError, Problem
 from tessarr.options import current
+from tessarr.store import LocalStore
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
 __all__ = [
+    "Copy",
     "Delete",
     "DeletePrefix",
     "Flow",
@@ -26,6 +29,7 @@ __all__ = [
     "List",
     "ListDir",
     "Put",
+    "Rename",
     "Replace",
     "Request",
     "Size",
@@ -78,6 +82,25 @@ class DeletePrefix:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Store what one key holds under another, too; answered with whether it holds anything."""
+
+    key: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Move all keys under a prefix below another, in one step.
+
+    Answered with whether that was done; if not, nothing has changed.
+    """
+
+    prefix: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """Ask how many bytes a value has; answered with an int, or None if absent."""
 
@@ -98,7 +121,9 @@ class ListDir:
     prefix: str
 
 
-Request: TypeAlias = Get | Put | Replace | Delete | DeletePrefix | Size | List | ListDir
+Request: TypeAlias = (
+    Get | Put | Replace | Delete | DeletePrefix | Copy | Rename | Size | List | ListDir
+)
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
@@ -118,12 +143,47 @@ def _document(store: Store, request: Get) -> bytes | None:
         ) from error
 
 
+def _copy(store: Store, request: Copy) -> bool:
+    value = store.get(request.key)
+    if value is None:
+        return False
+    store.put(request.target, value)
+    return True
+
+
+def _rename(store: Store, request: Rename) -> bool:
+    """Rename a folder; other stores cannot."""
+    if not isinstance(store, LocalStore) or store.read_only:
+        return False
+    from pathlib import Path
+
+    root = Path(store.path)
+    source, target = root / request.prefix, root / request.target
+    if source.is_symlink():  # to rename the link would break one that is relative
+        return False
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)  # refused where there is something already
+    except OSError:
+        return False
+    if store.durable:
+        for folder in {source.parent, target.parent}:
+            opened = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
+    return True
+
+
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: _document,
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
+    Copy: _copy,
+    Rename: _rename,
     Size: lambda store, r: store.size(r.key),
     List: lambda store, r: store.list(r.prefix),
     ListDir: lambda store, r: store.list_dir(r.prefix),

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from tessarr import drive
 from tessarr.api import locate, open_group
-from tessarr.array import Array, bind
+from tessarr.array import bind as bind_array
 from tessarr.flow import consolidate, migrate
 from tessarr.flow import open as open_flow
-from tessarr.group import Group
+from tessarr.group import bind
 
 if TYPE_CHECKING:
     from typing import Literal
 
+    from tessarr.array import Array
     from tessarr.flow.consolidate import Difference
+    from tessarr.group import Group
     from tessarr.store.url import StoreLike
     from tessarr.types import MemoryOrder, ZarrFormat
 
@@ -79,7 +81,7 @@ def consolidate_metadata(
     opened, at = locate(store, "r+", path)
     _, form = drive.run(consolidate.consolidate(at, zarr_format=zarr_format), opened)
     meta, copies = drive.run(consolidate.find(at, zarr_format=form), opened)
-    return Group(meta, opened, at, read_only=False, copies=copies)
+    return bind(meta, opened, at, read_only=False, copies=copies)
 
 
 def open_consolidated(
@@ -251,4 +253,4 @@ def migrate_1to2(
     opened, at = locate(store, "r+", path)
     drive.run(migrate.migrate(at, order=order), opened)
     meta = drive.run(open_flow.array(at, zarr_format=2), opened)
-    return bind(meta, opened, at, read_only=False)
+    return bind_array(meta, opened, at, read_only=False)

@@ -33,7 +33,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if isinstance(node, Array):
         print(as_json({"": node.info.asdict()}) if arguments.json else repr(node))
         return 0
-    drawing = node.tree(arguments.level)
+    drawing = node.tree(level=arguments.level, max_nodes=None)
     print(as_json(drawing.asdict()) if arguments.json else drawing)
     if drawing.unreadable:
         count = f"{len(drawing.unreadable)} of {len(drawing)} nodes"

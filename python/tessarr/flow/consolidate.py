@@ -80,6 +80,7 @@ def find(
     value, _ = _json.load(document, what=f"metadata {key!r}", tokens=True)
     found = Consolidated.of(GroupMeta(2, consolidated=value), path)
     assert found is not None
+    found.name = name
     own = found.find(path)
     if not isinstance(own, GroupMeta):
         own = yield from group(path, zarr_format=2)

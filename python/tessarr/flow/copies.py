@@ -23,7 +23,7 @@ from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, resta
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
-__all__ = ["DOCUMENTS", "copied_from", "dump", "keepers", "update"]
+__all__ = ["DOCUMENTS", "attempt", "copied_from", "dump", "keepers", "update"]
 
 Keeper: TypeAlias = "tuple[str, ZarrFormat]"
 """A group that keeps copies, and its format."""
@@ -88,15 +88,20 @@ def update(groups: list[Keeper], path: str, *, below: bool = False) -> Flow[None
         Where that fails: the change itself has been stored, and stays.
     """
     for group, zarr_format in groups:
-        try:
-            yield from _update(group, path, zarr_format, below=below)
-        except Exception as error:  # noqa: BLE001 (whatever the store raises)
-            warnings.warn(
-                f"the change of {path or '/'!r} is stored, but the consolidated metadata of group "
-                f"{group or '/'!r} does not show it: {error}; call consolidate_metadata again",
-                TessarrWarning,
-                stacklevel=2,
-            )
+        yield from attempt(_update(group, path, zarr_format, below=below), group, path)
+
+
+def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
+    """Change the copies that `group` keeps because the node at `path` was changed; or warn."""
+    try:
+        yield from change
+    except Exception as error:  # noqa: BLE001 (whatever the store raises)
+        warnings.warn(
+            f"the change of {path or '/'!r} is stored, but the consolidated metadata of group "
+            f"{group or '/'!r} does not show it: {error}; call consolidate_metadata again",
+            TessarrWarning,
+            stacklevel=2,
+        )
 
 
 def _update(group: str, path: str, zarr_format: ZarrFormat, *, below: bool) -> Flow[None]:

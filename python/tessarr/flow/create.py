@@ -17,7 +17,7 @@ from tessarr.keys import ancestors, node_path
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
-__all__ = ["create", "documents"]
+__all__ = ["ancestors_of", "commit", "create", "documents"]
 
 
 def create(
@@ -48,14 +48,14 @@ def create(
     own = documents(meta)
     form = meta.zarr_format
     node_path(path, form)
-    occupied = yield from exists(path, v1=True)
-    if occupied and not overwrite:
+    found = yield from exists(path, v1=True)
+    if found and not overwrite:
         raise _exists(path)
     keepers = yield from copies.keepers(path, form)
-    yield from _ancestors(path, meta, within)
-    if occupied:
+    yield from ancestors_of(path, meta, within)
+    if found:
         yield from delete(path)
-    if not (yield from _commit(prefix_of(path), own)):
+    if not (yield from commit(prefix_of(path), own)):
         raise _exists(path)
     yield from copies.update(keepers, path, below=True)
 
@@ -67,7 +67,7 @@ def documents(meta: Node) -> dict[str, bytes]:
     return v2.dump(meta)
 
 
-def _ancestors(path: str, meta: Node, within: str | None) -> Flow[None]:
+def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:
     """Create the groups above `path` that are missing, from the root downwards."""
     above = [above for above in ancestors(path) if within is None or len(above) > len(within)]
     if not above:
@@ -93,7 +93,7 @@ def _ancestors(path: str, meta: Node, within: str | None) -> Flow[None]:
         )
     group = documents(GroupMeta(zarr_format=form, attributes={}))
     for at in absent:
-        if not (yield from _commit(prefix_of(at), group)):
+        if not (yield from commit(prefix_of(at), group)):
             # Somebody else was faster, which is fine if that is a group.
             own = yield tuple(Get(prefix_of(at) + name) for name in MARKERS[form])
             _check_group(path, at, form, own[0])
@@ -111,7 +111,7 @@ def _check_group(path: str, above: str, zarr_format: int, document: bytes | None
         )
 
 
-def _commit(prefix: str, own: dict[str, bytes]) -> Flow[bool]:
+def commit(prefix: str, own: dict[str, bytes]) -> Flow[bool]:
     """Store the documents of a node, unless there is one; a failure leaves nothing behind."""
     (name, document), *rest = own.items()
     if not (yield Replace(prefix + name, document, None)):

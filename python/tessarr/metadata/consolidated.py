@@ -60,6 +60,8 @@ class Consolidated:
         The path of the group.
     documents
         The documents of its nodes, by whole path.
+    name
+        The name of the document that holds the copies, if it is not the usual one.
 
     Examples
     --------
@@ -69,10 +71,13 @@ class Consolidated:
     (['b'], 3, None)
     """
 
-    __slots__ = ("_children", "_documents", "_nodes", "root")
+    __slots__ = ("_children", "_documents", "_nodes", "name", "root")
 
-    def __init__(self, root: str, documents: Mapping[str, Documents]) -> None:
+    def __init__(
+        self, root: str, documents: Mapping[str, Documents], name: str | None = None
+    ) -> None:
         self.root = root
+        self.name = name
         self._documents = dict(documents)
         self._nodes: dict[str, ArrayMeta | GroupMeta] = {}
         self._children: dict[str, list[str]] | None = None
@@ -129,7 +134,7 @@ class Consolidated:
         return len(self._documents)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Consolidated, (self.root, self.documents())
+        return Consolidated, (self.root, self.documents(), self.name)
 
     def covers(self, path: str) -> bool:
         """Tell whether the node at `path` would be among these; the group itself is not."""
@@ -201,6 +206,10 @@ class Consolidated:
                 self._documents.pop(other, None)
                 self._nodes.pop(other, None)
         self._children = None
+
+    def become(self, other: Consolidated) -> None:
+        """Take the place of what was known before, for all who look here."""
+        self._documents, self._nodes, self._children = other._documents, other._nodes, None
 
     def _known(self, path: str) -> ArrayMeta | GroupMeta:
         found = self.find(path)

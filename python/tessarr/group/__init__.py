@@ -1,0 +1,338 @@
+"""Groups: the inner nodes of a hierarchy.
+
+`members` is what a group knows, `making` what it adds; here is the class that both make, and
+what changes the hierarchy below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from tessarr import drive
+from tessarr.array import Array
+from tessarr.array import bind as bind_array
+from tessarr.errors import ArgumentError
+from tessarr.flow import open as open_flow
+from tessarr.group.making import Making
+from tessarr.keys import join, node_path, split
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store import open_store
+
+if TYPE_CHECKING:
+    from tessarr.describe import GroupInfo
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.store import Store, StoreLike
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Group", "bind"]
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Group(Making):
+    """A group in a store: a mapping of names to arrays and groups.
+
+    Groups are made by `tessarr.open_group`, `tessarr.create_group` and by groups;
+    ``Group(store)`` opens one that is there.
+
+    Parameters
+    ----------
+    store
+        Where the group is: what `tessarr.open` takes.
+    path
+        The path of the group in the store; by default the root.
+    read_only
+        Whether changes are refused, also through what is opened by the group.
+    synchronizer
+        Guards what is written to arrays of the group; see `tessarr.open_array`.
+    zarr_format
+        The only format to look for.
+
+    Notes
+    -----
+    Members are looked up in the store each time, so what others add shows;
+    only the group's own attributes are kept. A name may be a path: ``g["a/b"]``
+    is ``g["a"]["b"]`` in one step, and a slash first makes it begin at the root of
+    the store. Iteration is sorted by name. Members whose names allow it are attributes,
+    too: ``g.temperature``.
+
+    A group that was opened by its consolidated metadata (see `tessarr.open_group`) knows
+    all nodes below it, and looks for none: what others add does not show before `refresh`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group(None)
+    >>> a = g.create_array("foo/bar", shape=(3,), dtype="i4")
+    >>> list(g), "foo/bar" in g, g["foo/bar"]
+    (['foo'], True, Array(/foo/bar, (3,), int32, chunks=(3,), order=C))
+    """
+
+    __slots__ = ("__weakref__", "_copies", "_meta", "_opened", "_path", "_read_only", "_store")
+
+    def __init__(
+        self,
+        store: StoreLike,
+        path: str | None = None,
+        read_only: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+        *,
+        synchronizer: Any = None,
+        zarr_format: ZarrFormat | None = None,
+    ) -> None:
+        opened, at = open_store(store, "r" if read_only else "r+")
+        at = node_path(join(at, path or ""), zarr_format)
+        meta = drive.run(open_flow.group(at, zarr_format=zarr_format), opened)
+        how = {} if synchronizer is None else {"synchronizer": synchronizer}
+        self._set(meta, opened, at, read_only=read_only, copies=None, how=how)
+
+    def _set(
+        self,
+        meta: GroupMeta,
+        store: Store,
+        path: str,
+        *,
+        read_only: bool,
+        copies: Consolidated | None,
+        how: Mapping[str, Any],
+    ) -> None:
+        self._meta = meta
+        self._copies = copies
+        self._store = store
+        self._path = path
+        self._read_only = read_only or store.read_only
+        self._opened = how
+
+    @property
+    def synchronizer(self) -> Any:
+        """What guards writing to arrays of the group; None where nothing more has to."""
+        return self._opened.get("synchronizer")
+
+    @property
+    def info(self) -> GroupInfo:
+        """What there is to say about the group, as a table to print; costs what `members` does."""
+        from tessarr.describe import GroupInfo
+
+        members = self._members(0)
+        return GroupInfo(
+            name=self.name,
+            meta=self._meta,
+            read_only=self._read_only,
+            store=repr(self._store),
+            arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
+            groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
+            unreadable=tuple(name for name, meta in members.items() if isinstance(meta, Exception)),
+            consolidated=self.consolidated,
+        )
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the group was opened by consolidated metadata, and looks for no members."""
+        return self._copies is not None
+
+    @property
+    def parent(self) -> Group:
+        """The group above; that of the root is the root itself."""
+        return self._above(split(self._path)[0])
+
+    @property
+    def file(self) -> Group:
+        """The group at the root of the store, as h5py calls it."""
+        return self._above("")
+
+    def _above(self, path: str) -> Group:
+        if path == self._path:
+            return self
+        return self.get_group(f"/{path}")
+
+    def refresh(self) -> None:
+        """Read the group's metadata again, and the consolidated metadata it was opened by.
+
+        The nodes that were opened through the group see what changed in the latter, too;
+        their own attributes and shapes are what they were.
+
+        Raises
+        ------
+        NotFoundError
+            If the group, or its consolidated metadata, is gone.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> items = {}
+        >>> g = tessarr.create_group(items)
+        >>> h = tessarr.open_group(items)
+        >>> h.attrs["title"] = "x"
+        >>> g.refresh()
+        >>> g.attrs["title"]
+        'x'
+        """
+        form = self._meta.zarr_format
+        if self._copies is None:
+            self._meta = drive.run(open_flow.group(self._path, zarr_format=form), self._store)
+            return
+        from tessarr.flow import consolidate
+
+        root, name = self._copies.root, self._copies.name
+        flow = consolidate.find(root, zarr_format=form, name=name)
+        meta, copies = drive.run(flow, self._store)
+        own = meta if root == self._path else copies.find(self._path)
+        if not isinstance(own, GroupMeta):
+            raise open_flow.missing(self._path, "group", other=own is not None)
+        self._copies.become(copies)
+        self._meta = own
+
+    # Changes of what is below
+
+    def __delitem__(self, name: str) -> None:
+        self._check_writable()
+        path = self._child(name)
+        if not path:
+            raise ArgumentError("the root group cannot be deleted through a group", path="")
+        if not drive.run(open_flow.exists(path), self._store):
+            raise open_flow.missing(path, None)
+        from tessarr.flow import edit
+
+        drive.run(edit.delete(path), self._store)
+        if self._copies is not None:
+            self._copies.remove(path)
+
+    def clear(self) -> None:
+        """Delete all members, with everything below them."""
+        self._check_writable()
+        for name in list(self):
+            del self[name]
+
+    def move(self, source: str, dest: str) -> None:
+        """Give an array or a group another path.
+
+        Parameters
+        ----------
+        source, dest
+            The old and the new path, from here; from the root with a slash first.
+            Groups between are created. Nodes that were opened by the old path are to be
+            opened again.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no node at `source`.
+        ExistsError
+            If there is one at `dest` already, or an array above.
+        ArgumentError
+            If it is the root, or `dest` lies below `source`.
+
+        Notes
+        -----
+        In a folder it is one renaming, whatever the size. In other stores what is stored is
+        copied, one value after another and the documents last, and then deleted:
+        interrupted, it leaves the node at the old path, complete.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.array("a/b", [1, 2, 3])
+        >>> g.move("a", "x/y")
+        >>> g["x/y/b"][:]
+        array([1, 2, 3])
+        """
+        self._check_writable()
+        from tessarr.flow import move
+
+        old, new = self._child(source), self._child(dest)
+        drive.run(move.move(old, new, self._meta.zarr_format), self._store)
+        if self._copies is not None:
+            self.refresh()
+
+    # Protocols
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}, zarr_format={self.zarr_format})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from tessarr.flow.create import documents
+
+        return _reopen, (
+            documents(self._meta),
+            self._store,
+            self._path,
+            self._read_only,
+            self._copies,
+            dict(self._opened),
+        )
+
+    # What the others stand on
+
+    def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
+        copies = self._copies if self._copies is not None and self._copies.covers(path) else None
+        read_only, how = self._read_only, self._opened
+        return bind(meta, self._store, path, read_only=read_only, copies=copies, **how)
+
+
+# What a group has of a mapping is all that reading one takes.
+Mapping.register(Group)
+
+
+@overload
+def bind(
+    meta: GroupMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Group: ...
+@overload
+def bind(
+    meta: NodeMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Array | Group: ...
+def bind(
+    meta: NodeMeta,
+    store: Store,
+    path: str,
+    *,
+    read_only: bool,
+    copies: Consolidated | None = None,
+    **how: Any,
+) -> Array | Group:
+    """Return the array or group that metadata describes, in a store; nothing is read.
+
+    Parameters
+    ----------
+    meta, store, path, read_only
+        What, where, and whether it refuses to be changed.
+    copies
+        The consolidated metadata by which it was found, if it was by any.
+    **how
+        How arrays are opened, here or through the group: as `tessarr.array.bind` takes it.
+    """
+    if isinstance(meta, GroupMeta):
+        group = Group.__new__(Group)
+        group._set(meta, store, path, read_only=read_only, copies=copies, how=how or _NOTHING)
+        return group
+    found = bind_array(meta, store, path, read_only=read_only, **how)
+    found._copies = copies
+    return found
+
+
+def _reopen(  # noqa: PLR0917 (as they are pickled)
+    documents: dict[str, bytes],
+    store: Store,
+    path: str,
+    read_only: bool,  # noqa: FBT001
+    copies: Consolidated | None,
+    how: Mapping[str, Any],
+) -> Group:
+    meta = open_flow.parse(documents, path)
+    assert isinstance(meta, GroupMeta)
+    return bind(meta, store, path, read_only=read_only, copies=copies, **how)

@@ -1,0 +1,327 @@
+"""What a group makes: groups and arrays, by the names that h5py and zarr-python have for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import drive
+from tessarr.array import Array
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.flow import open as open_flow
+from tessarr.group.members import Members
+from tessarr.metadata.node import GroupMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Self
+
+    from tessarr.dtype.names import DataTypeLike
+    from tessarr.types import ArrayLike, ShapeLike
+
+__all__ = ["Making"]
+
+
+class Making(Members):
+    """The half of a group that adds members."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _opened: Mapping[str, Any]
+
+    # Groups
+
+    def create_group(
+        self,
+        name: str,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+        *,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Create a group, and the groups between, in the format of this one.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        overwrite
+            Delete what is there, with everything below it. By default that is an
+            error.
+        attributes
+            Its attributes.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path.
+        """
+        self._check_writable()
+        from tessarr.flow import create
+        from tessarr.metadata.build import attributes_of
+
+        path = self._child(name)
+        form = self._meta.zarr_format
+        meta = GroupMeta(form, attributes_of(attributes, form))
+        flow = create.create(path, meta, overwrite=overwrite, within=self._path)
+        drive.run(flow, self._store)
+        created = self._bind(path, meta)
+        assert isinstance(created, type(self))
+        self._note_new(created)
+        return created
+
+    def create_groups(self, *names: str, **settings: Any) -> tuple[Self, ...]:
+        """Create several groups, as `create_group` does each of them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_group(None).create_groups("a", "b/c")
+        (Group(/a, zarr_format=3), Group(/b/c, zarr_format=3))
+        """
+        return tuple([self.create_group(name, **settings) for name in names])
+
+    def require_group(
+        self,
+        name: str,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+    ) -> Self:
+        """Return the group `name`; create it if there is no node.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        overwrite
+            Delete what is there, with everything below it, and create the group anew.
+
+        Raises
+        ------
+        NotFoundError
+            If there is an array.
+        """
+        if overwrite:
+            return self.create_group(name, overwrite=True)
+        try:
+            return self.get_group(name)
+        except NotFoundError:
+            try:
+                return self.create_group(name)
+            except ExistsError:  # somebody else was faster, or it is an array
+                return self.get_group(name)
+
+    def require_groups(self, *names: str) -> tuple[Self, ...]:
+        """Return several groups, as `require_group` does each of them."""
+        return tuple([self.require_group(name) for name in names])
+
+    # Arrays
+
+    def create_array(
+        self,
+        name: str,
+        shape: ShapeLike | None = None,
+        dtype: DataTypeLike | None = None,
+        data: Any = None,
+        **settings: Any,
+    ) -> Array:
+        """Create an array, and the groups between, in the format of this group.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype, data, **settings
+            As for `tessarr.create_array`. It has the format of the group.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path, and `overwrite` is false.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.create_array("a/b", shape=(4, 6), dtype="i2", chunks=(2, 3))
+        Array(/a/b, (4, 6), int16, chunks=(2, 3), order=C)
+        """
+        from tessarr.creating import create_array
+
+        self._check_writable()
+        form = settings.get("zarr_format")
+        if form not in (None, self._meta.zarr_format):
+            raise ArgumentError(
+                f"an array of format {form} cannot be in a group of format {self.zarr_format}"
+            )
+        given = {**self._opened, **settings, "zarr_format": self._meta.zarr_format}
+        created = create_array(
+            self._store,
+            self._child(name),
+            within=self._path,
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            **given,
+        )
+        self._note_new(created)
+        return created
+
+    def create_dataset(
+        self,
+        name: str,
+        shape: ShapeLike | None = None,
+        dtype: DataTypeLike | None = None,
+        data: Any = None,
+        **settings: Any,
+    ) -> Array:
+        """Create an array: what h5py and zarr-python 2 call `create_array`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.create_dataset("foo", data=[1, 2, 3])[:]
+        array([1, 2, 3])
+        """
+        return self.create_array(name, shape, dtype, data, **settings)
+
+    def create(self, name: str, shape: ShapeLike | None = None, **settings: Any) -> Array:
+        """Create an array, as `create_array` does."""
+        return self.create_array(name, shape, **settings)
+
+    def require_array(
+        self,
+        name: str,
+        shape: ShapeLike,
+        dtype: DataTypeLike | None = None,
+        exact: bool = False,  # noqa: FBT001, FBT002 (where h5py has it)
+        **settings: Any,
+    ) -> Array:
+        """Return the array `name`; create it if there is no node.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype
+            What it has to have. A data type fits if that of the array can be cast to it
+            safely: what is read can be taken for it.
+        exact
+            Whether the data type has to be the same.
+        **settings
+            For a new array, as for `create_array`.
+
+        Raises
+        ------
+        TypeError
+            If there is an array, and it has another shape, or its data type does not fit.
+        NotFoundError
+            If there is a group.
+        """
+        if settings.pop("overwrite", False):
+            return self.create_array(name, shape, dtype, overwrite=True, **settings)
+        found = self.get(name)
+        if found is None:
+            try:
+                return self.create_array(name, shape, dtype, **settings)
+            except ExistsError:  # somebody else was faster
+                found = self[name]
+        if not isinstance(found, Array):
+            raise open_flow.missing(self._child(name), "array", other=True)
+        from tessarr.layout import normalize_shape
+
+        wanted = normalize_shape(shape)
+        if found.shape != wanted:
+            raise TypeError(
+                f"shapes do not match: array {found.name!r} has shape {found.shape}, not {wanted}"
+            )
+        if dtype is not None and not _fits(found, dtype, exact=exact):
+            how = "do not match exactly" if exact else "cannot be safely cast"
+            raise TypeError(
+                f"dtypes {how}: array {found.name!r} has data type {found.dtype}, not {dtype}"
+            )
+        return found
+
+    require_dataset = require_array
+
+    def empty(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array whose elements mean nothing before they are written."""
+        return self.create_array(name, shape, fill_value=None, **settings)
+
+    def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as 0."""
+        return self.create_array(name, shape, fill_value=0, **settings)
+
+    def ones(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as 1."""
+        return self.create_array(name, shape, fill_value=1, **settings)
+
+    def full(self, name: str, fill_value: Any, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as `fill_value`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_group(None).full("a", 7, shape=3, dtype="u1")[:]
+        array([7, 7, 7], dtype=uint8)
+        """
+        return self.create_array(name, shape, fill_value=fill_value, **settings)
+
+    def array(self, name: str, data: ArrayLike, **settings: Any) -> Array:
+        """Create an array that holds `data`."""
+        return self.create_array(name, data=data, **settings)
+
+    # As in a dictionary
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Store values as the array `name`, in the place of what is there."""
+        if isinstance(value, Members):
+            raise TypeError(
+                f"cannot assign group {value.name!r}: tessarr.copy copies groups, and move moves them"
+            )
+        self.create_array(name, data=value, overwrite=True)
+
+    def update(
+        self, other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **values: Any
+    ) -> None:
+        """Store several arrays, as ``group[name] = value`` does each of them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.update({"a/b": [1, 2]}, c=3.5)
+        >>> g["a/b"][:], g["c"][()]
+        (array([1, 2]), np.float64(3.5))
+        """
+        for name, value in dict(other, **values).items():
+            self[name] = value
+
+    def setdefault(self, name: str, value: Any) -> Array | Self:
+        """Return the member `name`; where there is none, values are stored as that array."""
+        found = self.get(name)
+        if found is not None:
+            return found
+        return self.create_array(name, data=value)
+
+    def _note_new(self, node: Array | Self) -> None:
+        """Note that a node is new, for groups that were opened by consolidated metadata."""
+        if self._copies is not None and self._copies.covers(node.path):
+            node._copies = self._copies
+            self._copies.remove(node.path)
+            node._note_change()
+
+
+def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
+    """Tell whether what is read from an array can safely be taken for a data type."""
+    from tessarr import dtype as dtypes
+
+    has = array.metadata.data_type
+    if dtype is object or dtype == np.dtype(object):
+        return has.numpy == np.dtype(object)
+    wanted = dtypes.of(dtype)
+    if has.elements is not None or wanted.elements is not None:
+        return has.name == wanted.name
+    same = array.dtype == wanted.numpy
+    return same or (not exact and np.can_cast(array.dtype, wanted.numpy))

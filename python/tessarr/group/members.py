@@ -1,0 +1,399 @@
+"""What is in a group: a mapping of names to nodes, and walks through all that is below."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import ItemsView, KeysView, ValuesView
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tessarr import drive
+from tessarr.array import Array
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.flow import open as open_flow
+from tessarr.keys import join, node_path
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node import Node, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.metadata.node import Found
+    from tessarr.tree import Tree
+
+__all__ = ["Items", "Keys", "Members", "Values"]
+
+T = TypeVar("T")
+
+
+class Keys(KeysView[str]):
+    """The names of the members of a group: as of a dictionary, a set that shows what is there."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Keys({list(self)})"
+
+
+class Values(ValuesView[Any]):
+    """The members of a group, sorted by name."""
+
+    __slots__ = ()
+    _mapping: Members
+
+    def __iter__(self) -> Iterator[Any]:
+        return (node for _, node in self._mapping.members())
+
+    def __repr__(self) -> str:
+        return f"Values({list(self)})"
+
+
+class Items(ItemsView[str, Any]):
+    """The members of a group with their names, sorted."""
+
+    __slots__ = ()
+    _mapping: Members
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self._mapping.members())
+
+    def __repr__(self) -> str:
+        return f"Items({list(self)})"
+
+
+class Members(Node[GroupMeta]):
+    """The half of a group that looks and changes nothing."""
+
+    __slots__ = ()
+
+    _kind = "group"
+
+    @abstractmethod
+    def _bind(self, path: str, meta: NodeMeta) -> Array | Self:
+        """Return the array or group that metadata describes, as this group opens its members."""
+
+    # A mapping
+
+    def __getitem__(self, name: str) -> Array | Self:
+        path = self._child(name)
+        meta = self._find(path)
+        if meta is None:
+            raise NotFoundError(
+                f"there is no array or group {name!r} in group {self.name!r}",
+                kind="node_not_found",
+                path=path,
+            )
+        return self._bind(path, meta)
+
+    def get(
+        self, name: str, default: T | None = None, *, getclass: bool = False
+    ) -> Array | Self | T | None | Any:
+        """Return the member `name`, or `default` where there is none.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        default
+            What is returned where there is no node.
+        getclass
+            Return the class of the member instead, as h5py does.
+        """
+        path = self._child(name)
+        meta = self._find(path)
+        if meta is None:
+            return default
+        node = self._bind(path, meta)
+        return type(node) if getclass else node
+
+    def get_array(self, name: str) -> Array:
+        """Return the array `name`; that it is a group is an error."""
+        path = self._child(name)
+        meta = self._find(path)
+        if not isinstance(meta, ArrayMeta):
+            raise open_flow.missing(path, "array", other=meta is not None)
+        found = self._bind(path, meta)
+        assert isinstance(found, Array)
+        return found
+
+    def get_group(self, name: str) -> Self:
+        """Return the group `name`; that it is an array is an error."""
+        path = self._child(name)
+        meta = self._find(path)
+        if not isinstance(meta, GroupMeta):
+            raise open_flow.missing(path, "group", other=meta is not None)
+        found = self._bind(path, meta)
+        assert isinstance(found, type(self))
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        # Programs look for names with an underscore to see what an object can do.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        try:
+            return self[name]
+        except (NotFoundError, ArgumentError):
+            raise AttributeError(
+                f"{self!r} has neither an attribute nor a member {name!r}", name=name, obj=self
+            ) from None
+
+    def __dir__(self) -> list[str]:
+        members = (name for name in self if name.isidentifier() and not name.startswith("_"))
+        return [*super().__dir__(), *members]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            path = self._child(name)
+        except ArgumentError:
+            return False
+        if self._copies is not None and self._copies.covers(path):
+            return self._copies.exists(path)
+        return drive.run(open_flow.exists(path), self._store)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _names(self) -> list[str]:
+        if self._copies is not None:
+            return self._copies.names(self._path)
+        from tessarr.flow import walk
+
+        return drive.run(walk.names(self._path, self._meta.zarr_format), self._store)
+
+    def keys(self) -> Keys:
+        """Return the names of the members, sorted: a view, as of a dictionary.
+
+        To go through it is one listing; ``list(group)`` is two, because Python asks for the
+        length first.
+        """
+        return Keys(self)  # type: ignore[arg-type] # all that a view asks of a mapping
+
+    def values(self) -> Values:
+        """Return the members, sorted by name: a view, as of a dictionary."""
+        return Values(self)  # type: ignore[arg-type]
+
+    def items(self) -> Items:
+        """Return the members with their names, sorted: a view, as of a dictionary."""
+        return Items(self)  # type: ignore[arg-type]
+
+    # Walks
+
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> tuple[tuple[str, Array | Self | Unreadable], ...]:
+        """Return what is below the group, each with its path from here, sorted.
+
+        A node whose metadata cannot be read is an `tessarr.Unreadable`, which raises
+        the error when it is used.
+
+        Parameters
+        ----------
+        max_depth
+            0 for the members, 1 for these and theirs, and so on; None for all.
+        use_consolidated_for_children
+            Whether a group that was opened by consolidated metadata believes it.
+            False looks into the store.
+
+        Notes
+        -----
+        Costs one listing per group and one or three requests per node, in two or
+        three round trips per level. Chunks are never listed. With consolidated metadata
+        it costs nothing.
+        """
+        found = self._members(max_depth, stored=not use_consolidated_for_children)
+        return tuple(
+            (
+                name,
+                Unreadable(join(self._path, name), meta)
+                if isinstance(meta, Exception)
+                else self._bind(join(self._path, name), meta),
+            )
+            for name, meta in found.items()
+        )
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        """Return how many nodes are below the group, to the depth that `members` takes."""
+        return len(self._members(max_depth))
+
+    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT001, FBT002
+        """Go through the members that are arrays, with their names, sorted.
+
+        Parameters
+        ----------
+        recurse
+            Whether arrays of the groups below follow, too, each with its path from here.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.create_array("a/b", shape=1), g.create_array("c", shape=2)
+        >>> list(g.arrays())
+        [('c', Array(/c, (2,), float64, chunks=(2,), order=C))]
+        >>> [name for name, _ in g.arrays(recurse=True)]
+        ['a/b', 'c']
+        """
+        for name, node in self.members(_depth(recurse)):
+            if isinstance(node, Array):
+                yield name, node
+
+    def groups(self, recurse: bool = False) -> Iterator[tuple[str, Self]]:  # noqa: FBT001, FBT002
+        """Go through the members that are groups, with their names, sorted.
+
+        Parameters
+        ----------
+        recurse
+            Whether the groups below these follow, too, each with its path from here.
+        """
+        for name, node in self.members(_depth(recurse)):
+            if isinstance(node, type(self)):
+                yield name, node
+
+    def array_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
+        """Go through the names of arrays, as `arrays` does."""
+        found = self._members(_depth(recurse))
+        return (name for name, meta in found.items() if isinstance(meta, ArrayMeta))
+
+    def group_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
+        """Go through the names of groups, as `groups` does."""
+        found = self._members(_depth(recurse))
+        return (name for name, meta in found.items() if isinstance(meta, GroupMeta))
+
+    def array_values(self, recurse: bool = False) -> Iterator[Array]:  # noqa: FBT001, FBT002
+        """Go through arrays, as `arrays` does."""
+        return (node for _, node in self.arrays(recurse))
+
+    def group_values(self, recurse: bool = False) -> Iterator[Self]:  # noqa: FBT001, FBT002
+        """Go through groups, as `groups` does."""
+        return (node for _, node in self.groups(recurse))
+
+    def visititems(self, function: Callable[[str, Any], T | None]) -> T | None:
+        """Call a function with the path and the node of everything below the group.
+
+        Parameters
+        ----------
+        function
+            Given the path from here and the array or group; a group comes before what is
+            in it, names are sorted. What is not None ends the walk.
+
+        Returns
+        -------
+        object
+            What the function returned that ended the walk, else None.
+
+        Notes
+        -----
+        Costs as much as `members` of all depths, and what is below is known before the
+        function is called first: it may change the hierarchy.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.create_array("a/b", shape=1), g.create_array("c", shape=2)
+        >>> g.visititems(lambda path, node: print(path, node))
+        a Group(/a, zarr_format=3)
+        a/b Array(/a/b, (1,), float64, chunks=(1,), order=C)
+        c Array(/c, (2,), float64, chunks=(2,), order=C)
+        >>> g.visit(lambda path: path if path.endswith("b") else None)
+        'a/b'
+        """
+        for path, node in self.members(None):
+            result = function(path, node)
+            if result is not None:
+                return result
+        return None
+
+    def visit(self, function: Callable[[str], T | None]) -> T | None:
+        """Call a function with the path of everything below the group, as `visititems` does."""
+        for path in self._members(None):
+            result = function(path)
+            if result is not None:
+                return result
+        return None
+
+    visitkeys = visit
+
+    def visitvalues(self, function: Callable[[Any], T | None]) -> T | None:
+        """Call a function with each node below the group, as `visititems` does."""
+        return self.visititems(lambda _, node: function(node))
+
+    def tree(
+        self,
+        expand: bool | None = None,  # noqa: FBT001
+        level: int | None = None,
+        *,
+        max_nodes: int | None = 500,
+        plain: bool = True,
+    ) -> Tree:
+        """Return a drawing of the hierarchy below, to print or for a notebook to show.
+
+        Parameters
+        ----------
+        expand
+            Whether all groups are unfolded at first, in a notebook; by default the first
+            level is.
+        level
+            How many levels to draw; by default all.
+        max_nodes
+            How many nodes are drawn at most, before what is left is only counted; None
+            for all.
+        plain
+            There is no other text than plain text; taken for programs that say so.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.create_array("a/b", shape=(3,), dtype="i4")
+        >>> g.tree(level=1)
+        /
+        └── a
+        """
+        from tessarr.tree import Tree
+
+        del plain
+        members = {} if level == 0 else self._members(None if level is None else level - 1)
+        return Tree(self.name, members, expand=expand, max_nodes=max_nodes)
+
+    # What the others stand on
+
+    def _child(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a member is a string, not {name!r}")
+        below = node_path(name, self._meta.zarr_format)
+        if name.startswith("/"):
+            return below
+        return join(self._path, below) if below else self._path
+
+    def _find(self, path: str) -> NodeMeta | None:
+        if self._copies is not None and self._copies.covers(path):
+            return self._copies.find(path)
+        return drive.run(open_flow.find(path, within=self._meta.zarr_format), self._store)
+
+    def _members(self, max_depth: int | None, *, stored: bool = False) -> dict[str, Found]:
+        if self._copies is not None and not stored:
+            found = self._copies.members(self._path, max_depth=max_depth)
+        else:
+            from tessarr.flow import walk
+
+            flow = walk.members(self._path, self._meta.zarr_format, max_depth=max_depth)
+            found = drive.run(flow, self._store)
+        prefix = open_flow.prefix_of(self._path)
+        return {path[len(prefix) :]: meta for path, meta in found.items()}
+
+
+def _depth(recurse: bool) -> int | None:
+    return None if recurse else 0

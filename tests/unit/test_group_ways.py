@@ -1,0 +1,318 @@
+"""What users of h5py and of zarr-python do with groups."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError, StoreError
+from tessarr.stores import ForeignStore, LocalStore, MemoryStore
+
+
+@pytest.fixture
+def root(store: Any, zarr_format: Any) -> tessarr.Group:
+    root = tessarr.create_group(store, zarr_format=zarr_format, attributes={"title": "t"})
+    root.create_group("foo/bar").array("baz", np.arange(6).reshape(2, 3), chunks=(1, 3))
+    root.zeros("quux", shape=3, dtype="u1")
+    return root
+
+
+def test_direct_construction(root: tessarr.Group, store: Any) -> None:
+    again = tessarr.Group(store)
+    assert again == root
+    assert again.attrs["title"] == "t"
+    assert tessarr.Group(store, "/foo/bar") == tessarr.Group(store, path="foo/bar") == root["foo/bar"]
+    only = tessarr.Group(store, read_only=True)
+    with pytest.raises(ReadOnlyError):
+        only["foo"].create_group("x")
+    for path in ("quux", "nope"):
+        with pytest.raises(NotFoundError):
+            tessarr.Group(store, path)
+    with pytest.raises(NotFoundError):
+        tessarr.Group(store, zarr_format=5 - root.zarr_format)
+
+
+def test_attribute_access(root: tessarr.Group) -> None:
+    assert root.foo.bar.baz == root["foo/bar/baz"]
+    assert {"foo", "quux", "create_group"} <= set(dir(root))
+    with pytest.raises(AttributeError, match="nope"):
+        root.nope
+    assert not hasattr(root, "nope")
+    assert root._ipython_key_completions_() == ["foo", "quux"]
+
+
+def test_what_programs_ask_for_costs_no_request(store: Any) -> None:
+    counted = tessarr.stores.CountingStore(store)
+    group = tessarr.create_group(counted)
+    before = counted.counts()
+    for name in ("__array__", "_repr_mimebundle_", "_ipython_canary_method_should_not_exist_"):
+        assert not hasattr(group, name)
+    assert counted.counts() == before
+
+
+def test_require_and_create_several(root: tessarr.Group) -> None:
+    assert root.create_groups("a", "b/c") == (root["a"], root["b/c"])
+    assert root.require_groups("a", "d") == (root["a"], root["d"])
+    with pytest.raises(ExistsError):
+        root.create_groups("e", "a")
+    assert root.create_groups("a", "e", overwrite=True) == (root["a"], root["e"])
+    root["a"].create_group("below")
+    assert list(root.require_group("a", overwrite=True)) == []
+
+
+def test_arrays_by_all_their_names(root: tessarr.Group) -> None:
+    made = {
+        "e": root.empty("e", shape=2),
+        "z": root.zeros("z", shape=2),
+        "o": root.ones(name="o", shape=(2,)),
+        "f": root.full("f", fill_value=7, shape=2, dtype="i4"),
+        "a": root.array("a", [1, 2]),
+        "c": root.create("c", shape=2, dtype="u1"),
+        "d": root.create_dataset("d", (2,), "f4"),
+        "r": root.require_dataset("r", shape=2, dtype="f4"),
+    }
+    assert all(root[name] == array for name, array in made.items())
+    assert made["z"][:].tolist() == [0, 0]
+    assert made["o"][:].tolist() == [1, 1]
+    assert made["f"][:].tolist() == [7, 7]
+    assert made["a"][:].tolist() == [1, 2]
+    assert (made["c"].dtype, made["d"].dtype) == (np.dtype("u1"), np.dtype("f4"))
+    assert {array.zarr_format for array in made.values()} == {root.zarr_format}
+
+
+def test_assignment(root: tessarr.Group) -> None:
+    root["x"] = [1, 2, 3]
+    root["deep/er"] = np.ones((2, 2))
+    root["foo"] = 5  # in the place of a group, with what is below
+    assert root["x"][:].tolist() == [1, 2, 3]
+    assert root["deep/er"].shape == (2, 2)
+    assert root["foo"][()] == 5
+    assert "foo/bar" not in root
+    root.update({"x": [4]}, y=[5])
+    assert (root["x"][:].tolist(), root["y"][:].tolist()) == ([4], [5])
+    assert root.setdefault("x", [6]) == root["x"]
+    assert root.setdefault("w", [7])[:].tolist() == [7]  # type: ignore[index]
+    with pytest.raises(TypeError, match="copy"):
+        root["z"] = root["deep"]
+    root["copied"] = root["deep/er"]
+    assert root["copied"][:].tolist() == [[1, 1], [1, 1]]
+
+
+def test_an_array_stored_over_itself_is_not_lost(root: tessarr.Group) -> None:
+    want = root["foo/bar/baz"][:]
+    for name in ("foo/bar/baz", "foo/bar"):  # itself, and a group above it
+        root[name] = root["foo/bar/baz"] if name in root else None
+        found = root[name]
+        assert isinstance(found, tessarr.Array)
+        np.testing.assert_array_equal(found[:], want)
+        if name == "foo/bar":
+            break
+
+
+def test_get_as_h5py_has_it(root: tessarr.Group) -> None:
+    assert root.get("quux", getclass=True) is tessarr.Array
+    assert root.get("foo", getclass=True) is tessarr.Group
+    assert root.get("nope", getclass=True) is None
+    assert root.get_array("foo/bar/baz") == root["foo/bar/baz"]
+    assert root.get_group("foo") == root["foo"]
+    with pytest.raises(NotFoundError, match="but a group"):
+        root.get_array("foo")
+    with pytest.raises(NotFoundError, match="but an array"):
+        root.get_group("quux")
+
+
+def test_parent_and_file(root: tessarr.Group) -> None:
+    bar = root["foo/bar"]
+    assert isinstance(bar, tessarr.Group)
+    assert bar.parent == root["foo"]
+    assert bar.parent.parent == bar.file == root.file == root.parent == root
+
+
+def test_visiting(root: tessarr.Group) -> None:
+    seen: list[Any] = []
+    assert root.visit(seen.append) is None
+    assert seen == ["foo", "foo/bar", "foo/bar/baz", "quux"]
+    seen.clear()
+    root["foo"].visitkeys(seen.append)  # type: ignore[union-attr]
+    assert seen == ["bar", "bar/baz"]
+    seen.clear()
+    root.visitvalues(seen.append)
+    assert [node.path for node in seen] == ["foo", "foo/bar", "foo/bar/baz", "quux"]
+    assert root.visititems(lambda path, node: node if path.endswith("z") else None) == (
+        root["foo/bar/baz"]
+    )
+
+
+def test_with(root: tessarr.Group, store: Any) -> None:
+    with tessarr.open_group(store) as opened:
+        opened.create_group("new")
+    assert "new" in root
+
+
+@pytest.fixture(params=["memory", "local", "mapping"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made = {"memory": MemoryStore, "local": lambda: tmp_path / "store", "mapping": dict}
+    return made[request.param]()
+
+
+def stored(group: tessarr.Group) -> dict[str, bytes | None]:
+    store = group._store
+    return {key: store.get(key) for key in store.list("")}
+
+
+def test_moving(any_store: Any, zarr_format: Any) -> None:
+    """What was below the old path is below the new one, byte by byte, and nothing else changed."""
+    root = tessarr.create_group(any_store, zarr_format=zarr_format)
+    root.create_group("foo/bar", attributes={"k": 1}).array("baz", np.arange(6), chunks=2)
+    root.zeros("quux", shape=3)
+    before = stored(root)
+    root.move("foo/bar", "new/er")
+    after = stored(root)
+    old = {key: value for key, value in before.items() if key.startswith("foo/bar/")}
+    renamed = {key.replace("foo/bar/", "new/er/"): value for key, value in old.items()}
+    parents = {key for key in after if key.startswith("new/") and key.count("/") == 1}
+    assert {key: after[key] for key in after.keys() - parents} == {
+        key: value for key, value in {**before, **renamed}.items() if key not in old
+    }
+    assert list(root) == ["foo", "new", "quux"]
+    assert root["new/er/baz"][:].tolist() == list(range(6))
+    assert root["new/er"].attrs["k"] == 1
+    root["new"].move("er/baz", "/top")  # type: ignore[union-attr]
+    assert root["top"][:].tolist() == list(range(6))
+    assert list(root["new/er"]) == []
+
+
+def test_what_cannot_be_moved(root: tessarr.Group) -> None:
+    before = stored(root)
+    for source, dest, error in (
+        ("nope", "x", NotFoundError),
+        ("foo", "quux", ExistsError),
+        ("foo", "foo", ExistsError),
+        ("foo", "quux/x", ExistsError),
+        ("foo", "foo/x", ArgumentError),
+        ("/", "x", ArgumentError),
+        ("foo", "..", ArgumentError),
+    ):
+        with pytest.raises(error):
+            root.move(source, dest)
+        assert stored(root) == before
+    with pytest.raises(ReadOnlyError):
+        tessarr.Group(root.store, read_only=True).move("foo", "x")
+
+
+def test_left_over_chunks_do_not_become_part_of_what_is_moved(root: tessarr.Group) -> None:
+    root._store.put("new/0", b"stray")
+    with pytest.raises(ExistsError, match="something is stored there"):
+        root.move("quux", "new")
+    assert "quux" in root
+
+
+class Failing(dict[str, bytes]):
+    """A mapping that refuses to store anything more, after a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 1000
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise StoreError("full")
+        super().__setitem__(key, value)
+
+
+def test_a_move_that_fails_changes_nothing(zarr_format: Any) -> None:
+    items = Failing()
+    root = tessarr.create_group(items, zarr_format=zarr_format)
+    root.create_group("foo").array("a", np.arange(8), chunks=2)
+    before = dict(items)
+    steps = 0
+    while True:
+        items.left = steps
+        try:
+            root.move("foo", "bar")
+            break
+        except StoreError:
+            assert dict(items) == before
+            steps += 1
+    assert steps > 5
+    assert root["bar/a"][:].tolist() == list(range(8))
+    assert "foo" not in root
+
+
+def test_moving_keeps_consolidated_metadata_in_step(store: Any, zarr_format: Any) -> None:
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    root.create_group("foo/bar").zeros("a", shape=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        group = tessarr.consolidate_metadata(store)
+        group.move("foo", "new/er")
+        assert tessarr.consolidated_differences(store) == {}
+    assert [path for path, _ in group.members(None)] == ["new", "new/er", "new/er/bar", "new/er/bar/a"]
+
+
+def test_refresh(store: Any, zarr_format: Any) -> None:
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    root.create_group("a")
+    tessarr.consolidate_metadata(store)
+    group = tessarr.open_consolidated(store)
+    below = group["a"]
+    tessarr.open_group(store, use_consolidated=False)["a"].attrs["k"] = 1
+    root.create_group("b")
+    assert list(group) == ["a"]
+    group.refresh()
+    assert list(group) == ["a", "b"]
+    assert group["a"].attrs["k"] == 1
+    below.refresh()
+    assert below.attrs["k"] == 1
+    del root["a"]
+    with pytest.raises(NotFoundError):
+        below.refresh()
+
+
+def test_members_looked_up_in_spite_of_consolidated_metadata(store: Any) -> None:
+    tessarr.create_group(store)
+    tessarr.consolidate_metadata(store)
+    group = tessarr.open_consolidated(store)
+    tessarr.open_group(store).create_group("b")
+    assert group.members() == ()
+    found = group.members(use_consolidated_for_children=False)
+    assert [name for name, _ in found] == ["b"]
+
+
+def test_pickling_keeps_how_it_is_open(tmp_path: Path) -> None:
+    group = tessarr.create_group(LocalStore(tmp_path))
+    only = pickle.loads(pickle.dumps(tessarr.Group(group.store, read_only=True)))
+    assert only == group
+    assert only.read_only
+
+
+def test_tree_for_notebooks(root: tessarr.Group) -> None:
+    """Groups fold; names are text, not HTML."""
+    root.create_group("<b>")
+    html = root.tree()._repr_html_()
+    assert html.count("<details") == html.count("</details>") == 3
+    assert html.count("<ul>") == html.count("</ul>")
+    assert html.count("<li>") == html.count("</li>") == 5
+    assert "&lt;b&gt;" in html
+    assert html.count("<details open>") == 1
+    assert root.tree(expand=True)._repr_html_().count("<details open>") == 3
+
+
+def test_large_trees_are_cut(root: tessarr.Group) -> None:
+    drawing = root.tree(max_nodes=2)
+    assert str(drawing) == (
+        "/\n├── foo\n│   └── bar\n… and 2 more: tree(max_nodes=None) shows all"
+    )
+    html = drawing._repr_html_()
+    assert "… and 2 more" in html
+    assert html.count("<details") == html.count("</details>")
+    assert html.count("<li>") == html.count("</li>") == 2
+
+
