@@ -13,7 +13,15 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from tessarr.types import ChunkLengths, JSONObject
 
-__all__ = ["ArrayInfo", "GroupInfo", "NodeInfo", "array_line", "axis_text", "human_bytes", "lengths_json"]
+__all__ = [
+    "ArrayInfo",
+    "GroupInfo",
+    "NodeInfo",
+    "array_line",
+    "axis_text",
+    "human_bytes",
+    "lengths_json",
+]
 
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)

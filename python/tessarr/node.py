@@ -9,6 +9,9 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.given import given, given_for_chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
     from tessarr.attributes import Attributes
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.metadata.consolidated import Consolidated
@@ -89,6 +92,33 @@ class Node(Generic[Meta]):
         from tessarr.attributes import Attributes
 
         return Attributes(self, self._kind, self._set_attributes)
+
+    def update_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        """Set several attributes at once, keep the others, and return the node.
+
+        Parameters
+        ----------
+        attributes
+            Names and values.
+        """
+        self.attrs.update(attributes)
+        return self
+
+    def close(self) -> None:
+        """Close the store, if it is of a kind that has to be closed, such as a zip file.
+
+        The other nodes in the store are closed with it. A node can be used in a
+        ``with`` statement, which closes it at the end.
+        """
+        close = getattr(self.store, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
         from dataclasses import replace

@@ -48,9 +48,10 @@ def changed(counting: Any, action: Callable[[], Any]) -> dict[str, int]:
 
 def look(group: tessarr.Group) -> list[Any]:
     return [
-        group.tree(), list(group), len(group), group.members(None), list(group.arrays()), group.info,
-        group["a/x"].attrs["units"], group["a"]["deep/er"], group["a"].members(None),
-        "a/x" in group, "nope" in group, group.get("a/nope"), group.require_group("a"),
+        group.tree(), list(group), len(group), group.members(None), list(group.arrays()),
+        group.info, group["a/x"].attrs["units"], group["a"]["deep/er"],
+        group["a"].members(None), "a/x" in group, "nope" in group, group.get("a/nope"),
+        group.require_group("a"),
     ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import argparse
 
     from tessarr.api import Mode
+    from tessarr.flow.open import Node as NodeMeta
     from tessarr.store import Store
 
 __all__ = ["PLACE", "add_json", "add_node", "array_at", "node_at", "place", "store_at"]
@@ -158,7 +159,7 @@ def _hint(root: str, path: str) -> str:
     return ""
 
 
-def _bound(meta: Any, store: Store, at: str) -> Array | Group:
+def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:
     from tessarr.group import bind
 
     return bind(meta, store, at, read_only=True)

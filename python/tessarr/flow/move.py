@@ -81,16 +81,21 @@ def _copy(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
             if key not in own:
                 copied.append(key)
                 yield Copy(join(source, key), join(target, key))
-        content = yield tuple(Get(old + name) for name in own)
-        named = {name: value for name, value in zip(own, content, strict=True) if value is not None}
-        if not named:
-            raise missing(source, None)
-        if not (yield from create.commit(new, named)):
-            raise _occupied(source, target)
+        yield from _copy_own(source, target, own)
     except BaseException:
         for key in copied:
             yield Delete(new + key)
         raise
+
+
+def _copy_own(source: str, target: str, names: list[str]) -> Flow[None]:
+    """Copy what makes the node one: here and only here it comes to be."""
+    found = yield tuple(Get(join(source, name)) for name in names)
+    own = {name: value for name, value in zip(names, found, strict=True) if value is not None}
+    if not own:
+        raise missing(source, None)
+    if not (yield from create.commit(prefix_of(target), own)):
+        raise _occupied(source, target)
 
 
 def _makes_node(key: str) -> bool:

@@ -77,7 +77,7 @@ class Group(Making):
         self,
         store: StoreLike,
         path: str | None = None,
-        read_only: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+        read_only: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
         *,
         synchronizer: Any = None,
         zarr_format: ZarrFormat | None = None,
@@ -273,7 +273,7 @@ class Group(Making):
 
 
 # What a group has of a mapping is all that reading one takes.
-Mapping.register(Group)
+Mapping.register(Group)  # pyright: ignore[reportAttributeAccessIssue] # it is an ABC
 
 
 @overload
@@ -329,7 +329,7 @@ def _reopen(  # noqa: PLR0917 (as they are pickled)
     documents: dict[str, bytes],
     store: Store,
     path: str,
-    read_only: bool,  # noqa: FBT001
+    read_only: bool,
     copies: Consolidated | None,
     how: Mapping[str, Any],
 ) -> Group:

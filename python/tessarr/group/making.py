@@ -36,7 +36,7 @@ class Making(Members):
     def create_group(
         self,
         name: str,
-        overwrite: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+        overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
         *,
         attributes: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -85,7 +85,7 @@ class Making(Members):
     def require_group(
         self,
         name: str,
-        overwrite: bool = False,  # noqa: FBT001, FBT002 (where zarr-python 2 has it)
+        overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
     ) -> Self:
         """Return the group `name`; create it if there is no node.
 
@@ -154,7 +154,8 @@ class Making(Members):
             raise ArgumentError(
                 f"an array of format {form} cannot be in a group of format {self.zarr_format}"
             )
-        given = {**self._opened, **settings, "zarr_format": self._meta.zarr_format}
+        form = self._meta.zarr_format
+        given: dict[str, Any] = {**self._opened, **settings, "zarr_format": form}
         created = create_array(
             self._store,
             self._child(name),
@@ -195,7 +196,7 @@ class Making(Members):
         name: str,
         shape: ShapeLike,
         dtype: DataTypeLike | None = None,
-        exact: bool = False,  # noqa: FBT001, FBT002 (where h5py has it)
+        exact: bool = False,  # noqa: FBT002 (where h5py has it)
         **settings: Any,
     ) -> Array:
         """Return the array `name`; create it if there is no node.
@@ -278,7 +279,7 @@ class Making(Members):
         """Store values as the array `name`, in the place of what is there."""
         if isinstance(value, Members):
             raise TypeError(
-                f"cannot assign group {value.name!r}: tessarr.copy copies groups, and move moves them"
+                f"cannot assign group {value.name!r}: to copy it is tessarr.copy, to move it move"
             )
         self.create_array(name, data=value, overwrite=True)
 

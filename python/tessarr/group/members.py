@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import ItemsView, KeysView, ValuesView
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tessarr import drive
 from tessarr.array import Array
@@ -86,9 +86,17 @@ class Members(Node[GroupMeta]):
             )
         return self._bind(path, meta)
 
+    @overload
     def get(
-        self, name: str, default: T | None = None, *, getclass: bool = False
-    ) -> Array | Self | T | None | Any:
+        self, name: str, default: None = None, *, getclass: Literal[False] = False
+    ) -> Array | Self | None: ...
+    @overload
+    def get(
+        self, name: str, default: T, *, getclass: Literal[False] = False
+    ) -> Array | Self | T: ...
+    @overload
+    def get(self, name: str, default: Any = None, *, getclass: bool) -> Any: ...
+    def get(self, name: str, default: Any = None, *, getclass: bool = False) -> Any:
         """Return the member `name`, or `default` where there is none.
 
         Parameters
@@ -178,15 +186,15 @@ class Members(Node[GroupMeta]):
         To go through it is one listing; ``list(group)`` is two, because Python asks for the
         length first.
         """
-        return Keys(self)  # type: ignore[arg-type] # all that a view asks of a mapping
+        return Keys(self)
 
     def values(self) -> Values:
         """Return the members, sorted by name: a view, as of a dictionary."""
-        return Values(self)  # type: ignore[arg-type]
+        return Values(self)
 
     def items(self) -> Items:
         """Return the members with their names, sorted: a view, as of a dictionary."""
-        return Items(self)  # type: ignore[arg-type]
+        return Items(self)
 
     # Walks
 
@@ -227,7 +235,7 @@ class Members(Node[GroupMeta]):
         """Return how many nodes are below the group, to the depth that `members` takes."""
         return len(self._members(max_depth))
 
-    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT001, FBT002
+    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT002
         """Go through the members that are arrays, with their names, sorted.
 
         Parameters
@@ -249,7 +257,7 @@ class Members(Node[GroupMeta]):
             if isinstance(node, Array):
                 yield name, node
 
-    def groups(self, recurse: bool = False) -> Iterator[tuple[str, Self]]:  # noqa: FBT001, FBT002
+    def groups(self, recurse: bool = False) -> Iterator[tuple[str, Self]]:  # noqa: FBT002
         """Go through the members that are groups, with their names, sorted.
 
         Parameters
@@ -261,21 +269,21 @@ class Members(Node[GroupMeta]):
             if isinstance(node, type(self)):
                 yield name, node
 
-    def array_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
+    def array_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
         """Go through the names of arrays, as `arrays` does."""
         found = self._members(_depth(recurse))
         return (name for name, meta in found.items() if isinstance(meta, ArrayMeta))
 
-    def group_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
+    def group_keys(self, recurse: bool = False) -> Iterator[str]:  # noqa: FBT002
         """Go through the names of groups, as `groups` does."""
         found = self._members(_depth(recurse))
         return (name for name, meta in found.items() if isinstance(meta, GroupMeta))
 
-    def array_values(self, recurse: bool = False) -> Iterator[Array]:  # noqa: FBT001, FBT002
+    def array_values(self, recurse: bool = False) -> Iterator[Array]:  # noqa: FBT002
         """Go through arrays, as `arrays` does."""
         return (node for _, node in self.arrays(recurse))
 
-    def group_values(self, recurse: bool = False) -> Iterator[Self]:  # noqa: FBT001, FBT002
+    def group_values(self, recurse: bool = False) -> Iterator[Self]:  # noqa: FBT002
         """Go through groups, as `groups` does."""
         return (node for _, node in self.groups(recurse))
 
@@ -332,7 +340,7 @@ class Members(Node[GroupMeta]):
 
     def tree(
         self,
-        expand: bool | None = None,  # noqa: FBT001
+        expand: bool | None = None,
         level: int | None = None,
         *,
         max_nodes: int | None = 500,
