@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.node import Found
-    from tessarr.tree import Tree
+    from tessarr.drawing import Tree
 
 __all__ = ["Items", "Keys", "Members", "Values"]
 
@@ -370,7 +370,7 @@ class Members(Node[GroupMeta]):
         /
         └── a
         """
-        from tessarr.tree import Tree
+        from tessarr.drawing import Tree
 
         del plain
         members = {} if level == 0 else self._members(None if level is None else level - 1)
