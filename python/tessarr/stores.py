@@ -10,6 +10,7 @@ from tessarr.store import (
     StoreLike,
     StoreProtocol,
 )
+from tessarr.store.sqlite import SQLiteStore
 from tessarr.store.wrap import (
     LatencyStore,
     LoggingStore,
@@ -28,6 +29,7 @@ __all__ = [
     "MemoryStore",
     "PrefixStore",
     "ReadOnlyStore",
+    "SQLiteStore",
     "Store",
     "StoreLike",
     "StoreProtocol",

@@ -8,7 +8,7 @@ import pytest
 
 from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.store.given import split
-from tessarr.stores import LatencyStore, LoggingStore, LRUStoreCache, PrefixStore
+from tessarr.stores import LatencyStore, LoggingStore, LRUStoreCache, PrefixStore, SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,8 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "cache": lambda folder: LRUStoreCache(LocalStore(folder / "root"), None),
     "small cache": lambda folder: LRUStoreCache(Plain(), 300),
     "logging": lambda folder: LoggingStore(MemoryStore()),
+    "sqlite": lambda folder: SQLiteStore(folder / "new" / "data.sqlite"),
+    "durable sqlite": lambda folder: SQLiteStore(folder / "data.db", durable=True),
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
+from tessarr.stores import LRUStoreCache, SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +35,15 @@ def in_child(work: Callable[[], bool]) -> bool:
     return status == 0
 
 
-@pytest.mark.parametrize("kind", ["memory", "foreign", "local"])
+@pytest.mark.parametrize("kind", ["memory", "foreign", "local", "cache", "sqlite"])
 def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> None:
     """While threads put, list and delete, forked children do the same at once."""
     kinds: dict[str, Callable[[], Store]] = {
         "memory": MemoryStore,
         "foreign": lambda: ForeignStore({}),
         "local": lambda: LocalStore(tmp_path),
+        "cache": lambda: LRUStoreCache(LocalStore(tmp_path), 1500),
+        "sqlite": lambda: SQLiteStore(tmp_path / "x.db"),
     }
     store = kinds[kind]()
     stop = threading.Event()
