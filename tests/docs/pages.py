@@ -9,17 +9,24 @@ blocks of a page share one namespace and one folder, from top to bottom. Other b
 from __future__ import annotations
 
 import doctest
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+from tessarr.cli import main
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NOT_RUN = {"json", "text", "toml", "rust", ""}
+WIDTH = {"COLUMNS": "100"}
 # What installs and checks is done by CI itself, outside of the tests.
 INSTALLS = ("pip ", "python -m venv", "just ", "pytest", "cargo ")
 
@@ -102,13 +109,15 @@ def _console(block: Block) -> tuple[int, list[str]]:
 
 def _shell(command: str) -> str:
     """Run a command; ``tessarr`` and ``python`` are those under test."""
+    if command.startswith("tessarr ") and not set("|&;<>$`*") & set(command):
+        return _here(shlex.split(command)[1:])
     script = (
         'tessarr() { "$PYTHON" -m tessarr "$@"; }\npython() { "$PYTHON" "$@"; }\n'
         f'{command}\nstatus=$?; [ $status = 0 ] || echo "exit code $status"\n'
     )
     # Ran from a checkout or installed, the command finds what the tests import.
     paths = os.pathsep.join(path for path in sys.path if path)
-    environment = os.environ | {"PYTHON": sys.executable, "PYTHONPATH": paths, "COLUMNS": "100"}
+    environment = os.environ | {"PYTHON": sys.executable, "PYTHONPATH": paths} | WIDTH
     done = subprocess.run(
         ["sh", "-c", script],
         env=environment,
@@ -120,3 +129,16 @@ def _shell(command: str) -> str:
         check=False,
     )
     return done.stdout
+
+
+def _here(arguments: list[str]) -> str:
+    """Run ``tessarr`` in this process: to start another one takes longer than the command."""
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with redirect_stdout(said), redirect_stderr(said), patch.dict(os.environ, WIDTH):
+        try:
+            code: object = main(arguments)
+        except SystemExit as done:  # of argparse
+            code = done.code
+    assert isinstance(said.buffer, io.BytesIO)
+    text = said.buffer.getvalue().decode()
+    return text if not code else f"{text}exit code {code}\n"
