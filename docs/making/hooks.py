@@ -7,11 +7,14 @@ reader's colours.
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1]
+PUBLIC = DOCS.parent / "python/tessarr/__init__.py"
+REST = "<!-- the names that no other page has -->"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
@@ -39,7 +42,22 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         target = (folder / link[2]).resolve()
         return link[0] if target.is_relative_to(DOCS) else link[1]
 
-    return LINK.sub(inside, markdown)
+    return LINK.sub(inside, markdown.replace(REST, "\n\n".join(f"::: {name}" for name in rest())))
+
+
+def rest() -> list[str]:
+    """Give the public names of the package that no page of the reference has."""
+    tree = ast.parse(PUBLIC.read_text(encoding="utf-8"))
+    lists = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
+    shown = set(re.findall(r"^::: tessarr\.(\w+)", pages, re.MULTILINE))
+    modules = {path.stem for path in PUBLIC.parent.iterdir()}
+    names = [name for name in ast.literal_eval(lists[0]) if name not in shown]
+    return [f"tessarr.{name}" for name in names if name not in modules or name == "options"]
 
 
 def on_page_content(html: str, **_: Any) -> str:
