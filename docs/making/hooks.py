@@ -17,6 +17,7 @@ PUBLIC = DOCS.parent / "python/tessarr/__init__.py"
 REST = "<!-- the names that no other page has -->"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
+NAMED = re.compile(r"<code>(tessarr(?:\.\w+)+)([^<]*)</code>(?!</a>)")
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
@@ -61,10 +62,11 @@ def rest() -> list[str]:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Put the text of a picture where its link is, without the colours that it brings."""
+    """Put the text of a picture where its link is; link names to the reference, if it has them."""
 
     def inline(image: re.Match[str]) -> str:
         text = (DOCS / "pictures" / image[2]).read_text(encoding="utf-8")
         return f'<figure role="img" aria-label="{image[1]}">{STYLE.sub("", text)}</figure>'
 
-    return PICTURE.sub(inline, html)
+    linked = r'<autoref identifier="\1" optional><code>\1\2</code></autoref>'
+    return NAMED.sub(linked, PICTURE.sub(inline, html))
