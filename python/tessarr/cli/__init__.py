@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tessarr.cli import (
+    advise,
     attrs,
     cat,
     consolidate,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "parser"]
 
-_VERBS = (info, tree, ls, cat, attrs, verify, diff, convert, migrate, consolidate, rm, demo)
+_VERBS = (info, tree, ls, cat, attrs, verify, diff, convert, migrate, consolidate, rm, advise, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
 
-__all__ = ["parse_selection", "pieces"]
+__all__ = ["parse_selection", "pieces", "ranges_of"]
 
 _ALLOWED = "integers, slices, '...', lists of integers and names of fields, as in NumPy"
 
@@ -101,23 +101,36 @@ def pieces(array: Array, key: tuple[Any, ...], most: int) -> Iterator[tuple[Any,
      (slice(8, 10, 1), slice(0, 6, 1))]
     """
     names = tuple(part for part in key if isinstance(part, str))
-    rest = [part for part in key if not isinstance(part, str)]
-    if any(isinstance(part, list) for part in rest) or _unfit(rest, array.ndim):
+    ranges = ranges_of(array, tuple(part for part in key if not isinstance(part, str)))
+    if ranges is None:
         yield key
         return
-    gap = next((at for at, part in enumerate(rest) if part is ...), len(rest))
-    around = rest[:gap] + rest[gap + 1 :]
-    axes = [*around[:gap], *[slice(None)] * (array.ndim - len(around)), *around[gap:]]
-    ranges = [
-        part if isinstance(part, int) else range(length)[part]
-        for part, length in zip(axes, array.shape, strict=True)
-    ]
     lengths = [cuts.longest for cuts in array.metadata.chunk_cuts]
     for piece in _divide(ranges, lengths, most):
         yield (*names, *piece)
 
 
-def _unfit(parts: list[Any], rank: int) -> bool:
+def ranges_of(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
+    """Return an index or a range for each axis; None for a key with lists or one that is wrong.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> ranges_of(tessarr.zeros((10, 6)), (-1, ...))
+    [-1, range(0, 6)]
+    """
+    if any(isinstance(part, list | str) for part in key) or _unfit(key, array.ndim):
+        return None
+    gap = next((at for at, part in enumerate(key) if part is ...), len(key))
+    around = key[:gap] + key[gap + 1 :]
+    axes = [*around[:gap], *[slice(None)] * (array.ndim - len(around)), *around[gap:]]
+    return [
+        part if isinstance(part, int) else range(length)[part]
+        for part, length in zip(axes, array.shape, strict=True)
+    ]
+
+
+def _unfit(parts: tuple[Any, ...], rank: int) -> bool:
     """Tell whether a key is one that the array refuses, with a better message."""
     gaps = sum(part is ... for part in parts)
     wrong = any(isinstance(part, slice) and part.step == 0 for part in parts)

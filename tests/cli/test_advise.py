@@ -1,0 +1,241 @@
+"""``tessarr advise``: what it measures is true, and what it recommends is better."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli.layouts import Access, Layout, chunk_shapes, shard_shape
+from tessarr.cli.measuring import Link, measured, take_sample
+from tessarr.store import CountingStore, LocalStore
+
+if TYPE_CHECKING:
+    from cli.conftest import Run
+
+FAR = ("--latency", "20", "--bandwidth", "50M")
+LINK = Link(0.01, 1e6, 4)
+
+
+def field(*shape: int) -> Any:
+    values = sum(np.sin(np.arange(n) / 9).reshape(-1, *[1] * i) for i, n in enumerate(shape[::-1]))
+    return np.round(values + np.random.default_rng(0).normal(0, 0.01, shape), 2).astype("f4")
+
+
+@pytest.fixture
+def data(here: Path) -> Path:
+    tessarr.create_group("data.zarr").create_array(
+        "cube", data=field(60, 32, 32), chunks=(1, 32, 32)
+    )
+    return here
+
+
+def advised(run: Run, *arguments: Any) -> Any:
+    code, out, err = run("advise", *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_a_table_and_a_command(data: Path, run: Run) -> None:
+    """What is best first, what is there now in it, and how to get there."""
+    code, out, err = run("advise", "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "64K", *FAR)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "Array(/cube, (60, 32, 32), float32, chunks=(1, 32, 32), order=C)"
+    assert "read 1: [:, 5, 5]" in lines
+    assert sum(line.startswith("now  1,32,32 ") for line in lines) == 1
+    assert lines[-1].startswith("    tessarr copy data.zarr/cube NEW --chunks ")
+    assert "instead of" in lines[-3]
+
+
+def test_what_is_recommended_is_better(data: Path, run: Run) -> None:
+    """Columns of an array that is stored in planes: far fewer requests and bytes."""
+    found = advised(run, "data.zarr/cube", "--read", "[:, 5, 5]", "--sample", "256K", *FAR)
+    (now,) = (one for one in found["layouts"] if one["current"])
+    best = found["layouts"][0]
+    assert now["chunks"] == [1, 32, 32]
+    assert (now["reads"][0]["requests"], now["objects"]) == (60, 60)
+    assert best["reads"][0]["requests"] < 10
+    assert best["reads"][0]["seconds"] < now["reads"][0]["seconds"] / 5
+    assert found["reads"] == ["[:, 5, 5]"]
+    assert f"--chunks {','.join(map(str, best['chunks']))}" in found["command"]
+
+
+def test_ways_of_reading_that_are_the_default(data: Path, run: Run) -> None:
+    """A plane across each axis."""
+    found = advised(run, "data.zarr/cube", "--sample", "64K")
+    assert found["reads"] == ["[0, :, :]", "[:, 0, :]", "[:, :, 0]"]
+    tessarr.create_array("line", data=np.arange(5000))
+    assert advised(run, "line")["reads"] == ["[:]", "[:1000]"]
+
+
+def test_the_size_of_the_sample(data: Path) -> None:
+    """No more is read, and all of a small array is the sample."""
+    a = tessarr.open_array("data.zarr/cube")
+    assert 0.4 * 65536 <= take_sample(a, 65536).values.nbytes <= 65536
+    whole = take_sample(a, 1 << 20)
+    assert (whole.starts, whole.values.shape) == ((0, 0, 0), (60, 32, 32))
+    assert take_sample(a, 1).values.shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"shards": (32, 64, 64)}, {"zarr_format": 2}])
+@pytest.mark.parametrize("text", ["0, :, :", ":, 5, 5", "10:30, ::2, 60"])
+def test_what_is_measured_is_true(here: Path, settings: dict[str, Any], text: str) -> None:
+    """Of the whole as the sample: the numbers of the real array, counted."""
+    data = field(64, 64, 64)
+    store = CountingStore(LocalStore("a"))
+    a = tessarr.create_array(store, data=data, chunks=(8, 16, 32), **settings)
+    sample = take_sample(a, data.nbytes)
+    key: Any = tuple(
+        slice(*(int(n) if n else None for n in part.split(":")))
+        if ":" in part
+        else slice(int(part), int(part) + 1)
+        for part in text.split(", ")
+    )
+    access = Access(text, tuple(range(64)[part] for part in key))
+    layout = Layout((8, 16, 32), settings.get("shards"))
+    found = measured(sample, layout, [access], LINK)
+    before = store.counts()
+    tessarr.open_array(store)[key]
+    after = store.counts()
+    (cost,) = found.reads
+    opened = 1 if settings.get("zarr_format") != 2 else 2  # the documents
+    assert cost.requests == pytest.approx(after["reads"] - before["reads"] - opened, abs=2)
+    assert cost.size_bytes == pytest.approx(after["read_bytes"] - before["read_bytes"], rel=0.2)
+    assert found.stored_bytes == pytest.approx(a.nbytes_stored, rel=0.05)
+    whole = settings.get("shards") or (8, 16, 32)
+    assert found.objects == 64**3 // np.prod(whole)
+    waited = LINK.seconds(cost.requests, cost.size_bytes)
+    assert cost.seconds == pytest.approx(cost.decoding_s + waited)
+
+
+def test_a_part_tells_of_the_whole(here: Path) -> None:
+    """From an eighth of the data, what all of it takes."""
+    data = field(64, 64, 64)
+    a = tessarr.create_array("a", data=data, chunks=(16, 16, 16))
+    access = Access("", (range(64), range(5, 6), range(5, 6)))
+    layout = Layout((8, 16, 16))
+    part, whole = (
+        measured(take_sample(a, size), layout, [access], LINK)
+        for size in (data.nbytes // 8, data.nbytes)
+    )
+    assert part.objects == whole.objects
+    assert part.stored_bytes == pytest.approx(whole.stored_bytes, rel=0.2)
+    assert part.reads[0].requests == whole.reads[0].requests == 8
+    assert part.reads[0].size_bytes == pytest.approx(whole.reads[0].size_bytes, rel=0.3)
+
+
+def test_a_sample_is_taken_where_something_is_stored(here: Path, run: Run) -> None:
+    """An array that is mostly empty is not measured by its emptiness."""
+    a = tessarr.create_array("a", shape=(1 << 30,), chunks=(1 << 12,), dtype="f8")
+    a[5 << 20 : (5 << 20) + 8192] = np.random.default_rng(0).random(8192)
+    sample = take_sample(a, 1 << 15)
+    assert sample.starts[0] in range(5 << 20, (5 << 20) + 8192)
+    assert sample.values.all()
+    assert sample.share == pytest.approx(2 / (1 << 18))
+    found = advised(run, "a", "--read", "[0:1000]", "--sample", "32K")
+    (now,) = (one for one in found["layouts"] if one["current"])
+    assert now["objects"] == 2
+    assert now["stored_bytes"] < 200_000
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zarr_format"), [("i2", 2), ("c8", 3), ([("x", "i4"), ("y", "f4")], 3)]
+)
+def test_other_data_types(here: Path, run: Run, dtype: Any, zarr_format: Any) -> None:
+    """And formats: what format 2 cannot have is not tried."""
+    tessarr.create_array("a", data=np.ones((90, 90), dtype), zarr_format=zarr_format)
+    found = advised(run, "a")
+    shards = {one["shards"] is None for one in found["layouts"]}
+    assert shards == {True} if zarr_format == 2 else True in shards
+    assert {"id", "name"} & set(found["layouts"][0]["compressors"][0]) == {
+        "id" if zarr_format == 2 else "name"
+    }
+
+
+def test_text(here: Path, run: Run) -> None:
+    """Elements of any length."""
+    words = np.array([f"word {i}" for i in range(3000)], object)
+    tessarr.create_array("a", data=words, dtype=str, chunks=100)
+    assert advised(run, "a")["layouts"][0]["stored_bytes"] > 1000
+
+
+def test_filters_stay(here: Path) -> None:
+    """What is measured decodes to the same values."""
+    filters = [{"id": "fixedscaleoffset", "offset": 0, "scale": 10, "dtype": "<f4", "astype": "i2"}]
+    a = tessarr.create_array("a", data=field(40, 40), filters=filters, zarr_format=2)
+    found = measured(
+        take_sample(a, 1 << 20), Layout((20, 20)), [Access("", (range(40), range(40)))], LINK
+    )
+    assert found.stored_bytes < 40 * 40 * 4
+
+
+def test_preferences(data: Path, run: Run) -> None:
+    """Size, if that is what counts, is not larger than when writing does."""
+    sizes = [
+        advised(run, "data.zarr/cube", "--sample", "64K", "--prefer", what)["layouts"][0][
+            "stored_bytes"
+        ]
+        for what in ("size", "writing")
+    ]
+    assert sizes[0] <= sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--read", "[0, 0, 0, 0]"], 1, "integers, slices and '...' only"),
+        (["--read", "[[1, 2]]"], 1, "integers, slices and '...' only"),
+        (["--read", "[60]"], 1, "axis 0 has no index 60"),
+        (["--read", "x"], 1, "is not understood"),
+        (["--read", "[5:5]"], 1, "selects nothing"),
+        (["--sample", "x"], 2, "is not a size"),
+        (["--sample", "0"], 2, "is not a size"),
+    ],
+)
+def test_what_cannot_be_asked(
+    data: Path, run: Run, arguments: list[str], code: int, words: str
+) -> None:
+    """Told before anything is measured."""
+    found, out, err = run("advise", "data.zarr/cube", *arguments)
+    assert (found, out) == (code, "")
+    assert words in err
+
+
+def test_what_cannot_be_advised_on(here: Path, run: Run) -> None:
+    """Nothing to take a sample of, and nothing to divide."""
+    tessarr.create_array("empty", shape=(10,), dtype="i4")
+    assert "no stored chunks" in run("advise", "empty")[2]
+    tessarr.create_array("point", data=1)
+    assert "too few elements" in run("advise", "point")[2]
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (10**6,), (3, 10**5), (50, 60, 70), (1, 1, 10**7)])
+@pytest.mark.parametrize("item_bytes", [1, 8, 10**6])
+def test_chunk_shapes_fit(shape: tuple[int, ...], item_bytes: int) -> None:
+    """No axis is longer than the array's, no chunk is huge, and shards are made of chunks."""
+    accesses = [
+        Access("", tuple(range(1) if at == axis else range(n) for at, n in enumerate(shape)))
+        for axis in range(len(shape))
+    ]
+    shapes = chunk_shapes(shape, item_bytes, accesses)
+    assert len(set(shapes)) == len(shapes) > 0
+    for chunks in shapes:
+        assert all(1 <= length <= size for length, size in zip(chunks, shape, strict=True))
+        assert np.prod(chunks) * item_bytes <= max(16 << 20, item_bytes)
+        shards = shard_shape(chunks, shape, item_bytes)
+        if shards is not None:
+            assert all(a % b == 0 for a, b in zip(shards, chunks, strict=True))
+            assert np.prod(shards) >= 4 * np.prod(chunks)
+
+
+def test_touched_chunks() -> None:
+    """With steps, backwards, and across borders."""
+    for axis in (range(5, 6), range(100), range(7, 95, 3), range(50, 3, -7), range(0, 90, 30)):
+        for length in (1, 7, 10, 33, 100):
+            expected = len({index // length for index in axis})
+            assert Access("", (axis,)).touched((length,)) == expected
