@@ -55,10 +55,10 @@ def rest() -> list[str]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     ]
     pages = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
-    shown = set(re.findall(r"^::: tessarr\.(\w+)", pages, re.MULTILINE))
+    shown = set(re.findall(r"^::: tessarr.*\.(\w+)$", pages, re.MULTILINE))
     modules = {path.stem for path in PUBLIC.parent.iterdir()}
     names = [name for name in ast.literal_eval(lists[0]) if name not in shown]
-    return [f"tessarr.{name}" for name in names if name not in modules or name == "options"]
+    return [f"tessarr.{name}" for name in names if name not in modules]
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -69,4 +69,5 @@ def on_page_content(html: str, **_: Any) -> str:
         return f'<figure role="img" aria-label="{image[1]}">{STYLE.sub("", text)}</figure>'
 
     linked = r'<autoref identifier="\1" optional><code>\1\2</code></autoref>'
+    html = html.replace("<p>::</p>", "")  # of docstrings, in which it begins a drawing
     return NAMED.sub(linked, PICTURE.sub(inline, html))

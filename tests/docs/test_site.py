@@ -46,12 +46,14 @@ def test_the_reference_has_every_public_name() -> None:
     hooks = runpy.run_path(str(ROOT / "docs/making/hooks.py"))
     assert hooks["REST"] in text
     shown = {*re.findall(r"^::: (\S+)", text, re.MULTILINE), *hooks["rest"]()}
+    things = [found(name) for name in shown]
     missing = [
         f"{module}.{name}"
         for module in PUBLIC
         if module not in shown
         for name in import_module(module).__all__
-        if f"{module}.{name}" not in shown and not isinstance(found(f"{module}.{name}"), ModuleType)
+        if not any(thing is found(f"{module}.{name}") for thing in things)
+        if not isinstance(found(f"{module}.{name}"), ModuleType)
     ]
     assert not missing, f"put them on a page of docs/reference: {missing}"
 
