@@ -24,10 +24,15 @@ NAME = re.compile(r"`(tessarr(?:\.\w+)+)(?=[`(])")
 
 
 def found(name: str) -> Any:
-    """Give what a dotted name means."""
+    """Give what a dotted name means: as an attribute, else in the module of that name."""
     thing: Any = tessarr
-    for part in name.split(".")[1:]:
-        thing = getattr(thing, part, None) or import_module(f"{thing.__name__}.{part}")
+    try:
+        for part in name.split(".")[1:]:
+            thing = getattr(thing, part, None) or import_module(f"{thing.__name__}.{part}")
+    except ModuleNotFoundError:
+        # A function may be called as the module that it is in.
+        module, _, last = name.rpartition(".")
+        thing = getattr(import_module(module), last)
     return thing
 
 
