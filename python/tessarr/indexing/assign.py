@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TessarrWarning
 from tessarr.indexing.selection import Selection
 
 if TYPE_CHECKING:
@@ -49,12 +50,19 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     TypeError
         If an element cannot be converted, such as a complex number to float.
 
+    Warns
+    -----
+    TessarrWarning
+        If numbers are outside the range of an integer type, or text is longer than `dtype` allows.
+
     Notes
     -----
     The policy for types is NumPy's for assignments, so that a script does not change its meaning
     when an ``ndarray`` becomes a stored array: an array is cast whatever its type (``unsafe``:
-    fractions are cut off, integers wrap around; NumPy warns of lost imaginary parts and of NaN cast
-    to integers), while Python's own numbers are checked one by one.
+    fractions are cut off, integers wrap around; NumPy warns of lost imaginary parts), while
+    Python's own numbers are checked one by one. What NumPy loses without a word is warned of here,
+    because what is stored may be all that is left; that takes the least and the largest value,
+    and only where types differ so.
 
     Examples
     --------
@@ -89,6 +97,9 @@ def _reshaped(array: npt.NDArray[Any], selection: Selection) -> npt.NDArray[Any]
 
 
 def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if hasattr(value, "__array__") or dtype.kind in "SU":
+        value = value if isinstance(value, np.generic) else np.asarray(value)
+        _warn_of_loss(np.asarray(value), dtype)
     try:
         if isinstance(value, np.generic):
             # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
@@ -100,6 +111,29 @@ def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise ArgumentError(
             f"cannot convert the value to {dtype}: {error}", kind="cannot_cast"
         ) from error
+
+
+def _warn_of_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Warn where numbers wrap around or text is cut off."""
+    if not values.size or np.can_cast(values.dtype, dtype):
+        return
+    loss = None
+    if dtype.kind in "iu" and values.dtype.kind in "iuf":
+        loss = _beyond(values, np.iinfo(dtype))
+    elif dtype.kind in "SU" and values.dtype.kind in "SU":
+        length = int(np.char.str_len(values).max())
+        if length > dtype.itemsize // np.dtype(f"{dtype.kind}1").itemsize:
+            loss = f"text of length {length} does not fit {dtype}: it is cut off"
+    if loss is not None:
+        warnings.warn(f"{loss}, as NumPy does in an assignment", TessarrWarning, stacklevel=2)
+
+
+def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
+    low, high = values.min().item(), values.max().item()
+    # What follows the point is cut off before; NaN is in no range.
+    if limits.min - 1 < low <= high < limits.max + 1:
+        return None
+    return f"numbers from {low} to {high} do not fit {limits.dtype}: they wrap around"
 
 
 def objects(value: object, rank: int) -> npt.NDArray[Any]:
