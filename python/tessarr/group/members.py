@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
+    from tessarr.drawing import Tree
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.node import Found
-    from tessarr.drawing import Tree
 
 __all__ = ["Items", "Keys", "Members", "Values"]
 
