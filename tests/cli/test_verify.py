@@ -133,8 +133,8 @@ def test_what_stopped_writers_left(data: Path, run: Run) -> None:
     (folder / "0.1234567890abcdef.partial").write_bytes(b"half")
     (folder / "1.__lock").write_bytes(b"half")
     assert found(run, "data.zarr") == [
-        ("left over", "plain/c/0/0.1234567890abcdef.partial"),
-        ("left over", "plain/c/0/1.__lock"),
+        ("leftover", "plain/c/0/0.1234567890abcdef.partial"),
+        ("leftover", "plain/c/0/1.__lock"),
     ]
 
 
@@ -256,6 +256,6 @@ def test_stores_of_other_writers(run: Run) -> None:
         if code == 2:  # no store
             continue
         kinds = {finding["kind"] for finding in json.loads(out)["findings"]}
-        assert not kinds & {"damaged", "outside", "left over"}, (row, out)
+        assert not kinds & {"damaged", "outside", "leftover"}, (row, out)
         checked += 1
     assert checked > 10

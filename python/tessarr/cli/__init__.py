@@ -20,6 +20,7 @@ from tessarr.cli import (
     advise,
     attrs,
     cat,
+    completion,
     consolidate,
     convert,
     demo,
@@ -38,7 +39,22 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "parser"]
 
-_VERBS = (info, tree, ls, cat, attrs, verify, diff, convert, migrate, consolidate, rm, advise, demo)
+_VERBS = (
+    info,
+    tree,
+    ls,
+    cat,
+    attrs,
+    verify,
+    diff,
+    convert,
+    migrate,
+    consolidate,
+    rm,
+    advise,
+    demo,
+    completion,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["MEANINGS", "Counts", "Finding", "Kind", "findings"]
 
 Kind: TypeAlias = Literal[
-    "damaged", "metadata", "defect", "stray", "outside", "left over", "missing", "stale"
+    "damaged", "metadata", "defect", "stray", "outside", "leftover", "missing", "stale"
 ]
 """What is wrong: see `MEANINGS`."""
 
@@ -52,7 +52,7 @@ MEANINGS: Final[dict[Kind, str]] = {
     "defect": "a document breaks its specification, but can be read",
     "stray": "a key belongs to no node",
     "outside": "a chunk lies outside of its array",
-    "left over": "a writer that was stopped left a temporary file",
+    "leftover": "a writer that was stopped left a temporary file",
     "missing": "what should be stored is not",
     "stale": "consolidated metadata differs from the nodes",
 }
@@ -281,7 +281,7 @@ class _Examination:
 
 def _stray(path: str, key: str) -> Finding:
     if _TEMPORARY.search(key.rpartition("/")[2]):
-        return Finding("left over", path, "a temporary file of a writer", key)
+        return Finding("leftover", path, "a temporary file of a writer", key)
     return Finding("stray", path, "belongs to nothing", key)
 
 
@@ -329,7 +329,7 @@ def _left_over(store: Store, path: str) -> Iterator[Finding]:
             if name.endswith(_LOCK) and not _is_held(file):
                 key = str(file.relative_to(root))
                 what = "the lock file of a writer that was stopped; the next writer takes it over"
-                yield Finding("left over", path, what, key)
+                yield Finding("leftover", path, what, key)
 
 
 def _is_held(file: Path) -> bool:

@@ -1,0 +1,231 @@
+"""``tessarr completion SHELL``: a script that lets a shell complete the command's words.
+
+The scripts are made from the parser, so that they know every verb, option and choice. What is no
+option is completed as a path: a node of a local hierarchy is a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["add_to"]
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command."""
+    parser = verbs.add_parser(
+        "completion",
+        help="print a script for the completion of a shell",
+        description="Print a script that lets a shell complete commands, options and paths.",
+        epilog='bash: eval "$(tessarr completion bash)" in ~/.bashrc; zsh: tessarr completion zsh '
+        "> a file _tessarr in a folder of $fpath; fish: tessarr completion fish > "
+        "~/.config/fish/completions/tessarr.fish",
+    )
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from tessarr.cli import parser
+
+    print(_SCRIPTS[arguments.shell](_verbs(parser())), end="")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """An option of a verb: its names, what it takes, and what it is for."""
+
+    names: tuple[str, ...]
+    takes_value: bool
+    choices: tuple[str, ...]
+    many: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """A verb: what stands where no option does is one of `choices`, else a path."""
+
+    name: str
+    text: str
+    options: tuple[_Option, ...]
+    choices: tuple[str, ...]
+
+
+def _verbs(parser: argparse.ArgumentParser) -> list[_Verb]:
+    (verbs,) = (
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    texts = {action.dest: action.help or "" for action in verbs._choices_actions}
+    found: list[_Verb] = []
+    for name, own in verbs.choices.items():
+        options = tuple(_option(action) for action in own._actions if action.option_strings)
+        plain = next((action for action in own._actions if not action.option_strings), None)
+        choices = tuple(map(str, plain.choices)) if plain is not None and plain.choices else ()
+        found.append(_Verb(name, texts.get(name, ""), options, choices))
+    return found
+
+
+def _option(action: argparse.Action) -> _Option:
+    return _Option(
+        tuple(action.option_strings),
+        action.nargs != 0,
+        tuple(map(str, action.choices or ())),
+        isinstance(action, argparse._AppendAction),
+        (action.help or "").replace("%%", "%"),
+    )
+
+
+def _words(*words: str) -> str:
+    return " ".join(words)
+
+
+# Bash
+
+
+def _bash(verbs: list[_Verb]) -> str:
+    lines = [
+        "# Completion of tessarr for bash.",
+        "_tessarr() {",
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}",
+        "    local verb= word options= choices= values=",
+        '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+        "        [[ $word == -* ]] || { verb=$word; break; }",
+        "    done",
+        "    case $verb in",
+        f"    '') options='{_words('--help', '--version', '--traceback')}'",
+        f"        choices='{_words(*(verb.name for verb in verbs))}' ;;",
+    ]
+    for verb in verbs:
+        names = _words(*(name for option in verb.options for name in option.names))
+        lines.append(f"    {verb.name}) options='{names}'")
+        if verb.choices:
+            lines.append(f"        choices='{_words(*verb.choices)}'")
+        chosen = [option for option in verb.options if option.choices]
+        if chosen:
+            lines.append("        case $prev in")
+            lines += [
+                f"        {'|'.join(option.names)}) values='{_words(*option.choices)}' ;;"
+                for option in chosen
+            ]
+            lines.append("        esac")
+        lines.append("        ;;")
+    lines += [
+        "    esac",
+        "    if [[ -n $values ]]; then",
+        '        COMPREPLY=($(compgen -W "$values" -- "$cur"))',
+        "    elif [[ $cur == -* ]]; then",
+        '        COMPREPLY=($(compgen -W "$options" -- "$cur"))',
+        "    elif [[ -n $choices ]]; then",
+        '        COMPREPLY=($(compgen -W "$choices" -- "$cur"))',
+        "    else",
+        "        compopt -o filenames 2>/dev/null",
+        "        local IFS=$'\\n'",
+        '        COMPREPLY=($(compgen -f -- "$cur"))',
+        "    fi",
+        "}",
+        "complete -F _tessarr tessarr",
+    ]
+    return "\n".join([*lines, ""])
+
+
+# Zsh
+
+
+def _zsh(verbs: list[_Verb]) -> str:
+    lines = [
+        "#compdef tessarr",
+        "# Completion of tessarr for zsh.",
+        "_tessarr() {",
+        "    local context state line",
+        "    typeset -A opt_args",
+        "    _arguments -C \\",
+        "        '(- *)'{-h,--help}'[show help]' \\",
+        "        '(- *)--version[print the version]' \\",
+        "        '--traceback[let errors show where they began]' \\",
+        "        '1: :->verb' '*:: :->rest'",
+        "    case $state in",
+        "    verb)",
+        "        local -a verbs=(",
+        *(f"            {_quoted(f'{verb.name}:{_plain(verb.text)}')}" for verb in verbs),
+        "        )",
+        "        _describe 'command' verbs ;;",
+        "    rest)",
+        "        case $words[1] in",
+    ]
+    for verb in verbs:
+        what = f"*: :({_words(*verb.choices)})" if verb.choices else "*:path:_files"
+        specs = [*(spec for option in verb.options for spec in _zsh_specs(option)), _quoted(what)]
+        lines += [f"        {verb.name})", "            _arguments \\"]
+        lines += [f"                {spec} \\" for spec in specs[:-1]]
+        lines.append(f"                {specs[-1]} ;;")
+    lines += [
+        "        esac ;;",
+        "    esac",
+        "}",
+        # A file in $fpath is the function itself; a script that is read defines it.
+        'if [ "$funcstack[1]" = _tessarr ]; then _tessarr "$@"; else compdef _tessarr tessarr; fi',
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _zsh_specs(option: _Option) -> Iterator[str]:
+    star = "*" if option.many else ""
+    value = f":value:({_words(*option.choices)})" if option.choices else ":value:_files"
+    for name in option.names:
+        text = f"{star}{name}[{_plain(option.text)}]{value if option.takes_value else ''}"
+        yield _quoted(text)
+
+
+def _plain(text: str) -> str:
+    """Return a text without what means something to zsh."""
+    return re.sub(r"[\[\]:`$\\]", " ", text)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+# Fish
+
+
+def _fish(verbs: list[_Verb]) -> str:
+    lines = [
+        "# Completion of tessarr for fish.",
+        "complete -c tessarr -n __fish_use_subcommand -f",
+        "complete -c tessarr -n __fish_use_subcommand -s h -l help -d 'show help'",
+        "complete -c tessarr -n __fish_use_subcommand -l version -d 'print the version'",
+    ]
+    first = "complete -c tessarr -n __fish_use_subcommand"
+    lines += [f"{first} -a {verb.name} -d {_fish_quoted(verb.text)}" for verb in verbs]
+    for verb in verbs:
+        start = f"complete -c tessarr -n '__fish_seen_subcommand_from {verb.name}'"
+        if verb.choices:
+            lines.append(f"{start} -f -a '{_words(*verb.choices)}'")
+        for option in verb.options:
+            names = " ".join(
+                f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+                for name in option.names
+            )
+            value = f" -x -a '{_words(*option.choices)}'" if option.choices else " -r"
+            value = value if option.takes_value else ""
+            lines.append(f"{start} {names}{value} -d {_fish_quoted(option.text)}")
+    return "\n".join([*lines, ""])
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_SCRIPTS: Final[dict[str, Callable[[list[_Verb]], str]]] = {
+    "bash": _bash,
+    "zsh": _zsh,
+    "fish": _fish,
+}
