@@ -15,6 +15,7 @@ from tessarr.indexing import broadcast_value, default, objects
 from tessarr.layout import normalize_shape
 from tessarr.metadata.build import AUTO, array_meta
 from tessarr.options import current
+from tessarr.store.given import given, separator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,6 +58,8 @@ def create_array(
         shape = values.shape
     if shape is None:
         raise TypeError("a new array needs a shape, or data")
+    if settings.get("zarr_format") == 2:
+        settings = settings | _separated(store, settings.get("dimension_separator"))
     if codecs is None and isinstance(compressors, str) and compressors == AUTO:
         compressors = current().compressor
     meta = array_meta(
@@ -67,8 +70,8 @@ def create_array(
         **settings,
     )
     whole = default(..., meta.shape)
-    given = values if meta.data_type.numpy.names is None else meta.data_type.given(data)
-    ready = None if values is None else broadcast_value(given, whole, meta.data_type.numpy)
+    fields = values if meta.data_type.numpy.names is None else meta.data_type.given(data)
+    ready = None if values is None else broadcast_value(fields, whole, meta.data_type.numpy)
     drive.run(create.create(path, meta, overwrite=overwrite, within=within), store)
     created = bind(meta, store, path, read_only=False, write_empty_chunks=write_empty_chunks)
     if ready is not None:
@@ -78,6 +81,18 @@ def create_array(
             drive.run(edit.delete(path), store)
             raise
     return created
+
+
+def _separated(store: Store, wanted: str | None) -> dict[str, Any]:
+    """Return the separator in the keys of chunks, where the store has a say in it."""
+    own = separator(store)
+    if own is None:
+        return {}
+    if wanted not in (None, own):
+        raise ArgumentError(
+            f"dimension_separator {wanted!r} is not that of the store {given(store)!r}, {own!r}"
+        )
+    return {"dimension_separator": own}
 
 
 def _values(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from tessarr.errors import ArgumentError
@@ -237,6 +237,8 @@ class V2Keys(ChunkKeyEncoding):
 
     name = "v2"
     separator: Separator = "."
+    stated: bool = field(default=True, compare=False, repr=False)
+    """Whether the metadata say so: what they leave open, a store may settle."""
 
     @classmethod
     def from_json(cls, configuration: Members) -> V2Keys | None:

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from tessarr.stores import (
+    DirectoryStore,
     ForeignStore,
     LatencyStore,
     LocalStore,
     LoggingStore,
     LRUStoreCache,
     MemoryStore,
+    NestedDirectoryStore,
     PrefixStore,
     ReadOnlyStore,
     SQLiteStore,
     Store,
     StoreLike,
+    StoreMapping,
     StoreProtocol,
+    TempStore,
     WrapperStore,
 )
 
 __all__ = [
+    "DirectoryStore",
     "ForeignStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",
     "LoggingStore",
     "MemoryStore",
+    "NestedDirectoryStore",
     "PrefixStore",
     "ReadOnlyStore",
     "SQLiteStore",
     "Store",
     "StoreLike",
+    "StoreMapping",
     "StoreProtocol",
+    "TempStore",
     "WrapperStore",
 ]

@@ -8,8 +8,10 @@ from tessarr.store import (
     MemoryStore,
     Store,
     StoreLike,
+    StoreMapping,
     StoreProtocol,
 )
+from tessarr.store.folder import DirectoryStore, NestedDirectoryStore, TempStore
 from tessarr.store.sqlite import SQLiteStore
 from tessarr.store.wrap import (
     LatencyStore,
@@ -21,17 +23,21 @@ from tessarr.store.wrap import (
 )
 
 __all__ = [
+    "DirectoryStore",
     "ForeignStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",
     "LoggingStore",
     "MemoryStore",
+    "NestedDirectoryStore",
     "PrefixStore",
     "ReadOnlyStore",
     "SQLiteStore",
     "Store",
     "StoreLike",
+    "StoreMapping",
     "StoreProtocol",
+    "TempStore",
     "WrapperStore",
 ]

@@ -1,21 +1,10 @@
-"""The examples in the docstrings of the compiled stores."""
+"""What users see of the stores is documented."""
 
 from __future__ import annotations
-
-import doctest
 
 import pytest
 
 from tessarr import store
-
-
-@pytest.mark.parametrize("name", ["LocalStore", "MemoryStore", "ForeignStore", "CountingStore"])
-def test_examples(name: str) -> None:
-    """Each example gives what it says."""
-    text = getattr(store, name).__doc__
-    example = doctest.DocTestParser().get_doctest(text, dict(vars(store)), name, None, None)
-    assert example.examples
-    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 @pytest.mark.parametrize("name", store.__all__)

@@ -14,10 +14,11 @@ from tessarr.array.selecting import Selecting
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 from tessarr.flow import open as open_flow
 from tessarr.indexing import basic
-from tessarr.keys import join, node_path
+from tessarr.keys import V2Keys, join, node_path
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import open_store
+from tessarr.store.given import separator, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,8 +112,6 @@ class Array(ArrayBase, Selecting):
         mode = "r" if read_only else "r+"
         opened, at = open_store(store, mode)
         if chunk_store is not None:
-            from tessarr.store.given import split
-
             opened = split(opened, open_store(chunk_store, mode)[0])
         if path:
             at = node_path(join(at, path.strip("/")), zarr_format)
@@ -143,7 +142,8 @@ class Array(ArrayBase, Selecting):
             return
         old = self._meta
         form = None if old.is_v1 else old.zarr_format
-        found = drive.run(open_flow.array(self._path, zarr_format=form), self._store)
+        stored = drive.run(open_flow.array(self._path, zarr_format=form), self._store)
+        found = _settled(stored, self._store)
         if found.data_type.elements == old.data_type.elements == "text":
             found = _with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
         if found == old:
@@ -397,6 +397,8 @@ def _bind(
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":
         meta = _with_text(meta, options.text)
+    if meta.zarr_format == 2:
+        meta = _settled(meta, store)
     chunks, below = store, path
     if meta.storage_transformers:
         from tessarr.store.transformed import chunk_store
@@ -417,6 +419,14 @@ def _bind(
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
     return array
+
+
+def _settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
+    """Return the metadata with what they leave to the store: the separator of format 2."""
+    keys = meta.chunk_key_encoding
+    if isinstance(keys, V2Keys) and not keys.stated and separator(store) == "/":
+        return replace(meta, chunk_key_encoding=V2Keys("/"))
+    return meta
 
 
 def _with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:

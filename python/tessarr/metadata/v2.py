@@ -214,7 +214,7 @@ def read_members(members: Members) -> ArrayMeta | None:
         shape,
         data_type,
         grid,
-        V2Keys("/" if separator == "/" else "."),
+        V2Keys("/" if separator == "/" else ".", stated="dimension_separator" in value),
         fill,
         codecs.resolve(spec, 2),
         extra=extra,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import Store
+from tessarr.store.mapping import StoreMapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["DescribedStore"]
 
 
-class DescribedStore(Store):
+class DescribedStore(Store, StoreMapping):
     """A store that is what its arguments say.
 
     A subclass has ``__new__`` alone, and that ends in ``return cls._make(arguments, store)``:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr._engine import ForeignStore, SplitStore, Store
+from tessarr.store.mapping import StoreMapping
 
-__all__ = ["adapt", "given", "given_for_chunks", "split"]
+__all__ = ["adapt", "given", "given_for_chunks", "separator", "split"]
 
 
 class _Adapted(ForeignStore):
     """A store of the engine that was made only because a user gave another object."""
 
 
-class _Split(SplitStore):
+class _Split(SplitStore, StoreMapping):
     """Two stores in one, made because a user gave one for chunks."""
 
 
@@ -72,3 +73,14 @@ def given(store: Store) -> Any:
 def given_for_chunks(store: Store) -> Any:
     """Return the object that a user gave for chunks: that for everything, if for these none."""
     return given(store.chunks if isinstance(store, _Split) else store)
+
+
+def separator(store: Store) -> Any:
+    """Return what stands in the keys of chunks of format 2, if the store says; else None.
+
+    Stores of zarr-python 2 had a ``dimension_separator``, which arrays in them followed
+    unless they said so themselves.
+    """
+    chunks = given_for_chunks(store)
+    found = getattr(chunks, "dimension_separator", None)
+    return getattr(chunks, "_dimension_separator", None) if found is None else found

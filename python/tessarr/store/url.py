@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr._engine import LocalStore, MemoryStore, Store
+from tessarr._engine import Store
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.keys import node_path
 from tessarr.options import current
 from tessarr.registry import Registry
 from tessarr.store.given import adapt
+from tessarr.store.mapping import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
     from tessarr.store.protocol import StoreProtocol

@@ -253,7 +253,7 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
 
     def invalidate(self) -> None:
         """Forget everything."""
-        self.clear()
+        self.forget()
 
     invalidate_values = invalidate
     invalidate_keys = invalidate

@@ -1,4 +1,4 @@
-//! The stores as Python classes.
+//! The stores as Python classes, which `tessarr.store.mapping` makes mappings of, and documents.
 
 mod foreign;
 mod wrap;
@@ -215,32 +215,6 @@ where
 }
 
 /// A store in a folder: the file ``path/key`` holds the value of ``key``.
-///
-/// Parameters
-/// ----------
-/// path : str or os.PathLike
-///     The folder; the first write creates it.
-/// read_only : bool, default False
-///     Refuse every change (`ReadOnlyError`).
-/// durable : bool, default False
-///     Every change has reached the disk when the call returns. Without it a killed
-///     process leaves each value whole, but a power failure may lose recent ones.
-///
-/// Notes
-/// -----
-/// A value is replaced by renaming a new file onto it, so readers see one value whole and
-/// never wait. Writers of one key exclude each other by the file ``key.__lock``, as
-/// TensorStore's do: threads, processes, and TensorStore itself. A writer that waits for
-/// another more than 60 s gets a `StoreError` that is retryable. Symbolic links are
-/// followed, except by `delete_prefix`, which removes the links themselves.
-///
-/// Examples
-/// --------
-/// >>> import tempfile
-/// >>> store = LocalStore(tempfile.mkdtemp())
-/// >>> store.put("a/b", b"value")
-/// >>> store.get("a/b"), store.list_dir("")
-/// (b'value', ([], ['a/']))
 #[pyclass(extends = Store, subclass, frozen, eq, hash, module = "tessarr._engine")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LocalStore(Arc<engine::LocalStore>);
@@ -279,37 +253,16 @@ impl LocalStore {
         Ok(((self.path(),), options))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let path = self.path().into_pyobject(py)?.repr()?;
-        let read_only = if engine::Store::read_only(&*self.0) { ", read_only=True" } else { "" };
-        let durable = if self.durable() { ", durable=True" } else { "" };
-        Ok(format!("LocalStore({path}{read_only}{durable})"))
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let path = this.path().into_pyobject(slf.py())?.repr()?;
+        let read_only = if engine::Store::read_only(&*this.0) { ", read_only=True" } else { "" };
+        let durable = if this.durable() { ", durable=True" } else { "" };
+        Ok(format!("{}({path}{read_only}{durable})", slf.get_type().name()?))
     }
 }
 
 /// A store in memory.
-///
-/// Parameters
-/// ----------
-/// items : mapping of str to bytes, optional
-///     First contents, copied.
-/// name : str, optional
-///     Stores of the same name share their contents, everywhere in the process, and
-///     live as long as it.
-///
-/// Notes
-/// -----
-/// A pickle of a store without a name holds the contents, so that unpickling makes an
-/// independent copy. A named store is pickled by its name; in another process that is a
-/// `StoreError`, not an empty store.
-///
-/// Examples
-/// --------
-/// >>> store = MemoryStore({"a": b"1"})
-/// >>> store.replace("a", b"2", expected=b"1"), store.replace("a", b"3", expected=b"1")
-/// (True, False)
-/// >>> MemoryStore(name="shared") == MemoryStore(name="shared")
-/// True
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct MemoryStore {
     store: Arc<engine::MemoryStore>,
@@ -405,26 +358,6 @@ fn unpickle_memory_store<'py>(
 }
 
 /// A store that a Python object implements.
-///
-/// Parameters
-/// ----------
-/// object : mapping or object
-///     A mapping of str to bytes-like, or an object with the methods of
-///     `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
-/// read_only : bool, default False
-///     Refuse every change; a mapping that cannot be changed is read-only anyway.
-///
-/// Notes
-/// -----
-/// Changes of one key exclude each other within the process; between processes if the
-/// object has ``replace``.
-///
-/// Examples
-/// --------
-/// >>> items = {}
-/// >>> ForeignStore(items).put("a/b", b"1")
-/// >>> items
-/// {'a/b': b'1'}
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
 
@@ -484,17 +417,6 @@ impl ForeignStore {
 }
 
 /// Passes everything on to another store and counts it.
-///
-/// Parameters
-/// ----------
-/// store : Store
-///     The store that does the work.
-///
-/// Examples
-/// --------
-/// >>> store = CountingStore(MemoryStore({"a": b"1"}))
-/// >>> store.get("a"), store.counts()["opens"]
-/// (b'1', 1)
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct CountingStore(Arc<engine::CountingStore>);
 
@@ -528,22 +450,7 @@ impl CountingStore {
     }
 }
 
-/// Keeps documents in one store, and chunks in another.
-///
-/// Parameters
-/// ----------
-/// metadata, chunks : Store
-///     Where documents are: "zarr.json" and all names that begin with "."; and where
-///     everything else is.
-///
-/// Examples
-/// --------
-/// >>> metadata, chunks = MemoryStore(), MemoryStore()
-/// >>> store = SplitStore(metadata, chunks)
-/// >>> store.put("a/zarr.json", b"{}"), store.put("a/c/0", b"1")
-/// (None, None)
-/// >>> metadata.list(), chunks.list()
-/// (['a/zarr.json'], ['a/c/0'])
+/// Keeps documents in one store, and everything else in another.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct SplitStore {
     metadata: Py<Store>,

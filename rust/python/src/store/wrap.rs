@@ -105,7 +105,7 @@ impl CachedStore {
     }
 
     /// Forget everything.
-    fn clear(&self, py: Python<'_>) {
+    fn forget(&self, py: Python<'_>) {
         py.detach(|| self.0.clear());
     }
 
