@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tessarr.cli.address import add_json, add_node, array_at
 from tessarr.cli.layouts import Access, Layout, chunk_shapes, compressors, shard_shape
@@ -105,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
     now = Layout(_longest(array), _shards(array))
     found = _measure(sample, now, accesses, link, weights)
     best = found[0]
-    command = _command(arguments, best.layout)
+    command = _command(arguments, array, best.layout)
     if arguments.json:
         document = {
             "sample": {"starts": list(sample.starts), "shape": list(sample.values.shape)},
@@ -156,6 +157,10 @@ def _planes(rank: int) -> list[str]:
     ]
 
 
+def _format(array: Array) -> Literal[2, 3]:
+    return 3 if array.zarr_format == 3 else 2
+
+
 def _longest(array: Array) -> Shape:
     return array.metadata.chunk_shape
 
@@ -189,7 +194,7 @@ def _measure(
         return _ranked(done.values(), weights)
 
     add([now], "as it is now")
-    tried = list(compressors(array.dtype, 3 if array.zarr_format == 3 else 2))
+    tried = list(compressors(array.dtype, _format(array)))
     codecs: list[tuple[Codec, ...] | None] = [
         one.layout.compressors
         for one in add((replace(now, compressors=codec) for codec in tried), "codecs")
@@ -314,7 +319,7 @@ def _document(one: Measured, array: Array, now: Layout) -> JSONObject:
         "current": layout == now,
         "chunks": list(layout.chunks),
         "shards": list(layout.shards) if layout.shards else None,
-        "compressors": [codec.to_json(3 if array.zarr_format == 3 else 2) for codec in codecs],
+        "compressors": [codec.to_json(_format(array)) for codec in codecs],
         "objects": one.objects,
         "stored_bytes": one.stored_bytes,
         "writing_s": one.writing_s,
@@ -322,12 +327,18 @@ def _document(one: Measured, array: Array, now: Layout) -> JSONObject:
     }
 
 
-def _command(arguments: argparse.Namespace, layout: Layout) -> str:
+def _command(arguments: argparse.Namespace, array: Array, layout: Layout) -> str:
     """Return the command that copies the array to a layout."""
-    words: list[Any] = ["tessarr", "copy", arguments.path, arguments.target or "NEW"]
+    words: list[str] = ["tessarr", "copy", arguments.path, arguments.target or "NEW"]
     if arguments.node:
         words += ["--node", arguments.node]
     words += ["--chunks", _lengths(layout.chunks)]
-    if layout.shards:
+    if layout.shards is not None:
         words += ["--shards", _lengths(layout.shards)]
+    elif array.shards is not None:
+        words += ["--shards", "none"]
+    if layout.compressors is not None:
+        stated = [json.dumps(codec.to_json(_format(array))) for codec in layout.compressors]
+        for text in stated or ["none"]:
+            words += ["--compressors", text]
     return shlex.join(words)
