@@ -32,6 +32,8 @@ def data(here: Path) -> Path:
         ("./data.zarr/a", ("data.zarr", "a")),
         ("data.zarr/a/temperature", ("data.zarr", "a/temperature")),
         ("data.zarr/a/wrong", ("data.zarr", "a/wrong")),
+        ("data.zarr/a/new/deep", ("data.zarr", "a/new/deep")),
+        ("data.zarr/a/temperature/c/new", ("data.zarr/a/temperature/c/new", "")),
         ("alone", ("alone", "")),
         ("nowhere/at/all", ("nowhere/at/all", "")),
         ("memory://x/y", ("memory://x/y", "")),

@@ -11,6 +11,7 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 from tessarr import drive
 from tessarr.api import locate
@@ -20,7 +21,6 @@ from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.group import Group
 from tessarr.keys import join
-from tessarr.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     import argparse
@@ -64,11 +64,10 @@ def place(text: str, node: str | None = None) -> tuple[str, str]:
     """
     below = (node or "").strip("/")
     if "://" in text:
-        if not text.lower().startswith("file:"):
+        parts = urlsplit(text)
+        if parts.scheme.lower() != "file" or parts.netloc not in {"", "localhost"}:
             return text, below
-        store, _ = open_store(text, "r")
-        assert isinstance(store, LocalStore)
-        root, above = _split(store.path)
+        root, above = _split(unquote(parts.path, errors="surrogateescape"))
         return (root if above else text), join(above, below) if below else above
     root, above = _split(text)
     return root, join(above, below) if below else above
@@ -79,11 +78,9 @@ def _split(text: str) -> tuple[str, str]:
     whole = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
     root = next((folder for folder in (whole, *whole.parents) if folder.exists()), whole)
     if root.is_dir():
-        group = next((f for f in (root, *root.parents) if _is_group(f)), None)
-        within = group is not None and (root != whole or _is_node(whole))
-        if group is None or not within:
+        # Of what does not exist the folder above has to be a node: others are no business of it.
+        if not _is_node(root):
             return text, ""
-        root = group
         while root.parent != root and _is_group(root.parent):
             root = root.parent
     if root == whole:
