@@ -60,7 +60,7 @@ fuzz cases="20000":
 # Build the site of the documentation into the folder site. A broken link or a name that the
 # reference does not find fails; examples are tests.
 docs:
-    {{python}} -m mkdocs --quiet build --strict
+    NO_MKDOCS_2_WARNING=1 {{python}} -m mkdocs --quiet build --strict
 
 # Draw the pictures of the guide.
 pictures:
@@ -68,7 +68,7 @@ pictures:
 
 # Show the site while it is written.
 serve:
-    {{python}} -m mkdocs serve
+    NO_MKDOCS_2_WARNING=1 {{python}} -m mkdocs serve
 
 # Write docs/conformance.md: what the formats require, and which tests show it.
 conformance:
