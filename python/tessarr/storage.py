@@ -5,6 +5,8 @@ from __future__ import annotations
 from tessarr.stores import (
     DirectoryStore,
     ForeignStore,
+    FsspecStore,
+    FSStore,
     LatencyStore,
     LocalStore,
     LoggingStore,
@@ -24,7 +26,9 @@ from tessarr.stores import (
 
 __all__ = [
     "DirectoryStore",
+    "FSStore",
     "ForeignStore",
+    "FsspecStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",

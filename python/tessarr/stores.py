@@ -12,6 +12,7 @@ from tessarr.store import (
     StoreProtocol,
 )
 from tessarr.store.folder import DirectoryStore, NestedDirectoryStore, TempStore
+from tessarr.store.fsspec import FsspecStore, FSStore
 from tessarr.store.sqlite import SQLiteStore
 from tessarr.store.wrap import (
     LatencyStore,
@@ -24,7 +25,9 @@ from tessarr.store.wrap import (
 
 __all__ = [
     "DirectoryStore",
+    "FSStore",
     "ForeignStore",
+    "FsspecStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import fsspec
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from upath import UPath
 
-from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store
+from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
 from tessarr.store.given import split
-from tessarr.stores import LatencyStore, LoggingStore, LRUStoreCache, PrefixStore, SQLiteStore
+from tessarr.stores import (
+    FsspecStore,
+    FSStore,
+    LatencyStore,
+    LoggingStore,
+    LRUStoreCache,
+    PrefixStore,
+    SQLiteStore,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +63,12 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "logging": lambda folder: LoggingStore(MemoryStore()),
     "sqlite": lambda folder: SQLiteStore(folder / "new" / "data.sqlite"),
     "durable sqlite": lambda folder: SQLiteStore(folder / "data.db", durable=True),
+    "fsspec memory": lambda folder: FsspecStore(MemoryFileSystem(), f"{folder}/root"),
+    "fsspec local": lambda folder: FsspecStore(LocalFileSystem(), f"{folder}/root"),
+    "fsspec folder": lambda folder: FsspecStore(DirFileSystem(f"{folder}", MemoryFileSystem())),
+    "fsspec map": lambda folder: open_store(fsspec.get_mapper(f"memory:/{folder}/map"))[0],
+    "FSStore": lambda folder: FSStore(f"memory:/{folder}/fsstore"),
+    "upath": lambda folder: open_store(UPath(f"memory:/{folder}/upath"))[0],
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 

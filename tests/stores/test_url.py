@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, open_store
+from tessarr.stores import SQLiteStore
 
 
 def test_paths(tmp_path: Path) -> None:
@@ -81,13 +83,62 @@ def test_malformed_urls(url: str) -> None:
         open_store(url)
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/a", "HTTP://host/a", "gs://b", "foo+bar://x"])
+@pytest.mark.parametrize("url", ["BLA://host/a", "foo+bar://x", "zip://a::foo+bar://x"])
 def test_unknown_schemes_are_named(url: str) -> None:
-    """A scheme that is not supported is no folder of that name."""
+    """A scheme that nobody knows is no folder of that name."""
     with pytest.raises(UnsupportedError) as caught:
         open_store(url)
-    assert caught.value.extension == url.split("://", maxsplit=1)[0].lower()
+    assert (
+        caught.value.extension
+        == url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
+    )
     assert url in str(caught.value)
+    assert caught.value.kind == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "packages"),
+    [
+        ("s3://bucket/a", "s3fs", "fsspec s3fs"),
+        ("simplecache::gs://bucket/a", "gcsfs", "fsspec gcsfs"),
+        ("s3://bucket/a", "fsspec.core", "fsspec s3fs"),
+        ("ftp://host/a", "fsspec.core", "fsspec"),
+    ],
+)
+def test_missing_packages_are_named(
+    url: str, module: str, packages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UnsupportedError, match=f": pip install {packages}$") as caught:
+        open_store(url)
+    assert caught.value.kind == "missing_package"
+
+
+def test_files_that_are_stores(tmp_path: Path) -> None:
+    """An SQLite database by URL: absolute, relative, and with a path inside."""
+    file = tmp_path / "a b.db"
+    store = SQLiteStore(file)
+    assert open_store(f"sqlite://{tmp_path}/a%20b.db") == (store, "")
+    assert open_store("sqlite://some/x.db") == (SQLiteStore("some/x.db"), "")
+    assert open_store(f"sqlite://g/x::{file}") == (store, "g/x")
+    assert open_store(f"sqlite://g%20/x::{file.as_uri()}") == (store, "g /x")
+    assert open_store(f"sqlite://{tmp_path}/x.db", "r")[0].read_only
+    for url in ("sqlite://", "sqlite://a::s3://bucket/x.db"):
+        with pytest.raises(ArgumentError):
+            open_store(url)
+
+
+def test_options_are_for_file_systems(tmp_path: Path) -> None:
+    """What takes none says so, and nothing is ignored."""
+    folder = [tmp_path, str(tmp_path), tmp_path.as_uri()]
+    stores: list[Any] = [None, {}, *folder, "memory://x", MemoryStore()]
+    for store in stores:
+        assert open_store(store, storage_options={})
+        with pytest.raises(TypeError, match="storage_options"):
+            open_store(store, storage_options={"anon": True})
+    with pytest.raises(TypeError, match="storage_options"):
+        open_store("sqlite://x.db", storage_options={"anon": True})
 
 
 def test_objects() -> None:

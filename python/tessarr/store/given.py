@@ -24,8 +24,9 @@ def adapt(store: Any, *, read_only: bool = False) -> Store:
     Parameters
     ----------
     store
-        A store of the engine, which is returned as it is; a mapping of keys to bytes; or
-        an object with the methods of `tessarr.store.protocol.StoreProtocol`.
+        A store of the engine, which is returned as it is; an ``fsspec.FSMap`` or a
+        ``upath.UPath``; a mapping of keys to bytes; or an object with the methods of
+        `tessarr.store.protocol.StoreProtocol`.
     read_only
         Whether to refuse every change, where an adapter is made.
 
@@ -41,7 +42,16 @@ def adapt(store: Any, *, read_only: bool = False) -> Store:
     >>> store, given(store) is items
     (ForeignStore(<dict>), True)
     """
-    return store if isinstance(store, Store) else _Adapted(store, read_only=read_only)
+    if isinstance(store, Store):
+        return store
+    module = type(store).__module__.partition(".")[0]
+    if module in {"fsspec", "upath"}:
+        from tessarr.store.fsspec import of_fsspec
+
+        found = of_fsspec(store, read_only=read_only)
+        if found is not None:
+            return found
+    return _Adapted(store, read_only=read_only)
 
 
 def split(store: Store, chunks: Store) -> Store:
@@ -67,7 +77,7 @@ def given(store: Store) -> Any:
     """Return the object that a user gave, of which `store` was made."""
     if isinstance(store, _Split):
         store = store.metadata
-    return store.object if isinstance(store, _Adapted) else store
+    return store.object if isinstance(store, _Adapted) else getattr(store, "_made_of", store)
 
 
 def given_for_chunks(store: Store) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["OpenedValue", "StoreProtocol"]
+__all__ = ["FileSystemPath", "OpenedValue", "StoreProtocol"]
 
 
 class StoreProtocol(Protocol):
@@ -34,6 +34,10 @@ class StoreProtocol(Protocol):
     ``open_value(key) -> OpenedValue | None``
         Open a value to read parts of it. Without it a value is read whole, also
         where a part of a shard would do.
+    ``get_prefix(key, count) -> bytes | None``
+        Give the first ``count`` bytes, or all if there are fewer. With it beside
+        ``open_value`` a document is had with one request, and one that is too large
+        is not fetched.
 
     Examples
     --------
@@ -77,4 +81,18 @@ class OpenedValue(Protocol):
 
     def read(self, offset: int, count: int) -> bytes | bytearray | memoryview:
         """Give exactly ``count`` bytes from ``offset``."""
+        ...
+
+
+class FileSystemPath(Protocol):
+    """A path in a file system of fsspec: a ``upath.UPath``."""
+
+    @property
+    def fs(self) -> Any:
+        """The file system."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path in it."""
         ...

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from tessarr._engine import Store
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError
 from tessarr.keys import node_path
 from tessarr.options import current
 from tessarr.registry import Registry
@@ -16,11 +16,13 @@ from tessarr.store.given import adapt
 from tessarr.store.mapping import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
-    from tessarr.store.protocol import StoreProtocol
+    from tessarr.store.protocol import FileSystemPath, StoreProtocol
 
-__all__ = ["Opener", "StoreLike", "is_file", "open_store", "register_store"]
+__all__ = ["Opener", "StoreLike", "file_in", "is_file", "open_store", "register_store"]
 
-StoreLike: TypeAlias = "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | None"
+StoreLike: TypeAlias = (
+    "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
+)
 """What is understood as a store: see `open_store`."""
 
 Opener: TypeAlias = "Callable[..., Any]"
@@ -28,10 +30,13 @@ Opener: TypeAlias = "Callable[..., Any]"
 
 _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:://|::(?=.*://))")
 
 
-def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
+def open_store(
+    store: StoreLike, mode: str = "a", *, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Store, str]:
     """Find the store that is meant, and the path in it.
 
     Nothing is read or created: a folder that does not exist is an empty store.
@@ -40,12 +45,15 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
     ----------
     store : str, os.PathLike, Store, mapping, object or None
         A path of a folder; ``file:///path`` (percent-encoded); ``memory://name`` or
-        ``memory://name/path`` (one store per name in the process); a store; a
-        mapping of keys to bytes; an object with the methods of
+        ``memory://name/path`` (one store per name in the process); ``sqlite:///path/of/file``;
+        any other URL that fsspec knows, also a chained one; a ``upath.UPath``; an
+        ``fsspec.FSMap``; a store; a mapping of keys to bytes; an object with the methods of
         `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
         With ``"r"`` the store that is made here refuses every change. A store that is
         given stays as it is.
+    storage_options : mapping, optional
+        Arguments of the file system of a URL, as fsspec takes them.
 
     Returns
     -------
@@ -60,7 +68,7 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
     ArgumentError
         The URL is malformed.
     TypeError
-        The object is nothing of the above.
+        The object is nothing of the above, or takes no options.
 
     Examples
     --------
@@ -70,25 +78,30 @@ def open_store(store: StoreLike, mode: str = "a") -> tuple[Store, str]:
     (LocalStore('/data/my array', read_only=True), '')
     """
     read_only = mode == "r"
+    options = storage_options or {}
+    scheme = _SCHEME.match(store) if isinstance(store, str) else None
+    if scheme is not None:
+        return _open_url(cast("str", store), scheme[1].lower(), options, read_only=read_only)
+    if options:
+        raise TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
     if store is None:
         return MemoryStore(), ""
     if isinstance(store, Store):
         return store, ""
-    if isinstance(store, str):
-        scheme = _SCHEME.match(store)
-        if scheme is not None:
-            return _open_url(store, scheme[1].lower(), read_only=read_only)
-        return _folder(store, read_only=read_only), ""
-    if isinstance(store, os.PathLike):
+    if isinstance(store, (str, os.PathLike)):
         return _folder(os.fspath(store), read_only=read_only), ""
     return adapt(store, read_only=read_only), ""
 
 
-def _open_url(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
+def _open_url(
+    url: str, scheme: str, options: Mapping[str, Any], *, read_only: bool
+) -> tuple[Store, str]:
     from urllib.parse import unquote, urlsplit
 
-    if scheme not in {"file", "memory"}:
-        return _open_registered(url, scheme, read_only=read_only)
+    if scheme not in {"file", "memory"} or "::" in url:
+        return _open_registered(url, scheme, options, read_only=read_only)
+    if options:
+        raise TypeError(f"storage_options are for URLs of other file systems, not for {url!r}")
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise ArgumentError(
@@ -114,14 +127,16 @@ def is_file(store: Store) -> bool:
     return isinstance(store, LocalStore) and Path(store.path).is_file()
 
 
-def _open_registered(url: str, scheme: str, *, read_only: bool) -> tuple[Store, str]:
+def _open_registered(
+    url: str, scheme: str, options: Mapping[str, Any], *, read_only: bool
+) -> tuple[Store, str]:
     opener = _openers.find(scheme)
     if opener is None:
-        raise UnsupportedError(
-            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported; "
-            "known are paths, file:// and memory://, and what packages register",
-            extension=scheme,
-        )
+        from tessarr.store.fsspec import FsspecStore
+
+        return FsspecStore.from_url(url, options, read_only=read_only), ""
+    if options:
+        raise TypeError(f"storage_options are for URLs of other file systems, not for {url!r}")
     found = opener(url, read_only=read_only)
     opened, path = found if isinstance(found, tuple) else (found, "")
     return adapt(opened, read_only=read_only), node_path(path)
@@ -158,3 +173,40 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
 
 def _folder(path: str, *, read_only: bool) -> LocalStore:
     return LocalStore(path, read_only=read_only, durable=current().durable)
+
+
+def file_in(url: str) -> tuple[str, str]:
+    """Return the file that a URL of a store in a file names, and the path in it.
+
+    Parameters
+    ----------
+    url : str
+        ``scheme:///path/of/file``, ``scheme://relative/file``, or with a path inside
+        ``scheme://path/inside::file`` where ``file`` is a path or a file URL.
+
+    Examples
+    --------
+    >>> file_in("sqlite:///data/x.db"), file_in("sqlite://a/b::file:///data/x.db")
+    (('/data/x.db', ''), ('/data/x.db', 'a/b'))
+    """
+    from urllib.parse import unquote
+
+    inside, _, file = url.partition("::")
+    first = unquote(inside.partition("://")[2], errors="surrogateescape")
+    if not file:
+        return first, ""
+    scheme = _SCHEME.match(file)
+    if scheme is None:
+        return file, first
+    if scheme[1].lower() != "file" or "::" in file:
+        raise ArgumentError(f"cannot open {url!r}: {file!r} is no file of this machine")
+    store, _ = open_store(file)
+    return cast("LocalStore", store).path, first
+
+
+@register_store("sqlite")
+def _open_sqlite(url: str, *, read_only: bool) -> tuple[Store, str]:
+    from tessarr.store.sqlite import SQLiteStore
+
+    file, path = file_in(url)
+    return SQLiteStore(file, read_only=read_only), path

@@ -18,6 +18,7 @@ pub(super) struct PyForeign {
     object: Py<PyAny>,
     mapping: bool,
     has_open_value: bool,
+    has_get_prefix: bool,
     has_replace: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
@@ -44,6 +45,7 @@ impl PyForeign {
         let foreign = PyForeign {
             mapping,
             has_open_value: !mapping && has("open_value")?,
+            has_get_prefix: !mapping && has("get_prefix")? && has("open_value")?,
             has_replace: !mapping && has("replace")?,
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
@@ -89,6 +91,20 @@ impl Foreign for PyForeign {
         let ranged = self.has_open_value && want != Want::Whole;
         let found = self.call(|object| {
             let py = object.py();
+            let mut head = None;
+            if let (true, Want::Prefix(count)) = (self.has_get_prefix, want) {
+                let arguments = (key, count.saturating_add(1));
+                let found = object.call_method1(intern!(py, "get_prefix"), arguments);
+                let Some(found) = unless_missing(py, found)?.filter(|found| !found.is_none()) else {
+                    return Ok(None);
+                };
+                let bytes = Kept::new(bytes_of(&found)?);
+                let whole = Whole { bytes };
+                if whole.size() <= count {
+                    return Ok(Some(Box::new(whole) as Box<dyn Object>));
+                }
+                head = Some(whole);
+            }
             let value = match (self.mapping, ranged) {
                 (true, _) => object.get_item(key),
                 (false, true) => object.call_method1(intern!(py, "open_value"), (key,)),
@@ -99,9 +115,8 @@ impl Foreign for PyForeign {
             };
             if ranged {
                 let size = value.getattr(intern!(py, "size"))?.extract()?;
-                return Ok(Some(
-                    Box::new(Ranged { value: Kept::new(value.unbind()), size }) as Box<dyn Object>
-                ));
+                let value = Kept::new(value.unbind());
+                return Ok(Some(Box::new(Ranged { value, size, head }) as Box<dyn Object>));
             }
             match bytes_of(&value) {
                 Ok(bytes) => Ok(Some(Box::new(Whole { bytes: Kept::new(bytes) }) as Box<dyn Object>)),
@@ -218,6 +233,8 @@ impl Object for Whole {
 struct Ranged {
     value: Kept<Py<PyAny>>,
     size: u64,
+    /// The first bytes, where they came before the value was opened.
+    head: Option<Whole>,
 }
 
 impl Object for Ranged {
@@ -230,6 +247,10 @@ impl Object for Ranged {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.saturating_add(out.len() as u64);
+        if let Some(head) = self.head.as_ref().filter(|head| end <= head.size()) {
+            return head.read_at(offset, out);
+        }
         let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
         let piece = attached(|py| {
             let piece = value.bind(py).call_method1(intern!(py, "read"), (offset, out.len()))?;

@@ -1,0 +1,446 @@
+"""Stores on the file systems of fsspec: object stores, web servers, archives, memory."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from tessarr._engine import ForeignStore, LocalStore
+from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+from tessarr.packages import for_scheme
+from tessarr.store.described import DescribedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["FSStore", "FsspecStore", "of_fsspec"]
+
+_MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
+_SMALL_BYTES: Final = 1 << 16
+_UP: Final = frozenset({"", ".", ".."})
+
+
+class FsspecStore(DescribedStore):
+    """A store in a folder of a file system of fsspec.
+
+    Parameters
+    ----------
+    fs : fsspec.AbstractFileSystem
+        The file system, synchronous or not.
+    path : str, default ""
+        The folder in it: with a bucket's name, for instance.
+    read_only : bool, default False
+        Refuse every change. Web servers and archives are read-only anyway.
+    allowed_exceptions : tuple of exception classes, optional
+        What the file system raises for a key that is absent: by default what says that there is
+        no such file. Some servers forbid what does not exist: add `PermissionError`.
+
+    Notes
+    -----
+    A value is replaced as the file system replaces files: object stores and memory do it at once.
+    Threads of one process that write parts of one chunk lose nothing, several processes
+    may. On the local file system everything holds that `LocalStore` promises. Listings are
+    never taken from fsspec's cache.
+
+    Examples
+    --------
+    >>> from fsspec.implementations.memory import MemoryFileSystem
+    >>> store = FsspecStore(MemoryFileSystem(), "/example")
+    >>> store.put("a/b", b"1")
+    >>> store.list(), store
+    (['a/b'], FsspecStore('memory:///example'))
+    """
+
+    _where: str
+    _made_of: object
+
+    def __new__(
+        cls,
+        fs: Any,
+        path: str = "",
+        *,
+        read_only: bool = False,
+        allowed_exceptions: tuple[type[Exception], ...] | None = None,
+    ) -> Self:
+        arguments = {
+            "fs": fs,
+            "path": path,
+            "read_only": read_only,
+            "allowed_exceptions": allowed_exceptions,
+        }
+        return cls._over(fs, path, arguments, read_only, allowed_exceptions)
+
+    @classmethod
+    def _over(
+        cls,
+        fs: Any,
+        path: str,
+        arguments: dict[str, Any],
+        read_only: bool,
+        allowed_exceptions: tuple[type[Exception], ...] | None,
+    ) -> Self:
+        fs, path = _plain(fs, path)
+        protocols = _protocols(fs)
+        read_only = read_only or bool(protocols & _READ_ONLY)
+        inner: Any
+        if protocols & {"file", "local"}:
+            inner = LocalStore(path or "/", read_only=read_only)
+        else:
+            inner = _Files(fs, path, allowed_exceptions or _MISSING)
+        made = cls._make(arguments, ForeignStore(inner, read_only=read_only))
+        made._where = fs.unstrip_protocol(path)
+        return made
+
+    @classmethod
+    def from_url(
+        cls,
+        url: str,
+        storage_options: Mapping[str, Any] | None = None,
+        *,
+        read_only: bool = False,
+        allowed_exceptions: tuple[type[Exception], ...] | None = None,
+    ) -> Self:
+        """Make the store of a URL, also of a chained one.
+
+        Parameters
+        ----------
+        url : str
+            What `fsspec.core.url_to_fs` takes: ``s3://bucket/path``,
+            ``simplecache::https://host/path``.
+        storage_options : mapping, optional
+            Arguments of the file system.
+        read_only, allowed_exceptions
+            As for the class.
+
+        Raises
+        ------
+        UnsupportedError
+            If the scheme is not known, or a package is missing that it needs.
+
+        Examples
+        --------
+        >>> FsspecStore.from_url("memory://example/x")
+        FsspecStore('memory:///example/x')
+        """
+        fs, path = _of_url(url, storage_options or {})
+        return cls(fs, path, read_only=read_only, allowed_exceptions=allowed_exceptions)
+
+    @classmethod
+    def from_upath(cls, upath: Any, *, read_only: bool = False) -> Self:
+        """Make the store of a ``upath.UPath``."""
+        return cls(upath.fs, upath.path, read_only=read_only)
+
+    @classmethod
+    def from_mapper(cls, fs_map: Any, *, read_only: bool = False) -> Self:
+        """Make the store of an ``fsspec.FSMap``."""
+        return cls(fs_map.fs, fs_map.root, read_only=read_only)
+
+    @property
+    def fs(self) -> Any:
+        """The file system, as it was given."""
+        return self._arguments["fs"]
+
+    @property
+    def path(self) -> str:
+        """The folder in the file system."""
+        path: str = self._arguments["path"]
+        return path
+
+    def __repr__(self) -> str:
+        read_only = ", read_only=True" if self._arguments["read_only"] else ""
+        return f"{type(self).__name__}({self._where!r}{read_only})"
+
+
+class FSStore(FsspecStore):
+    """A store on a file system of fsspec, as zarr-python 2 has it.
+
+    Parameters
+    ----------
+    url : str
+        A URL, or a path in `fs`.
+    normalize_keys : bool, default False
+        Only False is supported: keys are stored as they are.
+    key_separator, dimension_separator : {".", "/"}, optional
+        What stands in the keys of chunks of new arrays of format 2, by default.
+    mode : str, default "w"
+        With "r" every change is refused; anything else allows them, and removes nothing.
+    missing_exceptions, exceptions : tuple of exception classes, optional
+        What is raised for a key that is absent.
+    fs : fsspec.AbstractFileSystem, optional
+        The file system; by default that of the URL.
+    check, create
+        Accepted and without effect: nothing has to exist before it is written to.
+    **storage_options
+        Arguments of the file system of the URL.
+
+    Examples
+    --------
+    >>> FSStore("memory://example/y", mode="r")
+    FSStore('memory:///example/y', read_only=True)
+    """
+
+    def __new__(
+        cls,
+        url: str,
+        *,
+        normalize_keys: bool = False,
+        key_separator: Literal[".", "/"] | None = None,
+        mode: str = "w",
+        exceptions: tuple[type[Exception], ...] | None = None,
+        dimension_separator: Literal[".", "/"] | None = None,
+        fs: Any = None,
+        check: bool = False,
+        create: bool = False,
+        missing_exceptions: tuple[type[Exception], ...] | None = None,
+        **storage_options: Any,
+    ) -> Self:
+        del check, create
+        if normalize_keys:
+            raise ArgumentError("normalize_keys is not supported: keys are stored as they are")
+        separator = dimension_separator or key_separator
+        if separator not in {None, ".", "/"}:
+            raise ArgumentError(f"dimension_separator must be '.' or '/', not {separator!r}")
+        if fs is None:
+            fs, path = _of_url(url, storage_options)
+        elif storage_options:
+            name = next(iter(storage_options))
+            raise TypeError(f"FSStore() takes no {name!r} where a file system is given")
+        else:
+            path = url
+        missing = missing_exceptions or exceptions
+        arguments = {
+            "url": path,
+            "fs": fs,
+            "mode": mode,
+            "dimension_separator": separator,
+            "missing_exceptions": missing,
+            "read_only": mode == "r",
+        }
+        return cls._over(fs, path, arguments, mode == "r", missing)
+
+    @property
+    def path(self) -> str:
+        """The folder in the file system."""
+        path: str = self._arguments["url"]
+        return path
+
+    @property
+    def dimension_separator(self) -> Any:
+        """What stands in the keys of chunks of new arrays; None: nothing was said."""
+        return self._arguments["dimension_separator"]
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        arguments = {k: v for k, v in self._arguments.items() if k != "read_only"}
+        return _again, (type(self), arguments)
+
+
+def _again(cls: type[FSStore], arguments: dict[str, Any]) -> FSStore:
+    return cls(**arguments)
+
+
+def of_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
+    """Return the store that an ``fsspec.FSMap`` or a ``upath.UPath`` means; else None."""
+    if _is_of(store, "fsspec.mapping"):
+        made = FsspecStore.from_mapper(store, read_only=read_only)
+    elif _is_of(store, "upath"):
+        made = FsspecStore.from_upath(store, read_only=read_only)
+    else:
+        return None
+    made._made_of = store
+    return made
+
+
+def _is_of(thing: object, module: str) -> bool:
+    return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(thing).__mro__)
+
+
+def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
+    scheme = url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise UnsupportedError(
+            f"cannot open {url!r}: URLs with the scheme {scheme!r} need the package fsspec"
+            f"{for_scheme(scheme)}",
+            kind="missing_package",
+            extension=scheme,
+        ) from error
+    try:
+        fs, path = url_to_fs(url, **storage_options)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"cannot open {url!r}: {error}{for_scheme(scheme)}",
+            kind="missing_package",
+            extension=scheme,
+        ) from error
+    except ValueError as error:
+        if "protocol" not in str(error).lower():
+            raise
+        raise UnsupportedError(
+            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
+            "Tessarr nor fsspec nor an installed package knows it",
+            extension=scheme,
+        ) from error
+    return fs, path
+
+
+def _protocols(fs: Any) -> set[str]:
+    protocol = fs.protocol
+    return {protocol} if isinstance(protocol, str) else set(protocol)
+
+
+def _plain(fs: Any, path: str) -> tuple[Any, str]:
+    """Return the file system below those that only rename paths, made synchronous."""
+    while True:
+        if _is_of(fs, "fsspec.implementations.dirfs"):
+            path = "/".join(part for part in (fs.path.rstrip("/"), path.strip("/")) if part)
+            fs = fs.fs
+        elif _is_of(fs, "fsspec.implementations.asyn_wrapper"):
+            fs = fs.sync_fs
+        else:
+            break
+    if getattr(fs, "asynchronous", False):
+        fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
+    if not callable(getattr(fs, "cat_file", None)):
+        raise TypeError(f"{type(fs).__qualname__} is no file system of fsspec")
+    return fs, str(fs._strip_protocol(path)).rstrip("/")
+
+
+class _Files:
+    """The methods of `tessarr.store.protocol.StoreProtocol`."""
+
+    def __init__(self, fs: Any, root: str, missing: tuple[type[Exception], ...]) -> None:
+        self._made_in = os.getpid()
+        self._given = fs
+        self._root = root
+        self._missing = missing
+        self._quoted = bool(_protocols(fs) & {"http", "https"})
+
+    @property
+    def _fs(self) -> Any:
+        if self._made_in != os.getpid():
+            # The thread that serves asynchronous file systems is not in a forked child.
+            import pickle
+
+            self._given = pickle.loads(pickle.dumps(self._given))  # noqa: S301 (our own)
+            self._made_in = os.getpid()
+        return self._given
+
+    def _at(self, key: str) -> str:
+        if self._quoted:
+            from urllib.parse import quote
+
+            key = quote(key)
+        return f"{self._root}/{key}" if self._root else key
+
+    def _keys(self, paths: builtins.list[str]) -> builtins.list[str]:
+        start = len(self._root)
+        keys = [path[start:].strip("/") for path in paths if path.startswith(f"{self._root}/")]
+        if not self._root:
+            keys = [path.strip("/") for path in paths]
+        if self._quoted:
+            from urllib.parse import unquote
+
+            keys = [unquote(key) for key in keys]
+        return keys
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            data: bytes = self._fs.cat_file(self._at(key))
+        except self._missing:
+            return None
+        return data
+
+    def get_prefix(self, key: str, count: int) -> bytes | None:
+        """Give the first bytes, in one request."""
+        try:
+            data: bytes = self._fs.cat_file(self._at(key), start=0, end=count)
+        except self._missing:
+            return None
+        except Exception:  # noqa: BLE001 (servers refuse a range of nothing, each in its way)
+            return self.get(key)
+        return data
+
+    def open_value(self, key: str) -> _OpenedFile | None:
+        fs, path = self._fs, self._at(key)
+        try:
+            fs.invalidate_cache(self._root)
+            info = fs.info(path)
+            if info.get("type") == "directory":
+                return None
+            size: int | None = info.get("size")
+            if size is None or size <= _SMALL_BYTES:
+                data: bytes = fs.cat_file(path)
+                return _OpenedFile(self, path, len(data), data)
+        except self._missing:
+            return None
+        return _OpenedFile(self, path, size, None)
+
+    def put(self, key: str, data: bytes) -> None:
+        fs, path = self._fs, self._at(key)
+        try:
+            try:
+                fs.pipe_file(path, data)
+            except FileNotFoundError:
+                fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+                fs.pipe_file(path, data)
+        except NotImplementedError as error:
+            raise self._refusal(key) from error
+
+    def delete(self, key: str) -> None:
+        try:
+            self._fs.rm_file(self._at(key))
+        except self._missing:
+            pass
+        except NotImplementedError as error:
+            raise self._refusal(key) from error
+
+    def _refusal(self, key: str) -> ReadOnlyError:
+        name = type(self._given).__qualname__
+        return ReadOnlyError(f"key {key!r}: the file system {name} cannot be written to", key=key)
+
+    def list(self, prefix: str) -> builtins.list[str]:
+        fs, path = self._fs, self._at(prefix).rstrip("/")
+        try:
+            fs.invalidate_cache(path)
+            return [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
+        except self._missing:
+            return []
+
+    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        fs, path = self._fs, self._at(prefix).rstrip("/")
+        try:
+            fs.invalidate_cache(path)
+            entries = fs.ls(path, detail=True)
+        except self._missing:
+            return [], []
+        below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
+        keys = [entry["name"] for entry in below if entry["type"] != "directory"]
+        prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
+        return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
+
+    def delete_prefix(self, prefix: str) -> None:
+        keys = self.list(prefix)
+        if keys:
+            # Not the folder: on some systems that would be the bucket itself.
+            self._fs.rm([self._at(key) for key in keys if _UP.isdisjoint(key.split("/"))])
+
+
+class _OpenedFile:
+    """A file of known size; a small one was read whole."""
+
+    def __init__(self, files: _Files, path: str, size: int, data: bytes | None) -> None:
+        self.size = size
+        self._files = files
+        self._path = path
+        self._data = data
+
+    def read(self, offset: int, count: int) -> bytes:
+        if self._data is None:
+            part: bytes = self._files._fs.cat_file(self._path, start=offset, end=offset + count)
+            if len(part) <= count:
+                return part
+            self._data = part  # the server knows no ranges, and gave everything
+        return self._data[offset : offset + count]
