@@ -148,7 +148,7 @@ def test_metadata_and_storage(here: Path, run: Run) -> None:
     assert not any(what == "values" for what, _ in listed)
     only = {d["what"] for d in found(run, "a", "b", "--only", "metadata")}
     assert only == {"metadata"}
-    assert found(run, "a", "b", "--ignore", "metadata", "storage") == []
+    assert found(run, "a", "b", "--ignore", "metadata,storage") == []
 
 
 def test_shapes(here: Path, run: Run) -> None:
@@ -229,6 +229,9 @@ def test_what_cannot_be_compared(here: Path, run: Run) -> None:
     make("a", VALUES, chunks=(3, 4))
     make("b", VALUES + 1, chunks=(3, 4))
     assert run("diff", "a", "nowhere")[0] == 2
+    code, _, err = run("diff", "a", "b", "--only", "value")
+    assert code == 2
+    assert "there is no 'value'; did you mean 'values'?" in err
     (here / "b/c/1/1").write_bytes(b"bad")
     code, _, err = run("diff", "a", "b")
     assert code == 2

@@ -115,7 +115,7 @@ def test_keys_that_belong_to_nothing(data: Path, run: Run) -> None:
         (root / key).write_text("?")
     expected = {"plain/readme", "plain/c/01/0", "deep/x", "loose/y/z", "plain/c/0/0.5"}
     assert set(found(run, "data.zarr")) == {("stray", key) for key in expected}
-    assert found(run, "data.zarr", "--ignore", "stray") == []
+    assert found(run, "--ignore", "stale,stray", "data.zarr") == []
 
 
 def test_chunks_outside(data: Path, run: Run) -> None:

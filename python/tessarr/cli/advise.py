@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shlex
@@ -14,11 +13,13 @@ from tessarr.cli.layouts import Access, Layout, chunk_shapes, compressors, shard
 from tessarr.cli.measuring import Link, measured, take_sample
 from tessarr.cli.render import as_json, columns, duration, progress
 from tessarr.cli.selection import parse_selection, ranges_of
+from tessarr.cli.words import size_of_text
 from tessarr.describe import human_bytes
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.store import LocalStore
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Sequence
 
     from tessarr.array import Array
@@ -59,7 +60,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "default a plane across each axis",
     )
     parser.add_argument(
-        "--sample", type=_size, default="32M", metavar="BYTES", help="of the sample (32M)"
+        "--sample", type=size_of_text, default="32M", metavar="BYTES", help="of the sample (32M)"
     )
     parser.add_argument(
         "--prefer", choices=tuple(_WEIGHTS), help="what counts more than it does by default"
@@ -68,24 +69,15 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--latency", type=float, metavar="MS", help="of a request: 0.1 for folders, else 30"
     )
     parser.add_argument(
-        "--bandwidth", type=_size, metavar="BYTES", help="a second: 500M for folders, else 100M"
+        "--bandwidth",
+        type=size_of_text,
+        metavar="BYTES",
+        help="a second: 500M for folders, else 100M",
     )
     parser.add_argument("--target", metavar="DST", help="what the printed command copies to")
     parser.add_argument("--all", action="store_true", help="print all that was measured")
     add_json(parser)
     parser.set_defaults(run=_run)
-
-
-def _size(text: str) -> int:
-    """Return a number of bytes such as 64M."""
-    digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    try:
-        size = int(float(digits) * 1024 ** " KMGT".index(unit or " "))
-    except ValueError:
-        size = 0
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512K, 64M or 2G")
-    return size
 
 
 def _run(arguments: argparse.Namespace) -> int:

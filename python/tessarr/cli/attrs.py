@@ -36,7 +36,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="what to print, or to set: a value that is JSON is taken as that, all else as text",
     )
     parser.add_argument("--text", action="store_true", help="take values as text, even '1'")
-    parser.add_argument("--delete", metavar="NAME", nargs="+", default=[], help="delete these")
+    parser.add_argument(
+        "--delete", metavar="NAME", nargs="+", action="extend", default=[], help="delete these"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be changed")
     add_json(parser)
     parser.set_defaults(run=_run)

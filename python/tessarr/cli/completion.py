@@ -77,7 +77,7 @@ def _option(action: argparse.Action) -> _Option:
     return _Option(
         tuple(action.option_strings),
         action.nargs != 0,
-        tuple(map(str, action.choices or ())),
+        tuple(map(str, action.choices or getattr(action.type, "choices", ()))),
         isinstance(action, argparse._AppendAction),
         (action.help or "").replace("%%", "%"),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr.cli.address import PLACE, add_json, node_at
 from tessarr.cli.differences import ASPECTS, Terms, differences
 from tessarr.cli.render import as_json, say
+from tessarr.cli.words import Words
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -29,11 +30,16 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("first", metavar="A", help=PLACE)
     parser.add_argument("second", metavar="B", help="likewise")
-    aspects: dict[str, Any] = {"choices": ASPECTS, "nargs": "+", "metavar": "ASPECT"}
     which = parser.add_mutually_exclusive_group()
-    listed = ", ".join(ASPECTS)
-    which.add_argument("--only", help=f"compare nothing else: {listed}", **aspects)
-    which.add_argument("--ignore", help="compare all but this", default=[], **aspects)
+    for name, what in (("only", "compare nothing but"), ("ignore", "compare all but")):
+        which.add_argument(
+            f"--{name}",
+            type=Words(ASPECTS),
+            action="extend",
+            default=[],
+            metavar="ASPECTS",
+            help=f"{what} these, with commas between: {', '.join(ASPECTS)}",
+        )
     parser.add_argument("--rtol", type=float, default=0.0, metavar="X", help="numbers are equal")
     parser.add_argument(
         "--atol", type=float, default=0.0, metavar="X", help="that differ by <= X, or X * abs(B)"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tessarr.cli.address import add_json, add_node, node_at, store_at
 from tessarr.cli.findings import MEANINGS, Counts, findings
 from tessarr.cli.render import as_json, duration, say
+from tessarr.cli.words import Words
 from tessarr.describe import human_bytes
 from tessarr.errors import NotFoundError
 
@@ -42,11 +43,11 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--ignore",
-        choices=tuple(MEANINGS),
-        nargs="+",
+        type=Words(MEANINGS),
+        action="extend",
         default=[],
-        metavar="KIND",
-        help=f"kinds of findings that are none: {', '.join(MEANINGS)}",
+        metavar="KINDS",
+        help=f"kinds of findings that are none, with commas between: {', '.join(MEANINGS)}",
     )
     parser.add_argument(
         "--all", action="store_true", help=f"print more than {_SHOWN} findings of a kind in a node"

@@ -1,0 +1,58 @@
+"""What options take: some of a few words, and sizes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Words", "size_of_text"]
+
+
+class Words:
+    """The type of an option that takes some of a few words, with commas between.
+
+    Parameters
+    ----------
+    choices
+        The words.
+
+    Examples
+    --------
+    >>> Words(["values", "storage"])("values,storage")
+    ['values', 'storage']
+    """
+
+    def __init__(self, choices: Iterable[str]) -> None:
+        self.choices = tuple(choices)
+
+    def __call__(self, text: str) -> list[str]:
+        found = [word.strip() for word in text.split(",") if word.strip()]
+        for word in found:
+            if word not in self.choices:
+                alike = get_close_matches(word, self.choices, n=1)
+                hint = f"did you mean {alike[0]!r}?" if alike else ", ".join(self.choices)
+                raise ArgumentTypeError(f"there is no {word!r}; {hint}")
+        return found
+
+
+def size_of_text(text: str) -> int:
+    """Return a number of bytes, as an option takes it.
+
+    Examples
+    --------
+    >>> size_of_text("512K"), size_of_text("1.5 GiB"), size_of_text("64mb"), size_of_text("1000")
+    (524288, 1610612736, 67108864, 1000)
+    """
+    bare = text.strip().lower().removesuffix("b").removesuffix("i").rstrip()
+    unit = bare[-1:] if bare[-1:] in "kmgt" else ""
+    try:
+        size = int(float(bare.removesuffix(unit)) * 1024 ** " kmgt".index(unit or " "))
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise ArgumentTypeError(f"{text!r} is not a size such as 512K, 64M or 2G")
+    return size
