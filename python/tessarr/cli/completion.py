@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,10 +74,11 @@ def _verbs(parser: argparse.ArgumentParser) -> list[_Verb]:
 
 
 def _option(action: argparse.Action) -> _Option:
+    choices: Any = action.choices or getattr(action.type, "choices", ())
     return _Option(
         tuple(action.option_strings),
         action.nargs != 0,
-        tuple(map(str, action.choices or getattr(action.type, "choices", ()))),
+        tuple(map(str, choices)),
         isinstance(action, argparse._AppendAction),
         (action.help or "").replace("%%", "%"),
     )
