@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tessarr.codec import Bytes, ShardingIndexed
+from tessarr.codec import Bytes
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.metadata.stages import stages
 
 if TYPE_CHECKING:
     from tessarr.types import ChunkLengths, JSONObject
@@ -17,10 +18,13 @@ __all__ = [
     "ArrayInfo",
     "GroupInfo",
     "NodeInfo",
+    "array_items",
     "array_line",
     "axis_text",
+    "codec_lines",
     "human_bytes",
     "lengths_json",
+    "lengths_text",
 ]
 
 
@@ -55,7 +59,14 @@ def axis_text(lengths: int | tuple[int, ...]) -> str:
     return f"({first}, {second}, {third}, …, {last})"
 
 
-def _text(lengths: ChunkLengths) -> str:
+def lengths_text(lengths: ChunkLengths) -> str:
+    """Return the lengths of the chunks of all axes to read.
+
+    Examples
+    --------
+    >>> lengths_text((10,)), lengths_text((10, (1, 2, 3)))
+    ('(10,)', '(10, (1, 2, 3))')
+    """
     comma = "," if len(lengths) == 1 else ""
     return f"({', '.join(map(axis_text, lengths))}{comma})"
 
@@ -63,8 +74,8 @@ def _text(lengths: ChunkLengths) -> str:
 def array_line(name: str, meta: ArrayMeta) -> str:
     """Return an array in one line."""
     where = f"{name}, " if name != "/" else ""
-    shards = f", shards={_text(meta.shards)}" if meta.shards else ""
-    chunks = _text(meta.chunks)
+    shards = f", shards={lengths_text(meta.shards)}" if meta.shards else ""
+    chunks = lengths_text(meta.chunks)
     return (
         f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
         f"order={meta.order})"
@@ -114,12 +125,17 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
     ----------
     name, meta, read_only, store
         As of every node.
+    store_type, chunk_store_type, synchronizer_type
+        The names of their classes; None where there is none of its own.
     stored_bytes
         Bytes of everything that is stored, metadata included.
     chunk_count, stored_chunk_count
         How many chunks there are, and how many of them are stored.
     """
 
+    store_type: str
+    chunk_store_type: str | None
+    synchronizer_type: str | None
     stored_bytes: int
     chunk_count: int
     stored_chunk_count: int
@@ -136,24 +152,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
     def codec_lines(self) -> list[tuple[str, str]]:
         """Return the codecs, each with what it is for."""
-        chain = self.meta.codecs
-        lines: list[tuple[str, str]] = []
-        if isinstance(chain.array_bytes, ShardingIndexed):
-            lines += [("shard codec", repr(codec)) for codec in chain.bytes_bytes]
-            chain = chain.array_bytes.codecs
-        filters = [("filter", repr(codec)) for codec in chain.array_array]
-        rest = [("compressor", repr(codec)) for codec in chain.bytes_bytes]
-        if self.meta.zarr_format == 2:
-            last = len(rest) - (not self.meta.last_is_filter)
-            filters += [("filter", text) for _, text in rest[:last]]
-            del rest[: max(last, 0)]
-            if self.meta.order == "F":
-                del filters[0]
-            if not isinstance(chain.array_bytes, Bytes):
-                filters.insert(0, ("filter", repr(chain.array_bytes)))
-        elif chain.array_bytes != Bytes() and not isinstance(chain.array_bytes, Bytes):
-            filters.append(("serializer", repr(chain.array_bytes)))
-        return [*lines, *filters, *rest]
+        return codec_lines(self.meta)
 
     def asdict(self) -> JSONObject:
         """Return what there is to say as plain JSON."""
@@ -180,19 +179,81 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             "stored_chunk_count": self.stored_chunk_count,
         }
 
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        optional = [
+            ("Synchronizer type", self.synchronizer_type),
+            ("Store type", self.store_type),
+            ("Chunk store type", self.chunk_store_type),
+        ]
+        return [
+            *([("Name", self.name)] if self.name != "/" else []),
+            ("Type", "tessarr.Array"),
+            *array_items(self.meta, read_only=self.read_only),
+            *((label, text) for label, text in optional if text is not None),
+            ("No. bytes", _bytes_text(self.size_bytes)),
+            ("No. bytes stored", _bytes_text(self.stored_bytes)),
+            ("Storage ratio", f"{self.ratio:.1f}"),
+            ("Chunks initialized", f"{self.stored_chunk_count}/{self.chunk_count}"),
+        ]
+
+    def _repr_html_(self) -> str:
+        from tessarr import html
+
+        return html.table(self.items())
+
     def __str__(self) -> str:
         sizes = (
             f"nbytes: {human_bytes(self.size_bytes)}; "
             f"nbytes_stored: {human_bytes(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
             f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
         )
-        lines = [
-            array_line(self.name, self.meta),
-            sizes,
-            *(f"{what}: {codec}" for what, codec in self.codec_lines()),
-            f"store: {self.store}",
-        ]
+        lines = [array_line(self.name, self.meta), sizes]
+        before = None
+        for what, codec in self.codec_lines():
+            label = "filters: " if what == "filter" else f"{what}: "
+            lines.append((" " * len(label) if what == before else label) + codec)
+            before = what
+        others = (("chunk_store", self.chunk_store_type), ("synchronizer", self.synchronizer_type))
+        stores = [f"{what}: {name}" for what, name in others if name is not None]
+        lines.append("; ".join([f"store: {self.store_type}", *stores]))
         return "\n  ".join(lines)
+
+
+def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
+    """Return what metadata says, as labels and values."""
+    lines = codec_lines(meta)
+    filters = [text for what, text in lines if what == "filter"]
+    compressors = [text for what, text in lines if what == "compressor"]
+    return [
+        ("Zarr format", str(meta.stated_format)),
+        ("Data type", str(meta.data_type.numpy)),
+        ("Fill value", str(meta.fill_scalar)),
+        ("Shape", str(meta.shape)),
+        ("Chunk shape", lengths_text(meta.chunks)),
+        *([] if meta.shards is None else [("Shard shape", lengths_text(meta.shards))]),
+        ("Order", meta.order),
+        ("Read-only", str(read_only)),
+        *((f"Filter [{i}]", text) for i, text in enumerate(filters)),
+        ("Compressor", ", ".join(compressors) or "None"),
+    ]
+
+
+def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
+    """Return the codecs of an array, each with what it is for."""
+    found = stages(meta)
+    serializer = () if isinstance(found.serializer, Bytes) else (found.serializer,)
+    kinds = (
+        ("shard codec", found.shard_codecs),
+        ("filter", found.filters),
+        ("serializer", () if meta.zarr_format == 2 else serializer),
+        ("compressor", found.compressors),
+    )
+    return [(what, repr(codec)) for what, codecs in kinds for codec in codecs]
+
+
+def _bytes_text(size_bytes: int) -> str:
+    return str(size_bytes) if size_bytes <= 1024 else f"{size_bytes} ({human_bytes(size_bytes)})"
 
 
 def lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:

@@ -28,6 +28,7 @@ from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
+from tessarr.metadata.build import fill_bytes
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
 from tessarr.store.transformed import chunk_store
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from tessarr.synchronizer import Synchronizer
     from tessarr.types import Shape
 
-__all__ = ["append", "lengths", "resize"]
+__all__ = ["append", "lengths", "resize", "set_fill_value"]
 
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
@@ -105,6 +106,23 @@ def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
 def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
     """Store data behind the end of an axis, then the shape that covers it."""
     return _alone(array, lambda: _append(array, data, axis, accept))
+
+
+def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
+    """Store another fill value: what all chunks read as that are not stored."""
+    _alone(array, lambda: _set_fill_value(array, value, accept))
+
+
+def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
+    meta = _refreshed(array, accept)
+    form, fill = meta.zarr_format, None
+    if value is not None:
+        fill = meta.data_type.storable_fill(fill_bytes(meta.data_type, value), form)
+    elif form == 3:
+        fill = meta.data_type.default_fill()
+    stated = None if fill is None else meta.data_type.fill_to_json(fill, form)
+    drive.run(edit.fill_value(array.path, form, stated), array._store)
+    accept(replace(meta, fill_value=fill))
 
 
 def _alone(array: _Array, work: Callable[[], T]) -> T:

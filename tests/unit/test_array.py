@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import operator
 import pickle
@@ -295,11 +296,65 @@ def test_out_of_joint_axes_may_be_strided() -> None:
 
 @pytest.mark.parametrize(
     "out",
-    [np.empty((7, 9), "i4"), np.empty((7, 10), "i8"), np.empty((7, 10), ">i4"), [[0] * 10] * 7],
+    [
+        np.empty((7, 9), "i4"),
+        np.empty((7, 10), "u1"),
+        np.empty((7, 10), "M8[s]"),
+        [[0] * 10] * 7,
+        5,
+    ],
 )
 def test_out_that_does_not_fit(out: Any) -> None:
     with pytest.raises(ArgumentError):
         make().read(..., out=out)
+
+
+@pytest.mark.parametrize("dtype", ["i8", ">i4", "f8", "i2", object])
+@pytest.mark.parametrize("key", [..., (slice(None, None, -2), 3), ([[0, 1]], [[2, 3]]), (1, 1)])
+def test_out_of_another_type_is_cast(dtype: Any, key: Any) -> None:
+    expected = REFERENCE[key].astype(dtype)
+    out = np.empty_like(np.asarray(expected))
+    assert make().read(key, out=out).result() is out
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_out_may_be_any_memory(tmp_path: Any) -> None:
+    """Buffers of Python, arrays of other libraries, and arrays that are stored."""
+    a = make()
+    buffer = array.array("i", [0] * 10)
+    assert a.get_basic_selection(1, out=buffer) is buffer
+    assert list(buffer) == REFERENCE[1].tolist()
+    view = memoryview(bytearray(280)).cast("i", (7, 10))
+    a.get_basic_selection(out=view)
+    assert view.tolist() == REFERENCE.tolist()
+    mapped = np.memmap(tmp_path / "mapped", "i4", "w+", shape=(7, 10))
+    assert a.read(out=mapped).result() is mapped
+    np.testing.assert_array_equal(mapped, REFERENCE)
+    stored = tessarr.zeros((7, 10), chunks=3, dtype="f4")
+    assert a.get_basic_selection(out=stored) is stored
+    np.testing.assert_array_equal(stored[:], REFERENCE)
+
+    class Tensor:
+        """Of another library: it has memory, and says so by DLPack alone."""
+
+        def __init__(self) -> None:
+            self.memory = np.zeros((7, 10), "i4")
+            self.shape, self.dtype = self.memory.shape, self.memory.dtype
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            raise AssertionError
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.memory.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.memory.__dlpack_device__()
+
+    tensor = Tensor()
+    a.get_basic_selection(out=tensor)
+    np.testing.assert_array_equal(tensor.memory, REFERENCE)
+    with pytest.raises(ArgumentError, match="writable"):
+        a.get_basic_selection(0, out=memoryview(bytes(40)).cast("i"))
 
 
 def test_out_that_is_not_writable() -> None:

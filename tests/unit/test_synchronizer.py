@@ -136,9 +136,9 @@ def test_locks_exclude_threads(tmp_path: Any, ranged: bool, monkeypatch: Any) ->
 def write_in_process(folder: str, locks: str, number: int) -> None:
     """Write to every other element, and count, in a mapping that has no conditional puts."""
     array = tessarr.Array(Files(folder), synchronizer=ProcessSynchronizer(locks))
-    for i in range(20):
+    for i in range(10):
         array[1 + 3 * i + number] = number + 1
-    increment(array, 20)
+    increment(array, 10)
     array.append(np.full(4, 10 + number, "i4"))
 
 
@@ -176,19 +176,19 @@ def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, metho
     """Parts of chunks, counters and appended data of three processes, in a plain mapping."""
     folder, locks = tmp_path / "data", tmp_path / "locks"
     folder.mkdir()
-    tessarr.create_array(Files(str(folder)), shape=(61,), chunks=(30,), dtype="i4")
+    tessarr.create_array(Files(str(folder)), shape=(31,), chunks=(15,), dtype="i4")
     context = multiprocessing.get_context(method)
     arguments = [(str(folder), str(locks), number) for number in range(3)]
     children = [context.Process(target=write_in_process, args=given) for given in arguments]
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(240)
         assert child.exitcode == 0
     array = tessarr.Array(Files(str(folder)))
-    assert array[0] == 60
-    np.testing.assert_array_equal(array[1:61], np.tile([1, 2, 3], 20))
-    assert sorted(array[61:].tolist()) == sorted([10] * 4 + [11] * 4 + [12] * 4)
+    assert array[0] == 30
+    np.testing.assert_array_equal(array[1:31], np.tile([1, 2, 3], 10))
+    assert sorted(array[31:].tolist()) == sorted([10] * 4 + [11] * 4 + [12] * 4)
 
 
 def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import numpy as np
-
 from tessarr import drive
 from tessarr._engine import ArrayBase, Description
-from tessarr.array.selecting import Selecting
+from tessarr.array.values import Values
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 from tessarr.flow import open as open_flow
-from tessarr.indexing import basic
 from tessarr.keys import V2Keys, join, node_path
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
@@ -21,20 +17,21 @@ from tessarr.store import open_store
 from tessarr.store.given import separator, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    import numpy.typing as npt
-
+    from tessarr.array.facts import Viewed
+    from tessarr.codec import CodecLike
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.store import Store, StoreLike
     from tessarr.synchronizer import Synchronizer
-    from tessarr.types import ArrayLike, Shape, ZarrFormat
+    from tessarr.types import ArrayLike, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["Array", "bind"]
 
 A = TypeVar("A", bound="Array")
 
 
-class Array(ArrayBase, Selecting):
+class Array(ArrayBase, Values):
     """An array in a store, indexed like a NumPy array.
 
     Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
@@ -88,12 +85,12 @@ class Array(ArrayBase, Selecting):
         "__weakref__",
         "_cache_metadata",
         "_copies",
-        "_is_view",
         "_meta",
         "_path",
         "_read_only",
         "_store",
         "_synchronizer",
+        "_viewed",
         "_write_empty_chunks",
     )
 
@@ -138,7 +135,7 @@ class Array(ArrayBase, Selecting):
         ArgumentError
             If another array, of other dimensions or another data type, has its place.
         """
-        if self._is_view:
+        if self._viewed is not None:
             return
         old = self._meta
         form = None if old.is_v1 else old.zarr_format
@@ -155,7 +152,114 @@ class Array(ArrayBase, Selecting):
         self._replace(_describe(found, self._write_empty_chunks))
         self._meta = found
 
-    # Changing the shape
+    # Views
+
+    def view(  # noqa: PLR0917 (as in zarr-python)
+        self,
+        shape: ShapeLike | None = None,
+        chunks: Any = None,
+        dtype: DataTypeLike | None = None,
+        fill_value: Any = None,
+        filters: Sequence[CodecLike] | None = None,
+        read_only: bool | None = None,
+        synchronizer: Synchronizer | None = None,
+    ) -> Self:
+        """Return an array of the same stored chunks, taken for something else.
+
+        Parameters
+        ----------
+        shape, chunks
+            The shape that the view has, and its chunks, which have to hold as many bytes.
+        dtype
+            What the decoded bytes are taken for.
+        fill_value
+            What elements are that are not stored.
+        filters
+            What chunks go through first, such as ``[]`` for what is stored.
+        read_only
+            Whether the view refuses changes; by default as the array does.
+        synchronizer
+            As for `Array`; by default that of the array.
+
+        Returns
+        -------
+        Array
+            Writing to it writes to the array's chunks, by the view's filters and fill
+            value. It cannot be resized, and does not follow when the array is.
+
+        Raises
+        ------
+        ArgumentError
+            If the parts do not fit each other.
+
+        Notes
+        -----
+        Nobody checks that the stored bytes make sense as what they are taken for.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(data=[1, 256, 3], dtype="u2", chunks=2)
+        >>> a.view(shape=6, chunks=4, dtype="u1")[:]
+        array([1, 0, 0, 1, 3, 0], dtype=uint8)
+        """
+        from tessarr.metadata.view import view
+
+        changes: dict[str, Any] = {
+            "shape": shape,
+            "chunks": chunks,
+            "dtype": dtype,
+            "fill_value": fill_value,
+            "filters": filters,
+        }
+        others = {"read_only": read_only, "synchronizer": synchronizer}
+        return self._view("view", {**changes, **others}, view(self.metadata, **changes))
+
+    def astype(self, dtype: DataTypeLike) -> Self:
+        """Return a view whose elements are cast as they are read; it refuses changes.
+
+        Parameters
+        ----------
+        dtype
+            What NumPy's ``astype`` takes.
+
+        Raises
+        ------
+        UnsupportedError
+            If elements of either type are of any length, as text is.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_array(data=[1.5, -2.5]).astype("i4")[:]
+        array([ 1, -2], dtype=int32)
+        """
+        from tessarr.metadata.view import cast
+
+        return self._view("astype", {"dtype": dtype}, cast(self.metadata, dtype), read_only=True)
+
+    def _view(
+        self,
+        method: str,
+        arguments: dict[str, Any],
+        meta: ArrayMeta,
+        *,
+        read_only: bool | None = None,
+    ) -> Self:
+        wanted = arguments.get("read_only", read_only)
+        return _bind(
+            type(self),
+            meta,
+            self._store,
+            self._path,
+            read_only=self._read_only if wanted is None else wanted,
+            write_empty_chunks=self._write_empty_chunks,
+            synchronizer=arguments.get("synchronizer") or self._synchronizer,
+            cache_metadata=True,
+            viewed=(self, method, arguments),
+        )
+
+    # Changes
 
     def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None:
         """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
@@ -242,8 +346,61 @@ class Array(ArrayBase, Selecting):
 
         return resizing.append(self, data, axis, accept=self._set_meta)
 
+    def _set_fill_value(self, value: Any) -> None:
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        resizing.set_fill_value(self, value, accept=self._set_meta)
+
+    def _set_read_only(self, read_only: bool) -> None:
+        if not read_only and (self._store.read_only or self._meta.is_v1):
+            what = "format 1 is" if self._meta.is_v1 else "its store was opened"
+            raise ReadOnlyError(
+                f"array {self.name!r} cannot be made writable: {what} for reading only",
+                path=self._path,
+            )
+        self._read_only = read_only
+        self._configure(read_only, direct=self._synchronizer is None and self._cache_metadata)
+
+    # What is stored
+
+    def digest(self, hashname: str = "sha1") -> bytes:
+        """Return a checksum of everything that is stored: chunks, metadata and attributes.
+
+        Parameters
+        ----------
+        hashname
+            An algorithm of `hashlib`.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such algorithm.
+
+        Notes
+        -----
+        Two arrays of one digest are the same. Arrays of the same elements have different
+        ones if these are stored in another way. Costs one listing, and reads all chunks as
+        they are stored, without decoding them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
+        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
+        (True, 64)
+        """
+        from tessarr.array.digest import digest
+
+        return digest(self._store, self._path, self.metadata, hashname)
+
+    def hexdigest(self, hashname: str = "sha1") -> str:
+        """Return `digest` in hexadecimal digits."""
+        return self.digest(hashname).hex()
+
     def _check_no_view(self) -> None:
-        if self._is_view:
+        if self._viewed is not None:
             error = ReadOnlyError("not permitted for views", path=self._path)
             error.add_note(f"change array {self.name!r} itself, which this is a view of")
             raise error
@@ -253,87 +410,31 @@ class Array(ArrayBase, Selecting):
         self._meta = meta
         self._note_change()
 
-    # Protocols
-
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
-        if copy is False:
-            raise ValueError("an array in a store cannot be had without a copy")
-        data: npt.NDArray[Any] = self._get(basic, ...)
-        return data if dtype is None else data.astype(dtype, copy=False)
-
-    def __len__(self) -> int:
-        if not self._meta.shape:
-            raise TypeError("an array without axes has no length")
-        return self._meta.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the items along the first axis; each chunk is read once."""
-        for slab in self._slabs():
-            yield from slab
-
-    def __contains__(self, item: object) -> bool:
-        """Whether some element equals `item`; reads until it is found."""
-        if not self._meta.shape:
-            return bool(np.any(self[()] == item))
-        return any(bool(np.any(slab == item)) for slab in self._slabs())
-
-    def _slabs(self) -> Iterator[Any]:
-        length = len(self)
-        cuts = self._meta.chunk_cuts[0]
-        cells = range(cuts.count(length))
-        return (self[cuts.start(cell) : cuts.start(cell + 1)] for cell in cells)
-
-    # As in NumPy, an array of one element is as good as that element.
-
-    def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(
-                f"whether {self!r} is true is not clear: it has {self.size} elements. "
-                "Ask for .size, compare with None, or read it and use .any() or .all()"
-            )
-        return bool(self._element())
-
-    def __int__(self) -> int:
-        return int(self._element())
-
-    def __float__(self) -> float:
-        return float(self._element())
-
-    def __complex__(self) -> complex:
-        return complex(self._element())
-
-    def __index__(self) -> int:
-        if self._meta.shape:
-            raise TypeError("only an array of integers without axes can be an index")
-        return operator.index(self._element())
-
-    def _element(self) -> Any:
-        if self.size != 1:
-            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
-        return self[(0,) * self.ndim]
-
     def __repr__(self) -> str:
         from tessarr.describe import array_line
 
         return array_line(self.name, self._meta)
 
+    def _repr_html_(self) -> str:
+        from tessarr import html
+        from tessarr.describe import array_items
+
+        items = array_items(self._meta, read_only=self._read_only)
+        return html.array(f"Array {self.name}", self._meta, items)
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._viewed is not None:
+            return _view_again, self._viewed
         from tessarr.flow.create import documents
 
-        return _reopen, (
-            documents(self._meta),
-            self._store,
-            self._path,
-            self._meta.is_v1,
-            {
-                "read_only": self._read_only,
-                "write_empty_chunks": self._write_empty_chunks,
-                "synchronizer": self._synchronizer,
-                "cache_metadata": self._cache_metadata,
-            },
-        )
+        settings = {
+            "read_only": self._read_only,
+            "write_empty_chunks": self._write_empty_chunks,
+            "synchronizer": self._synchronizer,
+            "cache_metadata": self._cache_metadata,
+        }
+        stored = documents(self._meta), self._store, self._path, self._meta.is_v1
+        return _reopen, (type(self), *stored, settings)
 
 
 def bind(
@@ -382,7 +483,7 @@ def _bind(
     write_empty_chunks: bool | None,
     synchronizer: Synchronizer | None,
     cache_metadata: bool,
-    is_view: bool = False,
+    viewed: Viewed | None = None,
 ) -> A:
     options = current()
     if meta.codecs.runs_code and not options.allow_pickle:
@@ -414,7 +515,7 @@ def _bind(
     array._write_empty_chunks = write_empty_chunks
     array._synchronizer = synchronizer
     array._cache_metadata = cache_metadata
-    array._is_view = is_view
+    array._viewed = viewed
     array._copies = None
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
@@ -451,9 +552,19 @@ def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
     return description
 
 
-def _reopen(
-    documents: dict[str, bytes], store: Store, path: str, is_v1: bool, settings: dict[str, Any]
-) -> Array:
+def _reopen(  # noqa: PLR0917 (as they are pickled)
+    cls: type[A],
+    documents: dict[str, bytes],
+    store: Store,
+    path: str,
+    is_v1: bool,
+    settings: dict[str, Any],
+) -> A:
     meta = open_flow.parse(documents, path)
     assert isinstance(meta, ArrayMeta)
-    return bind(replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
+    return _bind(cls, replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
+
+
+def _view_again(array: Array, method: str, arguments: dict[str, Any]) -> Array:
+    view: Array = getattr(array, method)(**arguments)
+    return view

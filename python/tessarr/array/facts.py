@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr import drive
-from tessarr.codec import Bytes, ShardingIndexed
+from tessarr.errors import ArgumentError
 from tessarr.metadata.node import ArrayMeta
 from tessarr.node import Node
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tessarr.codec import (
-        ArrayArrayCodec,
-        ArrayBytesCodec,
-        BytesBytesCodec,
-        Chain,
-        Codec,
-    )
+    from tessarr.codec import ArrayBytesCodec, Codec
     from tessarr.describe import ArrayInfo
+    from tessarr.metadata.stages import Stages
     from tessarr.types import ChunkLengths, MemoryOrder, Shape
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "Viewed"]
+
+Viewed: TypeAlias = "tuple[Any, str, dict[str, Any]]"
+"""What made a view: the array, the method, and its arguments."""
 
 
 class Facts(Node[ArrayMeta]):
@@ -36,8 +34,10 @@ class Facts(Node[ArrayMeta]):
     if TYPE_CHECKING:
         _write_empty_chunks: bool
         _cache_metadata: bool
-        _is_view: bool
+        _viewed: Viewed | None
 
+        def _set_fill_value(self, value: Any) -> None: ...
+        def _set_read_only(self, read_only: bool) -> None: ...
         def refresh(self) -> None: ...
         def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None: ...
 
@@ -58,7 +58,21 @@ class Facts(Node[ArrayMeta]):
     @property
     def is_view(self) -> bool:
         """Whether this is a view: the stored chunks of an array, taken for something else."""
-        return self._is_view
+        return self._viewed is not None
+
+    @property
+    def base(self) -> Any:
+        """The array that this is a view of; None if it is none."""
+        return None if self._viewed is None else self._viewed[0]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the array refuses to be changed. May be assigned."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, read_only: bool) -> None:
+        self._set_read_only(bool(read_only))
 
     @property
     def write_empty_chunks(self) -> bool:
@@ -140,8 +154,15 @@ class Facts(Node[ArrayMeta]):
 
     @property
     def fill_value(self) -> Any:
-        """What elements are that were never written; None (format 2) leaves that open."""
+        """What elements are that were never written; None (format 2) leaves that open.
+
+        Assigning changes what all elements are that are not stored.
+        """
         return self.metadata.fill_scalar
+
+    @fill_value.setter
+    def fill_value(self, value: Any) -> None:
+        self._set_fill_value(value)
 
     @property
     def order(self) -> MemoryOrder:
@@ -161,35 +182,51 @@ class Facts(Node[ArrayMeta]):
     @property
     def filters(self) -> tuple[Codec, ...]:
         """What `chunks` go through first: codecs from arrays to arrays; all filters of format 2."""
-        chain = self._chunk_codecs
-        arrays: tuple[ArrayArrayCodec, ...] = chain.array_array
-        if self.zarr_format == 3:
-            return arrays
-        if self.order == "F":
-            arrays = arrays[1:]
-        objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)
-        codecs = (*arrays, *objects, *chain.bytes_bytes)
-        return codecs if self.metadata.last_is_filter else codecs[:-1]
+        return self._stages.filters
 
     @property
     def serializer(self) -> ArrayBytesCodec:
         """The codec that makes bytes of `chunks`."""
-        return self._chunk_codecs.array_bytes
+        return self._stages.serializer
 
     @property
-    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+    def compressors(self) -> tuple[Codec, ...]:
         """The codecs that the bytes of `chunks` go through; at most one in format 2."""
-        rest = self._chunk_codecs.bytes_bytes
-        if self.zarr_format == 3:
-            return rest
-        return () if self.metadata.last_is_filter else rest[-1:]
+        return self._stages.compressors
 
     @property
-    def _chunk_codecs(self) -> Chain:
-        chain = self.metadata.codecs
-        while isinstance(chain.array_bytes, ShardingIndexed):
-            chain = chain.array_bytes.codecs
-        return chain
+    def compressor(self) -> Codec | None:
+        """The only one of `compressors`; None without any.
+
+        Raises
+        ------
+        ArgumentError
+            If there are several, as format 3 allows.
+        """
+        found = self._stages.compressors
+        if len(found) > 1:
+            raise ArgumentError(
+                f"array {self.name!r} has {len(found)} compressors: see compressors"
+            )
+        return found[0] if found else None
+
+    @property
+    def compression(self) -> str | None:
+        """The name of `compressor` in format 2, such as ``"blosc"``; None without any."""
+        codec = self.compressor
+        return None if codec is None else codec.get_config()["id"]
+
+    @property
+    def compression_opts(self) -> dict[str, Any] | None:
+        """The parameters of `compressor`, its name among them; None without any."""
+        codec = self.compressor
+        return None if codec is None else codec.get_config()
+
+    @property
+    def _stages(self) -> Stages:
+        from tessarr.metadata.stages import stages
+
+        return stages(self.metadata)
 
     # What is stored
 
@@ -216,16 +253,44 @@ class Facts(Node[ArrayMeta]):
         return drive.run(measure.stored_bytes(self._path), self._store)
 
     @property
+    def initialized(self) -> int:
+        """The same as `nchunks_initialized`."""
+        return self.nchunks_initialized
+
+    @property
     def info(self) -> ArrayInfo:
-        """What there is to say about the array, as a table to print; costs one listing."""
+        """What there is to say about the array, as a table to print; costs one listing.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.zeros((100, 100), chunks=(10, 10), dtype="i4", zarr_format=2).info
+        Array((100, 100), int32, chunks=(10, 10), order=C)
+          nbytes: 39.1K; nbytes_stored: ...; ratio: ...; initialized: 0/100
+          compressor: Blosc(cname='lz4', clevel=5, shuffle=1...)
+          store: MemoryStore
+        """
         from tessarr.describe import ArrayInfo
 
+        meta, store, chunk_store = self.metadata, self.store, self.chunk_store
+        synchronizer = self.synchronizer
         return ArrayInfo(
             name=self.name,
-            meta=self.metadata,
+            meta=meta,
             read_only=self._read_only,
             store=repr(self._store),
+            store_type=type(store).__name__,
+            chunk_store_type=None if chunk_store is store else type(chunk_store).__name__,
+            synchronizer_type=None if synchronizer is None else type(synchronizer).__name__,
             stored_bytes=self.nbytes_stored,
             chunk_count=self.nchunks,
             stored_chunk_count=self.nchunks_initialized,
         )
+
+    def info_complete(self) -> ArrayInfo:
+        """Return `info`, which always counts what is stored."""
+        return self.info
+
+    def info_items(self) -> list[tuple[str, str]]:
+        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        return self.info.items()

@@ -51,9 +51,7 @@ class Selecting(Facts):
 
     # Reading and writing
 
-    def read(
-        self, selection: SelectionLike = ..., out: npt.NDArray[Any] | None = None
-    ) -> Future[Any]:
+    def read(self, selection: SelectionLike = ..., out: Any = None) -> Future[Any]:
         """Start to read; wait with ``.result()`` or ``await``.
 
         Parameters
@@ -61,7 +59,8 @@ class Selecting(Facts):
         selection
             What might stand between the brackets; by default everything.
         out
-            Where to put the result: a writable array of its shape and data type.
+            Where to put the result: a NumPy array or other memory of its shape, or an
+            array that is stored. If its data type is another, NumPy's ``same_kind`` casts.
 
         Returns
         -------
@@ -142,7 +141,7 @@ class Selecting(Facts):
         self,
         normalize: _Normalize,
         key: Any,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         names: FieldsLike | None = None,
     ) -> Any:
         selection, fields = self._choose(normalize, key, names)
@@ -194,7 +193,7 @@ class Selecting(Facts):
         return normalize(key, meta.shape), fields
 
     def _target(
-        self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields | None
+        self, selection: Selection, out: Any, fields: Fields | None
     ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
         if fields is None:
             return read_target(selection, self._meta.data_type.numpy, out)
@@ -235,7 +234,7 @@ class Selecting(Facts):
         self,
         selection: SelectionLike = ...,
         *,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read by integers, slices, ``...`` and None; into `out`, if it is given.
@@ -254,7 +253,7 @@ class Selecting(Facts):
         self,
         selection: SelectionLike,
         *,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
@@ -270,7 +269,7 @@ class Selecting(Facts):
         self,
         selection: SelectionLike,
         *,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
@@ -286,7 +285,7 @@ class Selecting(Facts):
         self,
         selection: ArrayLike,
         *,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
@@ -302,7 +301,7 @@ class Selecting(Facts):
         self,
         selection: SelectionLike,
         *,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `blocks` does; into `out`, if it is given; of records, only `fields`."""

@@ -16,9 +16,9 @@ from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of
 from tessarr.flow.replace import replace
 from tessarr.metadata.node import ArrayMeta
-from tessarr.types import JSONObject, Shape, ZarrFormat
+from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
-__all__ = ["attributes", "delete", "shape", "stored"]
+__all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
 
 
 def attributes(
@@ -122,9 +122,20 @@ def shape(
         grid = {} if chunk_grid is None else {"chunk_grid": chunk_grid}
         return {**document, "shape": list(new), **grid}
 
+    yield from _edit_array(path, zarr_format, edit)
+
+
+def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
+    """Store a new fill value for an array, as its metadata states it."""
+    yield from _edit_array(path, zarr_format, lambda old: {**old, "fill_value": value})
+
+
+def _edit_array(
+    path: str, zarr_format: ZarrFormat, change: Callable[[JSONObject], JSONObject]
+) -> Flow[None]:
     keepers = yield from copies.keepers(path, zarr_format)
     key = _array_key(path, zarr_format)
-    yield from _edit(key, path, "array", edit, indent=2 if zarr_format == 3 else 4)
+    yield from _edit(key, path, "array", change, indent=2 if zarr_format == 3 else 4)
     yield from copies.update(keepers, path)
 
 

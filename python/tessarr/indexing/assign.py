@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["broadcast_value", "objects", "read_target"]
+__all__ = ["broadcast_value", "objects", "read_target", "writable"]
 
 
 def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -171,7 +171,7 @@ def _single(value: object) -> npt.NDArray[Any]:
 
 
 def read_target(
-    selection: Selection, dtype: np.dtype[Any], out: npt.NDArray[Any] | None
+    selection: Selection, dtype: np.dtype[Any], out: Any
 ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
     """Return the buffer that the engine is to fill, and what makes the result of it.
 
@@ -182,13 +182,18 @@ def read_target(
     dtype
         The data type of the array.
     out
-        Where the user wants it: a writable array of the selection's shape and of
-        `dtype`, with any strides. None for a new array.
+        Where the user wants it: see `writable`. It has the selection's shape, any strides, and
+        a type that NumPy casts `dtype` to (``same_kind``). None for a new array.
 
     Raises
     ------
     ArgumentError
         If `out` does not fit.
+
+    Notes
+    -----
+    What the engine cannot fill itself is read to a buffer first: `out` of another type, of
+    joint axes that the user has apart, and stored arrays.
 
     Examples
     --------
@@ -199,27 +204,74 @@ def read_target(
     """
     if out is None:
         return np.empty(selection.buffer_shape, dtype), selection.result
-    _check(out, selection.shape, dtype)
-    buffer = out.reshape(selection.buffer_shape)
-    if buffer.size == 0 or np.may_share_memory(buffer, out):
-        return buffer, lambda _: out
+    place = writable(out)
+    _check(place, selection.shape, dtype)
+    if isinstance(place, np.ndarray) and place.dtype == dtype:
+        buffer = place.reshape(selection.buffer_shape)
+        if buffer.size == 0 or np.may_share_memory(buffer, place):
+            return buffer, lambda _: out
 
-    # Joint axes that the user has apart, and not contiguous.
-    def copy(filled: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        out[...] = filled.reshape(out.shape)
+    def copy(filled: npt.NDArray[Any]) -> Any:
+        values = filled.reshape(selection.shape)
+        if isinstance(place, np.ndarray):
+            np.copyto(place, values, casting="same_kind")
+        else:
+            place[...] = values
         return out
 
-    return buffer, copy
+    return np.empty(selection.buffer_shape, dtype), copy
 
 
-def _check(out: object, shape: Shape, dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out is not a NumPy array but of type {type(out).__name__}")
-    if out.shape != shape or out.dtype != dtype:
+def writable(out: Any) -> Any:
+    """Return what to fill in order to fill what a user gives as `out`.
+
+    Parameters
+    ----------
+    out
+        A NumPy array; an object with such memory as NumPy can use (a buffer, an array of
+        another library on the processor); or an array that is stored, with a shape, a data
+        type and assignment.
+
+    Returns
+    -------
+    numpy.ndarray or object
+        An array of the same memory, or `out`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is nothing of this.
+
+    Examples
+    --------
+    >>> memory = bytearray(2)
+    >>> writable(memory)[:] = 65
+    >>> memory
+    bytearray(b'AA')
+    """
+    if isinstance(out, np.ndarray):
+        return out
+    try:
+        return np.asarray(memoryview(out))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(out, "__array_interface__"):
+        return np.asarray(out)
+    if all(hasattr(out, name) for name in ("shape", "dtype", "__setitem__")):
+        if hasattr(out, "__dlpack__") and not hasattr(out, "store"):
+            return np.from_dlpack(out)
+        return out
+    raise ArgumentError(f"out is no array that can be written to, but {type(out).__name__}")
+
+
+def _check(place: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+    of_numpy = isinstance(place, np.ndarray)
+    castable = not of_numpy or np.can_cast(dtype, place.dtype, "same_kind")
+    if tuple(place.shape) != shape or not castable:
         raise ArgumentError(
-            f"out has shape {out.shape} and data type {out.dtype}, "
+            f"out has shape {place.shape} and data type {place.dtype}, "
             f"but the selection has shape {shape} and data type {dtype}",
-            kind="shape_mismatch" if out.shape != shape else "cannot_cast",
+            kind="shape_mismatch" if castable else "cannot_cast",
         )
-    if not out.flags.writeable:
+    if of_numpy and not place.flags.writeable:
         raise ArgumentError("out is not writable")

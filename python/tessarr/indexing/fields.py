@@ -43,7 +43,7 @@ class Fields:
     inner: str | None = None
 
     def target(
-        self, selection: Selection, out: npt.NDArray[Any] | None
+        self, selection: Selection, out: Any
     ) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
         """Return the buffer that the engine is to fill, and what makes the result of it."""
         inner = self.inner
@@ -54,11 +54,11 @@ class Fields:
             return buffer, lambda filled: finish(filled)[inner]
         base, shape = _subarray(self.dtype[inner])
         check = Selection((), (), selection.shape + shape, selection.shape + shape)
-        read_target(check, base, out)  # says what does not fit
+        target, deliver = read_target(check, base, out)
 
-        def copy(filled: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            out[...] = finish(filled)[inner]
-            return out
+        def copy(filled: npt.NDArray[Any]) -> Any:
+            target[...] = finish(filled)[inner].reshape(target.shape)
+            return deliver(target)
 
         return buffer, copy
 

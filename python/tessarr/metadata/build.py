@@ -262,7 +262,7 @@ class _Request:
         elif fill_value is None:
             self.fill = None if self.zarr_format == 2 else data_type.default_fill()
         else:
-            fill = self.attempt("fill_value", lambda: _cast_fill(data_type, fill_value))
+            fill = self.attempt("fill_value", lambda: fill_bytes(data_type, fill_value))
             self.fill = None if fill is None else data_type.storable_fill(fill, self.zarr_format)
 
     def read_codecs(
@@ -519,7 +519,14 @@ def _fitted(chain: Chain, data_type: DataType) -> Chain:
     return Chain(tuple(codecs))
 
 
-def _cast_fill(data_type: DataType, value: Any) -> bytes:
+def fill_bytes(data_type: DataType, value: Any) -> bytes:
+    """Return the bytes of the fill value that a user means.
+
+    Raises
+    ------
+    ValueError
+        If it is none of the data type.
+    """
     try:
         return data_type.cast_fill(value)
     except ValueError:

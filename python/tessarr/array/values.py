@@ -1,0 +1,131 @@
+"""Arrays as what Python and NumPy know: sequences, numbers, and arrays in memory."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.array.selecting import Selecting
+from tessarr.errors import ArgumentError
+from tessarr.indexing import basic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+__all__ = ["Values"]
+
+
+class Values(Selecting):
+    """An array as a sequence, as a number, and as something to convert."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any, /) -> Any: ...
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy")
+        data: npt.NDArray[Any] = self._get(basic, ...)
+        return data if dtype is None else data.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Read the array, and give it to another library that has arrays in memory."""
+        return self.__array__().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return where `__dlpack__` puts the elements: main memory."""
+        return 1, 0
+
+    def __len__(self) -> int:
+        if not self.metadata.shape:
+            raise TypeError("an array without axes has no length")
+        return self.metadata.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items along the first axis; each chunk is read once."""
+        return self.islice()
+
+    def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
+        """Yield the items along the first axis, from one to another; each chunk is read once.
+
+        Parameters
+        ----------
+        start, end
+            The first, and the one to stop before; by default all.
+
+        Raises
+        ------
+        TypeError
+            If the array has no axes.
+        ArgumentError
+            If they are negative.
+
+        Notes
+        -----
+        The chunks that hold one item are in memory at a time, whole along the other axes.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(data=[0, 10, 20, 30, 40], chunks=2)
+        >>> [int(item) for item in a.islice(1, 4)]
+        [10, 20, 30]
+        """
+        if not self.metadata.shape:
+            raise TypeError("iteration over an array without axes")
+        first = 0 if start is None else operator.index(start)
+        last = len(self) if end is None else min(operator.index(end), len(self))
+        if first < 0 or last < 0:
+            raise ArgumentError(f"cannot iterate from {start} to {end}: they count from 0")
+        return (item for slab in self._slabs(first, last) for item in slab)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether some element equals `item`; reads until it is found."""
+        if not self.metadata.shape:
+            return bool(np.any(self[()] == item))
+        return any(bool(np.any(slab == item)) for slab in self._slabs())
+
+    def _slabs(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
+        end = len(self) if last is None else last
+        if first >= end:
+            return
+        cuts = self._meta.chunk_cuts[0]
+        for cell in range(cuts.cell(first), cuts.cell(end - 1) + 1):
+            yield self[max(cuts.start(cell), first) : min(cuts.start(cell + 1), end)]
+
+    # As in NumPy, an array of one element is as good as that element.
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"whether {self!r} is true is not clear: it has {self.size} elements. "
+                "Ask for .size, compare with None, or read it and use .any() or .all()"
+            )
+        return bool(self._element())
+
+    def __int__(self) -> int:
+        return int(self._element())
+
+    def __float__(self) -> float:
+        return float(self._element())
+
+    def __complex__(self) -> complex:
+        return complex(self._element())
+
+    def __index__(self) -> int:
+        if self.metadata.shape:
+            raise TypeError("only an array of integers without axes can be an index")
+        return operator.index(self._element())
+
+    def _element(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+        return self[(0,) * self.ndim]

@@ -1,0 +1,73 @@
+"""What each codec of an array is for: filter, serializer, compressor, or codec of whole shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tessarr.codec import Bytes, Chain, ShardingIndexed
+
+if TYPE_CHECKING:
+    from tessarr.codec import ArrayBytesCodec, Codec
+    from tessarr.metadata.node import ArrayMeta
+
+__all__ = ["Stages", "rebuilt", "stages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The codecs of the smallest chunks by what they are for.
+
+    Parameters
+    ----------
+    filters : tuple of Codec
+        What chunks go through first. In format 2 all filters, whatever they make.
+    serializer : ArrayBytesCodec
+        What makes bytes of elements.
+    compressors : tuple of Codec
+        What these bytes go through; at most one in format 2.
+    shard_codecs : tuple of Codec
+        What whole shards go through, beside the one that makes them of chunks.
+    """
+
+    filters: tuple[Codec, ...]
+    serializer: ArrayBytesCodec
+    compressors: tuple[Codec, ...]
+    shard_codecs: tuple[Codec, ...] = ()
+
+
+def stages(meta: ArrayMeta) -> Stages:
+    """Return the codecs of an array by what they are for.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.zeros(10, dtype="i4", shards=10, chunks=5, compressors="zstd")
+    >>> stages(a.metadata).compressors
+    (Zstd(level=0, checksum=False),)
+    """
+    chain = meta.codecs
+    around: list[Codec] = []
+    while isinstance(chain.array_bytes, ShardingIndexed):
+        around += [*chain.array_array, *chain.bytes_bytes]
+        chain = chain.array_bytes.codecs
+    if meta.zarr_format == 3:
+        return Stages(chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(around))
+    # Order F, which goes first, is no filter, and ``bytes`` is not stated.
+    arrays = chain.array_array[meta.order == "F" :]
+    objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)
+    codecs: tuple[Codec, ...] = (*arrays, *objects, *chain.bytes_bytes)
+    end = len(codecs) - (not meta.last_is_filter)
+    return Stages(codecs[: max(end, 0)], chain.array_bytes, codecs[max(end, 0) :])
+
+
+def rebuilt(chain: Chain, innermost: Chain) -> Chain:
+    """Return a chain, with or without shards, that does `innermost` to the smallest chunks."""
+    sharding = chain.array_bytes
+    if not isinstance(sharding, ShardingIndexed):
+        return innermost
+    inner = rebuilt(sharding.codecs, innermost)
+    changed = ShardingIndexed(
+        sharding.chunk_shape, inner, sharding.index_codecs, sharding.index_location
+    )
+    return Chain(tuple(changed if codec is sharding else codec for codec in chain.codecs))

@@ -1,0 +1,211 @@
+"""The metadata of views: stored chunks, taken for something other than the array says.
+
+Nothing that is stored changes. What the chunks hold need not make sense as what they are
+taken for: a view is for who knows that it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr import layout
+from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain
+from tessarr.codec.items import ItemFilter
+from tessarr.codec.read import of as codec_of
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.grid import grid_of
+from tessarr.metadata import v2
+from tessarr.metadata.node import check_codecs, check_sizes
+from tessarr.metadata.stages import rebuilt, stages
+from tessarr.problems import Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tessarr.codec import ArrayBytesCodec, Codec, CodecLike
+    from tessarr.dtype import DataType
+    from tessarr.dtype.names import DataTypeLike
+    from tessarr.grid import ChunkGrid
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import Shape
+
+__all__ = ["cast", "view"]
+
+
+def view(
+    meta: ArrayMeta,
+    *,
+    shape: Any = None,
+    chunks: Any = None,
+    dtype: DataTypeLike | None = None,
+    fill_value: Any = None,
+    filters: Sequence[CodecLike] | None = None,
+) -> ArrayMeta:
+    """Return what an array's metadata would be if its chunks were something else.
+
+    Parameters
+    ----------
+    meta
+        That of the array.
+    shape, chunks, dtype, fill_value, filters
+        What is different; None is as it is. If only the data type is, a fill value that is
+        as long is the same bytes.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or they do not fit each other.
+    """
+    data_type = meta.data_type if dtype is None else _data_type(meta, dtype)
+    lengths = meta.shape if shape is None else layout.normalize_shape(shape)
+    grid = meta.chunk_grid
+    if chunks is not None:
+        if meta.is_sharded:
+            raise ArgumentError("cannot view shards with other chunks")
+        grid = grid_of(layout.chunk_lengths(chunks, lengths, data_type.item_bytes))
+    if fill_value is not None:
+        fill: bytes | None = data_type.cast_fill(fill_value)
+    else:
+        fill = _same_fill(meta, data_type, as_bytes=filters is None)
+    chain, last_is_filter = _chain(
+        meta,
+        len(lengths),
+        None if filters is None else [codec_of(codec) for codec in filters],
+        None if data_type is meta.data_type else data_type,
+    )
+    if meta.zarr_format == 3 and data_type.big_endian:
+        data_type = data_type.ordered("native")
+        fill = _swapped(fill, data_type)
+    changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
+    return _checked(changed, lengths, grid, chain)
+
+
+def cast(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
+    """Return the metadata of an array whose elements are cast as they are read.
+
+    Raises
+    ------
+    UnsupportedError
+        If the elements, or what they are to be, are of any length.
+    """
+    data_type = _data_type(meta, dtype)
+    for one in (meta.data_type, data_type):
+        if one.elements is not None:
+            raise UnsupportedError(
+                f"{one} cannot be cast as it is read: read it, and use NumPy's astype",
+                kind="unsupported_data_type",
+                extension=one.name,
+            )
+    filters: list[Codec] = [_Cast(meta.data_type.numpy, data_type.numpy), *stages(meta).filters]
+    chain, last_is_filter = _chain(meta, meta.rank, filters, None)
+    fill = None
+    if meta.fill_value is not None:
+        fill = meta.data_type.single(meta.fill_value).astype(data_type.numpy).tobytes()
+    changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
+    return _checked(changed, meta.shape, meta.chunk_grid, chain)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Cast(ItemFilter):
+    """Elements of one type, which are read as another. Not for metadata that is stored."""
+
+    name = "tessarr.cast"
+    stored: np.dtype[Any]
+    given: np.dtype[Any]
+
+    def types(self, given: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        return self.given, self.stored
+
+    def native(self) -> _Cast:
+        return self
+
+    def __repr__(self) -> str:
+        return f"AsType(encode_dtype={self.stored.str!r}, decode_dtype={self.given.str!r})"
+
+    def encode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return items
+
+    def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return items
+
+
+def _data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
+    data_type = dtypes.of(dtype).in_format(meta.zarr_format)
+    if data_type.numpy == meta.data_type.numpy:
+        return meta.data_type
+    return data_type
+
+
+def _same_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> bytes | None:
+    """Return the fill value for another data type: the same bytes, or value; else its default."""
+    fill = meta.fill_value
+    if fill is None or data_type == meta.data_type:
+        return fill
+    fixed = data_type.elements is None and meta.data_type.elements is None
+    if as_bytes and fixed and data_type.item_bytes == meta.data_type.item_bytes:
+        if data_type.name == "bool":
+            return b"\1" if any(fill) else b"\0"
+        return fill
+    try:
+        return data_type.cast_fill(meta.data_type.scalar(fill))
+    except (ValueError, TypeError, OverflowError):
+        return data_type.default_fill()
+
+
+def _swapped(fill: bytes | None, data_type: DataType) -> bytes | None:
+    """Return a fill value in the byte order of `data_type`, which it has not."""
+    if fill is None:
+        return None
+    return np.frombuffer(fill, data_type.numpy.newbyteorder()).astype(data_type.numpy).tobytes()
+
+
+def _checked(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> ArrayMeta:
+    """Return metadata of another shape and other codecs, once all fits."""
+    problems = Problems()
+    fitting = grid.fit(shape, "chunks", problems)
+    spec = ArraySpec(next(grid.shapes()), meta.data_type, meta.fill_value)
+    check_sizes(shape, spec, "shape", "chunks", problems)
+    if fitting is not None and not len(problems):
+        check_codecs(chain, fitting, spec, "codecs", problems)
+    problems.check_arguments("view the array as this")
+    assert fitting is not None
+    return replace(
+        meta,
+        shape=shape,
+        chunk_grid=fitting,
+        codecs=chain.resolve(spec, meta.zarr_format),
+        dimension_names=meta.dimension_names if len(shape) == meta.rank else None,
+    )
+
+
+def _chain(
+    meta: ArrayMeta, rank: int, filters: list[Codec] | None, data_type: DataType | None
+) -> tuple[Chain, bool]:
+    """Return the codecs with other filters, for elements of another type if that is given.
+
+    And whether the last of them is a filter of format 2.
+    """
+    now = stages(meta)
+    chosen = list(now.filters) if filters is None else filters
+    if meta.zarr_format == 2:
+        compressor = next(iter(now.compressors), None)
+        chain = v2.chain(meta.order == "F", rank, list(chosen), compressor)
+        return chain, bool(chosen) and compressor is None
+    if not all(isinstance(codec, ArrayArrayCodec) for codec in chosen):
+        raise ArgumentError("in format 3 filters are codecs from arrays to arrays")
+    serializer = now.serializer if data_type is None else _serializer(now.serializer, data_type)
+    innermost = Chain((*chosen, serializer, *now.compressors))
+    return rebuilt(meta.codecs, innermost), False
+
+
+def _serializer(now: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
+    """Return the codec that makes bytes; the byte order of format 3 is its own."""
+    if not isinstance(now, Bytes) or data_type.unit_bytes == 1:
+        return now
+    if data_type.big_endian:
+        return Bytes("big")
+    return now if now.endian is not None else Bytes("little")

@@ -1,0 +1,229 @@
+"""Members of arrays that zarr-python 2.1.2, 2.18 or 3 have, beyond reading and writing."""
+
+from __future__ import annotations
+
+import hashlib
+import html.parser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import codecs
+from tessarr.errors import ArgumentError, MetadataError, ReadOnlyError
+from tessarr.store import CountingStore
+from tessarr.stores import MemoryStore
+
+
+def test_the_fill_value_may_be_set(zarr_format: Any) -> None:
+    a = tessarr.full(6, 1, chunks=2, dtype="i2", zarr_format=zarr_format)
+    a[0] = 5
+    a.fill_value = 9
+    assert (a.fill_value, a[:].tolist()) == (9, [5, 1, 9, 9, 9, 9])
+    assert tessarr.Array(a.store)[:].tolist() == a[:].tolist()
+    a[2:4] = 9
+    assert a.nchunks_initialized == 1
+    a.fill_value = None
+    assert a.fill_value == (None if zarr_format == 2 else 0)
+    for wrong in ("x", 1 << 20):
+        with pytest.raises((ValueError, OverflowError)):
+            a.fill_value = wrong
+    assert tessarr.Array(a.store).fill_value == a.fill_value
+    with pytest.raises(ReadOnlyError):
+        tessarr.Array(a.store, read_only=True).fill_value = 3
+
+
+def test_read_only_may_be_set(zarr_format: Any, tmp_path: Any) -> None:
+    a = tessarr.zeros(4, store=tmp_path, zarr_format=zarr_format)
+    a.read_only = True
+    changes: list[Any] = [
+        lambda: a.__setitem__(0, 1),
+        lambda: a.__setitem__(slice(None), np.ones(4)),
+        lambda: a.write(0, 1),
+        lambda: a.resize(2),
+        lambda: a.attrs.update(x=1),
+    ]
+    for change in changes:
+        with pytest.raises(ReadOnlyError):
+            change()
+    a.read_only = False
+    a[:] = np.ones(4)
+    b = tessarr.open_array(tmp_path, "r")
+    with pytest.raises(ReadOnlyError, match="store"):
+        b.read_only = False
+    assert b.read_only
+
+
+def test_compressors_by_their_old_names() -> None:
+    a = tessarr.create_array(shape=4, zarr_format=2, compressors=codecs.Zlib(3))
+    assert (a.compressor, a.compression) == (codecs.Zlib(3), "zlib")
+    assert a.compression_opts == {"id": "zlib", "level": 3}
+    b = tessarr.create_array(shape=4, compressors=None)
+    assert (b.compressor, b.compression, b.compression_opts) == (None, None, None)
+    c = tessarr.create_array(shape=4, compressors=["zstd", "crc32c"])
+    with pytest.raises(ArgumentError, match="compressors"):
+        _ = c.compressor
+    assert len(c.compressors) == 2
+
+
+def test_digests_are_those_of_what_is_stored(zarr_format: Any) -> None:
+    """Chunks in the order of the grid, then the documents, as in zarr-python 2.18."""
+    a = tessarr.zeros((30, 2), chunks=(2, 2), zarr_format=zarr_format, path="x")
+    a[:] = np.arange(60).reshape(30, 2)
+    a.attrs["x"] = 1
+    keys = ["x/zarr.json"] if zarr_format == 3 else ["x/.zarray", "x/.zattrs"]
+    form = "x/c/{}/0" if zarr_format == 3 else "x/{}.0"
+    expected = b"".join(bytes(a.store.get(key)) for key in [*map(form.format, range(15)), *keys])
+    assert a.digest() == hashlib.sha1(expected).digest()
+    assert a.hexdigest("md5") == hashlib.md5(expected).hexdigest()
+    a.store.put("x/stray", b"1")
+    assert a.digest() == hashlib.sha1(expected).digest()
+    for name in ("nothing", "shake_128"):
+        with pytest.raises(ArgumentError):
+            a.digest(name)
+
+
+def test_items_are_iterated_and_each_chunk_is_read_once(zarr_format: Any) -> None:
+    data = np.arange(44).reshape(11, 4)
+    made = tessarr.create_array(data=data, chunks=(3, 2), zarr_format=zarr_format)
+    store = CountingStore(made.store)
+    a = tessarr.Array(store)
+    before = store.counts()
+    np.testing.assert_array_equal(list(a), data)
+    assert store.counts()["opens"] - before["opens"] == 8  # 4 × 2 chunks
+    for bounds in ((None, None), (2, 9), (3, 6), (4, 5), (5, 5), (7, 3), (0, 99), (20, 30)):
+        np.testing.assert_array_equal(
+            np.array(list(a.islice(*bounds))).reshape(-1, 4), data[slice(*bounds)]
+        )
+    for bounds in ((-1, None), (0, -1)):
+        with pytest.raises(ValueError, match="count from 0"):
+            a.islice(*bounds)
+    with pytest.raises(TypeError):
+        a.islice("x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="without axes"):
+        iter(tessarr.zeros(()))
+
+
+def test_other_libraries_take_arrays_by_dlpack() -> None:
+    a = tessarr.create_array(data=[[1, 2], [3, 4]])
+    np.testing.assert_array_equal(np.from_dlpack(a), a[:])
+    assert a.__dlpack_device__() == (1, 0)
+
+
+def test_the_block_of_the_tutorial() -> None:
+    class Mine(dict[str, bytes]):
+        """A store of the user's own class."""
+
+    a = tessarr.create_array(
+        Mine(),
+        path="foo/bar",
+        shape=(10000, 10000),
+        chunks=(1000, 1000),
+        dtype="i4",
+        zarr_format=2,
+        filters=[codecs.Delta("i4"), codecs.Shuffle(4)],
+        compressors=None,
+    )
+    a = tessarr.Array(a.store, "foo/bar", chunk_store={}, synchronizer=tessarr.ThreadSynchronizer())
+    size = len(a.store["foo/bar/.zarray"]) + 2
+    assert str(a.info) == (
+        "Array(/foo/bar, (10000, 10000), int32, chunks=(1000, 1000), order=C)\n"
+        f"  nbytes: 381.5M; nbytes_stored: {size}; ratio: {4e8 / size:.1f}; initialized: 0/100\n"
+        f"  filters: {a.filters[0]!r}\n"
+        f"           {a.filters[1]!r}\n"
+        "  store: Mine; chunk_store: dict; synchronizer: ThreadSynchronizer"
+    )
+    assert repr(a) == "Array(/foo/bar, (10000, 10000), int32, chunks=(1000, 1000), order=C)"
+    assert str(a.info_complete()) == repr(a.info) == str(a.info)
+    items = dict(a.info_items())
+    assert items["Name"] == "/foo/bar"
+    assert items["Chunks initialized"] == "0/100"
+    assert items["No. bytes"] == "400000000 (381.5M)"
+    assert (items["Filter [0]"], items["Compressor"]) == (repr(a.filters[0]), "None")
+
+
+def test_codecs_in_the_block_say_what_they_are_for() -> None:
+    a = tessarr.create_array(
+        shape=8, dtype="u1", chunks=2, shards=4, compressors=["zstd", "crc32c"]
+    )
+    lines = str(a.info).splitlines()
+    assert "  compressor: Zstd" in "\n".join(lines)
+    assert any(line.startswith("              Crc32c") for line in lines)
+    assert dict(a.info_items())["Shard shape"] == "(4,)"
+
+
+class Parser(html.parser.HTMLParser):
+    """Collects the text, and sees that every element is closed."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.count: dict[str, int] = {}
+        self.text = ""
+        self.feed(source)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.count[tag] = self.count.get(tag, 0) + 1
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.count[tag] = self.count.get(tag, 0) + 1
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data + "|"
+
+
+def test_notebooks_show_arrays_without_requests() -> None:
+    made = tessarr.create_array(
+        MemoryStore(), path="a<b", shape=(5, 20, 30), chunks=(1, 5, 10), dtype="i4", zarr_format=2
+    )
+    store = CountingStore(made.store)
+    a = tessarr.Array(store, "a<b")
+    before = store.counts()
+    shown = Parser(a._repr_html_())
+    assert store.counts() == before
+    assert "Array /a<b|" in shown.text
+    assert "(5, 20, 30)|" in shown.text
+    assert (shown.count["svg"], shown.count["line"]) == (1, 3 + 2)
+    info = Parser(a.info._repr_html_())
+    assert "Chunks initialized|0/60|" in info.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({"shape": (), "chunks": ()}, None),
+        ({"shape": (0, 3), "chunks": (1, 1)}, None),
+        ({"shape": 10, "chunks": 5}, 1),
+        ({"shape": 10**9, "chunks": 5}, 0),
+        ({"shape": (8, 8), "chunks": (2, 2), "shards": (4, 4)}, 6 + 2),
+        ({"shape": (10,), "chunks": [[2, 3, 5]]}, 2),
+    ],
+)
+def test_pictures(settings: Any, lines: int | None) -> None:
+    shown = Parser(tessarr.create_array(dtype="u1", **settings)._repr_html_())
+    assert shown.count.get("svg", 0) == (lines is not None)
+    assert shown.count.get("line", 0) == (lines or 0)
+
+
+def test_updated_attributes_give_the_array_back(zarr_format: Any) -> None:
+    a = tessarr.zeros(3, zarr_format=zarr_format)
+    a.attrs["x"] = 1
+    assert a.update_attributes({"y": 2}) is a
+    assert dict(a.attrs) == {"x": 1, "y": 2}
+    with tessarr.Array(a.store) as b:
+        assert b.attrs["y"] == 2
+
+
+def test_broken_metadata_is_said_by_an_array_that_does_not_cache_it() -> None:
+    a = tessarr.zeros(3)
+    b = tessarr.Array(a.store, cache_metadata=False)
+    a.store.put("zarr.json", b"{")
+    with pytest.raises(MetadataError):
+        b[:]
