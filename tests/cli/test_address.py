@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -120,3 +120,34 @@ def test_errors_of_others_are_one_line(data: Path, run: Run) -> None:
     assert (code, out, len(err.splitlines())) == (1, "", 1)
     with pytest.raises(tessarr.errors.MetadataError):
         run("--traceback", "info", "alone")
+
+
+@pytest.fixture
+def far() -> dict[str, bytes]:
+    """A store of which each URL opens a part: what is above is another store."""
+    items: dict[str, bytes] = {}
+
+    @tessarr.extensions.register_store("far")
+    def open_far(url: str, *, read_only: bool) -> Any:
+        _, _, path = url.removeprefix("far://").partition("/")
+        below = tessarr.stores.PrefixStore(items, path) if path else items
+        return tessarr.stores.ReadOnlyStore(below) if read_only else below
+
+    g = tessarr.create_group(items, path="data.zarr")
+    g.create_array("a/x", data=[1, 2])
+    return items
+
+
+def test_hierarchies_behind_urls(far: dict[str, bytes], run: Run) -> None:
+    """What is above is looked for where something changes, and where a name is wrong."""
+    assert run("cat", "far://host/data.zarr/a/x") == (0, "1\n2\n", "")
+    assert place("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")
+    assert place("far://host/data.zarr/a/x", far=True) == ("far://host", "data.zarr/a/x")
+    assert place("far://host/data.zarr/a/x::y", far=True) == ("far://host/data.zarr/a/x::y", "")
+    tessarr.consolidate_metadata(far, path="data.zarr")
+    assert run("attrs", "far://host/data.zarr/a/x", "n=1")[0] == 0
+    assert tessarr.consolidated_differences(far, path="data.zarr") == {}
+    assert "it has 'x'" in run("info", "far://host/data.zarr/a/y")[2]
+    assert run("rm", "far://host/data.zarr/a/x")[0] == 0
+    assert tessarr.consolidated_differences(far, path="data.zarr") == {}
+    assert not any(key.startswith("data.zarr/a/x") for key in far)

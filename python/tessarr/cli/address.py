@@ -21,6 +21,7 @@ from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.group import Group
 from tessarr.keys import join
+from tessarr.metadata.node import GroupMeta
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +48,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def place(text: str, node: str | None = None) -> tuple[str, str]:
+def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str, str]:
     """Return the hierarchy that is meant, and the path of the node in it.
 
     Parameters
@@ -56,6 +57,9 @@ def place(text: str, node: str | None = None) -> tuple[str, str]:
         The path of a folder or a file, or a URL.
     node
         What comes after it.
+    far
+        Whether to look for the hierarchy above what a URL names, too, with a request or
+        two per level; for those who change something, or wonder where it is.
 
     Examples
     --------
@@ -65,9 +69,10 @@ def place(text: str, node: str | None = None) -> tuple[str, str]:
     below = (node or "").strip("/")
     if "://" in text:
         parts = urlsplit(text)
-        if parts.scheme.lower() != "file" or parts.netloc not in {"", "localhost"}:
-            return text, below
-        root, above = _split(unquote(parts.path, errors="surrogateescape"))
+        if parts.scheme.lower() == "file" and parts.netloc in {"", "localhost"}:
+            root, above = _split(unquote(parts.path, errors="surrogateescape"))
+        else:
+            root, above = _climbed(text) if far else (text, "")
         return (root if above else text), join(above, below) if below else above
     root, above = _split(text)
     return root, join(above, below) if below else above
@@ -91,6 +96,25 @@ def _split(text: str) -> tuple[str, str]:
     return str(short), "/".join(above)
 
 
+def _climbed(url: str) -> tuple[str, str]:
+    """Split the URL of a node into that of its hierarchy and the rest."""
+    root = url.rstrip("/")
+    names: list[str] = []
+    while "::" not in root:
+        above, _, name = root.rpartition("/")
+        if not above.partition("://")[2]:
+            break
+        try:
+            store, at = locate(above, "r", None)
+            if not isinstance(drive.run(open_flow.find(at), store), GroupMeta):
+                break
+        except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
+            break
+        names.insert(0, name)
+        root = above
+    return (root, "/".join(names)) if names else (url, "")
+
+
 def _is_group(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _GROUPS)
 
@@ -101,7 +125,7 @@ def _is_node(folder: Path) -> bool:
 
 def store_at(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
     """Return the store that is meant, and the path of the node in it; nothing is opened."""
-    root, path = place(text, node)
+    root, path = place(text, node, far=mode != "r")
     return locate(root, mode, path)
 
 
@@ -113,11 +137,11 @@ def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: An
     NotFoundError
         With the names that are like the wrong one.
     """
-    root, path = place(text, node)
+    root, path = place(text, node, far=mode != "r")
     try:
         return open_node(root, mode, path=path, **settings)
     except NotFoundError as error:
-        hint = _hint(root, path)
+        hint = _hint(*place(text, node, far=True))
         if not hint:
             raise
         message = f"{error.message}{hint}"

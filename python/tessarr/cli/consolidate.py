@@ -37,7 +37,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = place(arguments.path, arguments.node)
+    root, path = place(arguments.path, arguments.node, far=True)
     if arguments.check:
         found = consolidated_differences(root, path=path)
         if arguments.json:

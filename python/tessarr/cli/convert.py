@@ -44,7 +44,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = place(arguments.source, arguments.node)
+    root, path = place(arguments.source, arguments.node, far=True)
 
     def run(*, dry_run: bool) -> int:
         result = convert(

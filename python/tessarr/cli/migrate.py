@@ -35,7 +35,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = place(arguments.path, arguments.node)
+    root, path = place(arguments.path, arguments.node, far=True)
     array = array_at(arguments.path, arguments.node)
     before = array.zarr_format
     if before != 1:
