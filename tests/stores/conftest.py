@@ -1,76 +1,17 @@
-"""Every kind of store, each empty, for the tests that say what all of them promise."""
+"""Every kind of store is what most of these tests are about."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import fsspec
 import pytest
-from fsspec.implementations.dirfs import DirFileSystem
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
-from upath import UPath
 
-from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
-from tessarr.store.given import split
-from tessarr.stores import (
-    FsspecStore,
-    FSStore,
-    LatencyStore,
-    LoggingStore,
-    LRUStoreCache,
-    PrefixStore,
-    SQLiteStore,
-)
+from stores.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-
-class Plain:
-    """The smallest store in Python that the protocol allows."""
-
-    def __init__(self) -> None:
-        self.items: dict[str, bytes] = {}
-
-    def get(self, key: str) -> bytes | None:
-        return self.items.get(key)
-
-    def put(self, key: str, data: bytes) -> None:
-        self.items[key] = data
-
-    def delete(self, key: str) -> None:
-        del self.items[key]
-
-    def list(self, prefix: str) -> list[str]:
-        return sorted((key for key in self.items if key.startswith(prefix)), reverse=True)
-
-
-KINDS: dict[str, Callable[[Path], Store]] = {
-    "local": lambda folder: LocalStore(folder / "root"),
-    "durable": lambda folder: LocalStore(folder / "root", durable=True),
-    "memory": lambda folder: MemoryStore(),
-    "mapping": lambda folder: ForeignStore({}),
-    "plain": lambda folder: ForeignStore(Plain()),
-    "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
-    "split": lambda folder: split(MemoryStore(), LocalStore(folder / "root")),
-    "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
-    "prefix": lambda folder: PrefixStore(LocalStore(folder / "root"), "below/it"),
-    "prefix of mapping": lambda folder: PrefixStore({}, "below"),
-    "cache": lambda folder: LRUStoreCache(LocalStore(folder / "root"), None),
-    "small cache": lambda folder: LRUStoreCache(Plain(), 300),
-    "logging": lambda folder: LoggingStore(MemoryStore()),
-    "sqlite": lambda folder: SQLiteStore(folder / "new" / "data.sqlite"),
-    "durable sqlite": lambda folder: SQLiteStore(folder / "data.db", durable=True),
-    "fsspec memory": lambda folder: FsspecStore(MemoryFileSystem(), f"{folder}/root"),
-    "fsspec local": lambda folder: FsspecStore(LocalFileSystem(), f"{folder}/root"),
-    "fsspec folder": lambda folder: FsspecStore(DirFileSystem(f"{folder}", MemoryFileSystem())),
-    "fsspec map": lambda folder: open_store(fsspec.get_mapper(f"memory:/{folder}/map"))[0],
-    "FSStore": lambda folder: FSStore(f"memory:/{folder}/fsstore"),
-    "upath": lambda folder: open_store(UPath(f"memory:/{folder}/upath"))[0],
-    "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
-}
+    from tessarr.store import Store
 
 
 @pytest.fixture(params=KINDS)

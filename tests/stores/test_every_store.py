@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import tempfile
+import itertools
+import multiprocessing
+import os
+import pickle
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
+import tessarr
+from stores.kinds import KINDS, SHARED
 from tessarr.errors import ArgumentError, DataError
-from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
+from tessarr.store import Store
+from tessarr.stores import DirectoryStore, PrefixStore, TempStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,10 +261,9 @@ KEYS = st.lists(st.sampled_from(["a", "b", "c.d", "0"]), min_size=1, max_size=3)
 class StoreMachine(RuleBasedStateMachine):
     """Any sequence of calls does to the store what it does to a dict."""
 
-    store: Store
-
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__()
+        self.store = store
         self.model: dict[str, bytes] = {}
 
     def _clashes(self, key: str) -> bool:
@@ -303,36 +315,104 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.list() == sorted(self.model)
 
 
-class LocalMachine(StoreMachine):
-    """In a folder."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_sequence_of_calls(kind: str, tmp_path: Path) -> None:
+    """Every kind of store does what a dict does."""
+    numbers = itertools.count()
+    examples = 20 if kind in {"local", "memory", "mapping"} else 6
 
-    def __init__(self) -> None:
-        self.folder = tempfile.TemporaryDirectory()
-        self.store = LocalStore(self.folder.name)
-        super().__init__()
+    def machine() -> Any:
+        return StoreMachine(KINDS[kind](tmp_path / str(next(numbers))))
 
-    def teardown(self) -> None:
-        self.folder.cleanup()
-
-
-class MemoryMachine(StoreMachine):
-    """In memory."""
-
-    def __init__(self) -> None:
-        self.store = MemoryStore()
-        super().__init__()
+    run_state_machine_as_test(
+        machine,  # type: ignore[arg-type] # what makes one does as well
+        settings=settings(max_examples=examples, stateful_step_count=25, deadline=None),
+    )
 
 
-class MappingMachine(StoreMachine):
-    """In a dict."""
+def test_an_array_in_every_store(store: Store) -> None:
+    """Arrays of both formats, sharded too, come back, and so do changes of their parts."""
+    data = np.random.default_rng(0).integers(0, 1000, (60, 50)).astype("i4")
+    group = tessarr.create_group(store, path="deep/g", attributes={"a": 1})
+    group.create_array("plain", data=data, chunks=(20, 20))
+    group.create_array("sharded", data=data, chunks=(7, 5), shards=(28, 20), compressors=None)
+    old = PrefixStore(store, "old")
+    tessarr.create_array(old, path="x", data=data, chunks=(20, 20), zarr_format=2)
+    assert [name for name, _ in tessarr.open_group(store, path="deep").members()] == ["g"]
+    for place, path in ((store, "deep/g/plain"), (store, "deep/g/sharded"), (old, "x")):
+        array = tessarr.open_array(place, path=path, mode="r+")
+        np.testing.assert_array_equal(array[:], data)
+        np.testing.assert_array_equal(array[13, 3::7], data[13, 3::7])
+        array[11:13, ::9] = -1
+        array.append(data[:3])
+        expected = np.concatenate([data, data[:3]])
+        expected[11:13, ::9] = -1
+        np.testing.assert_array_equal(tessarr.open_array(place, path=path)[:], expected)
+    del group["plain"]
+    assert list(tessarr.open_group(store, path="deep/g")) == ["sharded"]
 
-    def __init__(self) -> None:
-        self.store = ForeignStore({})
-        super().__init__()
+
+def test_an_opened_value_is_read_by_parts(store: Store) -> None:
+    """Parts are what they are of the whole, and none lies outside."""
+    value = np.random.default_rng(0).bytes(200_000)
+    for size in (0, 10, 200_000):
+        store.put("k", value[:size])
+        opened = store.open_value("k")
+        assert opened is not None
+        assert opened.size == size
+        for offset, count in ((0, 0), (0, size), (size // 2, size // 3), (size, 0)):
+            assert opened.read(offset, count) == value[:size][offset : offset + count]
+        for offset, count in ((0, size + 1), (size + 1, 0), (2**63, 2**62)):
+            with pytest.raises(DataError):
+                opened.read(offset, count)
+    assert store.open_value("absent") is None
 
 
-for machine in (LocalMachine, MemoryMachine, MappingMachine):
-    machine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
-TestLocalMachine = LocalMachine.TestCase
-TestMemoryMachine = MemoryMachine.TestCase
-TestMappingMachine = MappingMachine.TestCase
+def test_a_pickle_is_a_store_with_the_same_values(store: Store) -> None:
+    """Whether it shares them or copies them."""
+    store.put("a/k", b"v")
+    again = pickle.loads(pickle.dumps(store))
+    assert type(again) is (DirectoryStore if isinstance(store, TempStore) else type(store))
+    assert (again.list(), again.get("a/k"), again.read_only) == (["a/k"], b"v", False)
+
+
+def increment(store: Store, count: int) -> None:
+    for _ in range(count):
+        old = store.get("n")
+        while not store.replace("n", b"%d" % (int(old or b"0") + 1), old):
+            old = store.get("n")
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) -> None:
+    """Two processes with a pickle of the store, and this one."""
+    store = KINDS[kind](tmp_path)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=increment, args=(store, 40)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    increment(store, 40)
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    store.get("other")  # a cache remembers what it saw last
+    assert KINDS[kind](tmp_path).get("n") == b"120"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_uses_the_store(store: Store) -> None:
+    """Reads what the parent wrote, writes, reads and lists that."""
+    store.put("a", b"parent" * 100)
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)
+            store.put("b/c", b"child")
+            good = store.get("b/c") == b"child" and store.get("a") == b"parent" * 100
+            os._exit(0 if good and store.list() == ["a", "b/c"] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    store.put("d", b"v")
+    assert store.get("a") == b"parent" * 100

@@ -418,25 +418,39 @@ impl ForeignStore {
 
 /// Passes everything on to another store and counts it.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct CountingStore(Arc<engine::CountingStore>);
+pub(crate) struct CountingStore {
+    counting: Arc<engine::CountingStore>,
+    store: Py<Store>,
+}
 
 #[pymethods]
 impl CountingStore {
     #[new]
     fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
         let counting = Arc::new(engine::CountingStore::new(store.get().engine()));
-        initializer(CountingStore(counting.clone()), counting)
+        let store = store.clone().unbind();
+        initializer(CountingStore { counting: counting.clone(), store }, counting)
+    }
+
+    /// The store that does the work.
+    #[getter]
+    fn store(&self, py: Python<'_>) -> Py<Store> {
+        self.store.clone_ref(py)
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>,) {
+        (self.store(py),)
     }
 
     fn __repr__(&self) -> String {
-        let counts = self.0.counts();
+        let counts = self.counting.counts();
         format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
     /// How often what was asked: opens, reads, read_bytes, updates,
     /// written_bytes, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = self.0.counts();
+        let counts = self.counting.counts();
         let fields = [
             ("opens", counts.opens),
             ("reads", counts.reads),

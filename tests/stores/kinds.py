@@ -1,0 +1,87 @@
+"""Every kind of store, each empty, for the tests that say what all of them promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import fsspec
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from upath import UPath
+
+from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
+from tessarr.store.given import split
+from tessarr.stores import (
+    DirectoryStore,
+    FsspecStore,
+    FSStore,
+    LatencyStore,
+    LoggingStore,
+    LRUStoreCache,
+    NestedDirectoryStore,
+    PrefixStore,
+    SQLiteStore,
+    TempStore,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Plain:
+    """The smallest store in Python that the protocol allows."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        del self.items[key]
+
+    def list(self, prefix: str) -> list[str]:
+        return sorted((key for key in self.items if key.startswith(prefix)), reverse=True)
+
+
+def made(folder: Path) -> str:
+    """Make a folder."""
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+KINDS: dict[str, Callable[[Path], Store]] = {
+    "local": lambda folder: LocalStore(folder / "root"),
+    "durable": lambda folder: LocalStore(folder / "root", durable=True),
+    "memory": lambda folder: MemoryStore(),
+    "mapping": lambda folder: ForeignStore({}),
+    "plain": lambda folder: ForeignStore(Plain()),
+    "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
+    "split": lambda folder: split(MemoryStore(), LocalStore(folder / "root")),
+    "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
+    "prefix": lambda folder: PrefixStore(LocalStore(folder / "root"), "below/it"),
+    "prefix of mapping": lambda folder: PrefixStore({}, "below"),
+    "cache": lambda folder: LRUStoreCache(LocalStore(folder / "root"), None),
+    "small cache": lambda folder: LRUStoreCache(Plain(), 300),
+    "logging": lambda folder: LoggingStore(MemoryStore()),
+    "sqlite": lambda folder: SQLiteStore(folder / "new" / "data.sqlite"),
+    "durable sqlite": lambda folder: SQLiteStore(folder / "data.db", durable=True),
+    "fsspec memory": lambda folder: FsspecStore(MemoryFileSystem(), f"{folder}/root"),
+    "fsspec local": lambda folder: FsspecStore(LocalFileSystem(), f"{folder}/root"),
+    "fsspec folder": lambda folder: FsspecStore(DirFileSystem(f"{folder}", MemoryFileSystem())),
+    "fsspec map": lambda folder: open_store(fsspec.get_mapper(f"memory:/{folder}/map"))[0],
+    "FSStore": lambda folder: FSStore(f"memory:/{folder}/fsstore"),
+    "upath": lambda folder: open_store(UPath(f"memory:/{folder}/upath"))[0],
+    "directory": lambda folder: DirectoryStore(folder / "root"),
+    "nested directory": lambda folder: NestedDirectoryStore(folder / "root"),
+    "temporary": lambda folder: TempStore(dir=made(folder)),
+    "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
+}
+
+# What several processes may use at a time without losing anything.
+SHARED = ("local", "prefix", "cache", "sqlite", "fsspec local")

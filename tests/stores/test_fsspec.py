@@ -1,0 +1,295 @@
+"""Stores on file systems of fsspec: local, memory, and a web server on loopback."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import pickle
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from upath import UPath
+
+import tessarr
+from tessarr.errors import ArgumentError, ReadOnlyError
+from tessarr.store import CountingStore, LocalStore, open_store
+from tessarr.stores import FsspecStore, FSStore, LRUStoreCache
+
+
+class Server(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, whole or by ranges; notes what it is asked."""
+
+    requests: list[str]
+    ranges = True
+
+    def do_GET(self) -> None:
+        self.requests.append(f"GET {self.path}")
+        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        path = Path(self.translate_path(self.path))
+        if not self.ranges or found is None or not path.is_file():
+            super().do_GET()
+            return
+        data = path.read_bytes()
+        start, end = int(found[1]), int(found[2] or len(data) - 1)
+        if start >= len(data):
+            self.send_error(416)
+            return
+        part = data[start : end + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def do_HEAD(self) -> None:
+        self.requests.append(f"HEAD {self.path}")
+        super().do_HEAD()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(params=[True, False], ids=["ranges", "whole"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The URL of a server of ``tmp_path``, with ranges and without, and what it was asked."""
+    requests: list[str] = []
+    handler = type("Handler", (Server,), {"requests": requests, "ranges": request.param})
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(handler, directory=str(tmp_path))
+    ) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", requests
+        server.shutdown()
+        thread.join()
+
+
+def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """Arrays, sharded and not, and groups are read from a server that only gives files."""
+    url, _ = site
+    data = np.random.default_rng(0).random((300, 300))
+    group = tessarr.create_group(tmp_path / "g")
+    group.create_array("plain", data=data, chunks=(100, 100))
+    group.create_array("sharded", data=data, chunks=(10, 10), shards=(300, 300))
+    read = tessarr.open_group(f"{url}/g")
+    assert read.read_only
+    assert sorted(read.keys()) == ["plain", "sharded"]
+    for name in read:
+        array = tessarr.open_array(f"{url}/g/{name}")
+        np.testing.assert_array_equal(array[:], data)
+        np.testing.assert_array_equal(array[5:17, ::50], data[5:17, ::50])
+    with pytest.raises(ReadOnlyError):
+        tessarr.open_array(f"{url}/g/plain", mode="r+")[0, 0] = 1
+
+
+def test_a_document_is_one_request(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """What is small comes with the request that looks for it."""
+    url, requests = site
+    tessarr.create_array(tmp_path / "a", data=np.arange(10), chunks=(5,))
+    array = tessarr.open_array(f"{url}/a", mode="r", zarr_format=3)
+    assert [request for request in requests if "zarr.json" in request] == ["GET /a/zarr.json"]
+    del requests[:]
+    assert array[:5].tolist() == [0, 1, 2, 3, 4]
+    assert requests == ["GET /a/c/0"]
+
+
+def test_a_part_of_a_shard_is_not_the_whole(tmp_path: Path, site: tuple[str, list[str]]) -> None:
+    """By ranges where the server knows them; a cache remembers them."""
+    url, requests = site
+    data = np.random.default_rng(0).random((500, 500))
+    tessarr.create_array(
+        tmp_path / "a", data=data, chunks=(50, 50), shards=(500, 500), compressors=None
+    )
+    counting = CountingStore(FsspecStore.from_url(f"{url}/a"))
+    array = tessarr.open_array(LRUStoreCache(counting, None), mode="r")
+    np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
+    # The document in memory, the index, the subchunk.
+    assert counting.counts()["read_bytes"] < 30_000
+    asked = len(requests)
+    np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
+    assert len(requests) == asked
+
+
+@pytest.mark.parametrize("key", ["%2e%2e/secret", "a?b", "a#b", "a b", "a%20b", "é/ü", "a+b&c=d"])
+def test_names_that_mean_something_in_a_url(
+    site: tuple[str, list[str]], tmp_path: Path, key: str
+) -> None:
+    """Keys are names, not URLs: none is read as another one, and none leaves the root."""
+    url, _ = site
+    (tmp_path / "secret").write_bytes(b"outside")
+    inside = LocalStore(tmp_path / "root")
+    store = FsspecStore.from_url(f"{url}/root")
+    assert store.get(key) is None
+    inside.put(key, b"inside")
+    assert store.get(key) == b"inside"
+    assert store.size(key) == 6
+    assert store.list() == [key]
+
+
+def test_a_system_that_fails_is_no_empty_store() -> None:
+    """Errors are told; what is forbidden is absent where that is said."""
+
+    class Forbidding(MemoryFileSystem):  # type: ignore[misc] # untyped
+        def cat_file(self, path: str, **_: Any) -> bytes:
+            raise PermissionError(path)
+
+    store = FsspecStore(Forbidding(), "/nothing-here")
+    with pytest.raises(PermissionError) as caught:
+        store.get("k")
+    assert any("k" in note for note in caught.value.__notes__)
+    lenient = FsspecStore(Forbidding(), "/x", allowed_exceptions=(PermissionError,))
+    assert lenient.get("k") is None
+    assert FSStore("/x", fs=Forbidding(), exceptions=(PermissionError,)).get("k") is None
+
+
+def test_the_local_file_system_is_a_local_store(tmp_path: Path) -> None:
+    """With its locks and atomic replacement; nothing of it is lost in between."""
+    store = FsspecStore(LocalFileSystem(), str(tmp_path / "x"))
+    store.put("a/b", b"v")
+    assert (tmp_path / "x" / "a" / "b").read_bytes() == b"v"
+    assert LocalStore(tmp_path / "x").get("a/b") == b"v"
+    assert open_store(UPath(tmp_path / "x"))[0] == LocalStore(tmp_path / "x")
+
+
+def test_what_only_renames_paths_is_seen_through(tmp_path: Path) -> None:
+    """Folders of folders, and file systems made asynchronous for zarr-python 3."""
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+    inner = MemoryFileSystem()
+    outer = DirFileSystem("/b/", DirFileSystem(f"{tmp_path}/a", inner))
+    FsspecStore(outer, "c").put("k", b"v")
+    assert inner.cat_file(f"{tmp_path}/a/b/c/k") == b"v"
+    wrapped = AsyncFileSystemWrapper(inner, asynchronous=True)
+    assert FsspecStore(wrapped, f"{tmp_path}/a").list() == ["b/c/k"]
+
+
+def test_an_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """One that waits for an event loop is used without."""
+    (tmp_path / "k").write_bytes(b"v")
+    fs = fsspec.filesystem("http", asynchronous=True)
+    assert FsspecStore(fs, site[0]).get("k") == b"v"
+
+
+def test_what_was_given_comes_back(tmp_path: Path) -> None:
+    """A map and a path are stores, and the store of what is opened in them."""
+    where = f"memory:/{tmp_path}/given"
+    for store in (fsspec.get_mapper(where), UPath(where)):
+        array = tessarr.create_array(store, data=[1, 2, 3], overwrite=True)
+        assert array.store is store
+        assert tessarr.open_array(store, mode="r")[:].tolist() == [1, 2, 3]
+        assert tessarr.open_array(FsspecStore.from_url(where), mode="r")[:].tolist() == [1, 2, 3]
+
+
+def test_stores_of_both_makers(tmp_path: Path) -> None:
+    """By URL, path and map: equal where file system and folder are."""
+    where = f"memory:/{tmp_path}/x"
+    store = FsspecStore.from_url(where)
+    assert (
+        store
+        == FsspecStore.from_upath(UPath(where))
+        == FsspecStore.from_mapper(fsspec.get_mapper(where))
+    )
+    assert store != FsspecStore.from_url(where, read_only=True)
+    assert (store.fs, store.path) == (MemoryFileSystem(), f"{tmp_path}/x")
+    again = pickle.loads(pickle.dumps(store))
+    assert (again, hash(again), repr(again)) == (
+        store,
+        hash(store),
+        f"FsspecStore('memory://{tmp_path}/x')",
+    )
+    with pytest.raises(TypeError):
+        FsspecStore({}, "x")
+
+
+def test_the_store_of_zarr_python_2(tmp_path: Path) -> None:
+    """Its arguments mean what they meant, or are refused."""
+    where = f"memory:/{tmp_path}/fs"
+    store = FSStore(where, dimension_separator="/", check=True, create=True)
+    array = tessarr.create_array(store, shape=(2, 2), chunks=(1, 1), zarr_format=2, dtype="i4")
+    array[:] = 1
+    assert store.get("0/0") is not None
+    reader = FSStore(where, mode="r", key_separator="/")
+    assert tessarr.open_array(reader, mode="r")[:].sum() == 4
+    with pytest.raises(ReadOnlyError):
+        reader.put("k", b"")
+    again = pickle.loads(pickle.dumps(reader))
+    assert again == reader
+    assert again.read_only
+    assert (again.dimension_separator, again.path) == ("/", reader.path)
+    assert FSStore("/y", fs=MemoryFileSystem()).path == "/y"
+    wrong: list[Callable[[], object]] = [
+        lambda: FSStore(where, normalize_keys=True),
+        lambda: FSStore(where, dimension_separator="-"),  # type: ignore[arg-type]
+    ]
+    for call in wrong:
+        with pytest.raises(ArgumentError):
+            call()
+    with pytest.raises(TypeError, match="takes no 'anon'"):
+        FSStore("/y", fs=MemoryFileSystem(), anon=True)
+
+
+def test_a_listing_is_never_an_old_one(tmp_path: Path) -> None:
+    """What others add shows, whatever fsspec remembers."""
+
+    class Remembering(MemoryFileSystem):  # type: ignore[misc] # untyped
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__(use_listings_cache=True)
+
+        def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+            found = self._ls_from_cache(path)
+            if found is None:
+                found = super().ls(path, detail=True)
+                self.dircache[path] = found
+            return found if detail else [entry["name"] for entry in found]
+
+        def invalidate_cache(self, path: str | None = None) -> None:
+            self.dircache.clear()
+
+    store = FsspecStore(Remembering(), f"{tmp_path}/z")
+    other = FsspecStore(MemoryFileSystem(), f"{tmp_path}/z")
+    for number in range(3):
+        other.put(f"a{number}", b"")
+        assert len(store.list()) == len(store.list_dir()[0]) == number + 1
+        store.put("size", b"x" * 100_000 * number)
+        assert store.size("size") == 100_000 * number
+        store.delete("size")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_child_makes_its_own_connections(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """The thread that serves requests is not in a child; the child has another one."""
+    (tmp_path / "k").write_bytes(b"v")
+    store = FsspecStore.from_url(site[0])
+    assert store.get("k") == b"v"
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)
+            os._exit(0 if store.get("k") == b"v" else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert store.get("k") == b"v"
+
+
+def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """A cache of fsspec's before a server; options by the parts of the chain."""
+    tessarr.create_array(tmp_path / "a", data=[1, 2, 3])
+    options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
+    store = FsspecStore.from_url(f"simplecache::{site[0]}/a", options)
+    assert tessarr.open_array(store, mode="r")[:].tolist() == [1, 2, 3]
+    assert any((tmp_path / "cache").iterdir())
