@@ -7,22 +7,40 @@ from typing import TYPE_CHECKING, Any
 from tessarr import errors
 from tessarr.api import (
     array,
+    create,
     create_array,
     create_group,
     empty,
+    empty_like,
+    from_array,
     full,
+    full_like,
     ones,
-    open,
-    open_array,
-    open_group,
+    ones_like,
     zeros,
+    zeros_like,
 )
 from tessarr.array import Array
 from tessarr.group import Group
+from tessarr.opening import group, open, open_array, open_group, open_like
 from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
-    from tessarr import codecs, extensions, storage, stores
+    from tessarr import blosc, codecs, extensions, storage, stores
+    from tessarr.codecs import (
+        BZ2,
+        LZ4,
+        LZMA,
+        Blosc,
+        Categorize,
+        Delta,
+        FixedScaleOffset,
+        GZip,
+        Quantize,
+        Zlib,
+        Zstd,
+    )
+    from tessarr.codecs import PackBitsV2 as PackBits
     from tessarr.converting import convert
     from tessarr.future import Future
     from tessarr.hierarchy import (
@@ -33,53 +51,96 @@ if TYPE_CHECKING:
         remove_consolidated,
     )
     from tessarr.node import Unreadable
+    from tessarr.saving import LazyLoader, load, save, save_array, save_group
     from tessarr.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 
 __all__ = [
+    "BZ2",
+    "LZ4",
+    "LZMA",
     "Array",
+    "Blosc",
+    "Categorize",
+    "Delta",
+    "FixedScaleOffset",
     "Future",
+    "GZip",
     "Group",
+    "LazyLoader",
     "Options",
+    "PackBits",
     "ProcessSynchronizer",
+    "Quantize",
     "ThreadSynchronizer",
     "Unreadable",
+    "Zlib",
+    "Zstd",
     "array",
+    "blosc",
     "codecs",
     "configure",
     "consolidate_metadata",
     "consolidated_differences",
     "convert",
+    "create",
     "create_array",
     "create_group",
     "empty",
+    "empty_like",
     "errors",
     "extensions",
+    "from_array",
     "full",
+    "full_like",
+    "group",
+    "load",
     "migrate_1to2",
     "ones",
+    "ones_like",
     "open",
     "open_array",
     "open_consolidated",
     "open_group",
+    "open_like",
     "options",
     "remove_consolidated",
+    "save",
+    "save_array",
+    "save_group",
     "storage",
     "stores",
     "zeros",
+    "zeros_like",
 ]
 
 
 _ELSEWHERE = {
+    "BZ2": "codecs",
+    "LZ4": "codecs",
+    "LZMA": "codecs",
+    "Blosc": "codecs",
+    "Categorize": "codecs",
+    "Delta": "codecs",
+    "FixedScaleOffset": "codecs",
     "Future": "future",
     "ProcessSynchronizer": "synchronizer",
     "ThreadSynchronizer": "synchronizer",
+    "GZip": "codecs",
+    "LazyLoader": "saving",
+    "Quantize": "codecs",
     "Unreadable": "node",
-    "convert": "converting",
+    "Zlib": "codecs",
+    "Zstd": "codecs",
     "consolidate_metadata": "hierarchy",
     "consolidated_differences": "hierarchy",
+    "convert": "converting",
+    "load": "saving",
     "migrate_1to2": "hierarchy",
     "open_consolidated": "hierarchy",
     "remove_consolidated": "hierarchy",
+    "save": "saving",
+    "save_array": "saving",
+    "save_group": "saving",
 }
 
 
@@ -89,7 +150,9 @@ def __getattr__(name: str) -> Any:
 
     if name in _ELSEWHERE:
         return getattr(import_module(f"tessarr.{_ELSEWHERE[name]}"), name)
-    if name in ("codecs", "extensions", "storage", "stores"):
+    if name == "PackBits":  # as zarr-python 2 has it; that of format 3 is another codec
+        return import_module("tessarr.codecs").PackBitsV2
+    if name in ("blosc", "codecs", "extensions", "storage", "stores"):
         return import_module(f"tessarr.{name}")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version

@@ -1,281 +1,43 @@
-"""The functions with which users begin: open and create arrays and groups.
+"""The functions with which users begin: create arrays and groups.
 
-Modes are those of zarr-python and h5py:
-
-====  =========================================================================
-mode  meaning
-====  =========================================================================
-r     read only; has to exist
-r+    read and write; has to exist
-a     read and write; created if it does not exist
-w     created; what exists is deleted first, with everything below it
-w-    created; an error if it exists (also: x)
-====  =========================================================================
+`create_array` tells what every keyword means; the others pass theirs on to it.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
-from tessarr.array import bind as bind_array
-from tessarr.errors import ArgumentError, ExistsError, MetadataError, TessarrWarning
-from tessarr.flow import open as open_flow
 from tessarr.group import bind
-from tessarr.keys import join, node_path
-from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.locating import locate
+from tessarr.metadata.node import GroupMeta
 from tessarr.options import current
-from tessarr.store.url import is_file, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping
+    from typing import Unpack
 
     from tessarr.array import Array
-    from tessarr.codec import CodecLike
-    from tessarr.dtype.names import DataTypeLike
-    from tessarr.flow.open import Kind
     from tessarr.group import Group
-    from tessarr.keys import ChunkKeyEncoding
-    from tessarr.store import Store
+    from tessarr.settings import Settings, StoredSettings
     from tessarr.store.url import StoreLike
-    from tessarr.transformer import StorageTransformer
-    from tessarr.types import ArrayLike, MemoryOrder, ShapeLike, ZarrFormat
+    from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
 
 __all__ = [
-    "Mode",
     "array",
+    "create",
     "create_array",
     "create_group",
     "empty",
+    "empty_like",
+    "from_array",
     "full",
-    "locate",
+    "full_like",
     "ones",
-    "open",
-    "open_array",
-    "open_group",
+    "ones_like",
     "zeros",
+    "zeros_like",
 ]
-
-T = TypeVar("T")
-
-Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
-
-_MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
-
-
-def open(
-    store: StoreLike = None,
-    mode: Mode = "a",
-    *,
-    path: str | None = None,
-    zarr_format: ZarrFormat | None = None,
-    use_consolidated: bool | str | None = None,
-    **settings: Any,
-) -> Array | Group:
-    """Open the array or group that is there, whatever its format.
-
-    Parameters
-    ----------
-    store
-        The path of a folder, ``file://…``, ``memory://name``, a store, a mapping of
-        keys to bytes, or None for a new store in memory.
-    mode
-        r, r+, a, w or w-: see `tessarr.api`. With a, w and w- what is created is an
-        array if a shape or data is given, else a group.
-    path
-        The path of the node in the store; by default the root.
-    zarr_format
-        The only format to look for, and that of what is created.
-    use_consolidated
-        As for `open_group`; True and a name open a group only.
-    **settings
-        For a new array, as for `create_array`; for a new group ``attributes``.
-
-    Returns
-    -------
-    Array or Group
-
-    Raises
-    ------
-    NotFoundError
-        If it has to exist and does not.
-    ExistsError
-        If it must not exist and does.
-    MetadataError
-        If its metadata is broken; ``.problems`` are all of them.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> a = tessarr.open("memory://opened", mode="w", shape=(3,), dtype="i2")
-    >>> tessarr.open("memory://opened", mode="r")
-    Array((3,), int16, chunks=(3,), order=C)
-    """
-    if use_consolidated:
-        return open_group(
-            store, mode, path=path, zarr_format=zarr_format, use_consolidated=use_consolidated
-        )
-    opened, at = locate(store, mode, path, zarr_format)
-    copies = _wants_copies(opened, mode, use_consolidated)
-    is_array = settings.get("shape") is not None or settings.get("data") is not None
-    creator: Callable[..., Array | Group] = create_array if is_array else create_group
-
-    def bound(found: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
-        if isinstance(found, ArrayMeta):
-            return bind_array(
-                found,
-                opened,
-                at,
-                read_only=read_only,
-                write_empty_chunks=settings.get("write_empty_chunks"),
-            )
-        return _bind_group(found, opened, at, read_only=read_only, copies=copies)
-
-    def create(*, overwrite: bool) -> Array | Group:
-        return creator(opened, path=at, zarr_format=zarr_format, overwrite=overwrite, **settings)
-
-    return _Opening(opened, at, zarr_format, None, copies=copies).node(mode, bound, create)
-
-
-def open_array(
-    store: StoreLike = None,
-    mode: Mode = "a",
-    *,
-    path: str | None = None,
-    zarr_format: ZarrFormat | None = None,
-    write_empty_chunks: bool | None = None,
-    **settings: Any,
-) -> Array:
-    """Open an array, or create it, as the mode says.
-
-    Parameters
-    ----------
-    store, mode, path
-        As for `open`.
-    zarr_format
-        The only format to look for, and that of a new array.
-    write_empty_chunks
-        Whether chunks that hold nothing but the fill value are stored; by default
-        as the options say.
-    **settings
-        For a new array, as for `create_array`. Ignored where the array exists.
-
-    Returns
-    -------
-    Array
-
-    Raises
-    ------
-    NotFoundError
-        If it has to exist and does not, or there is a group.
-    ExistsError
-        If it must not exist and does.
-    MetadataError
-        If its metadata is broken; ``.problems`` are all of them.
-    TypeError
-        If it is to be created and no shape is given, or a keyword is unknown.
-
-    Notes
-    -----
-    An array of format 3 costs one request, one of format 2 three. Metadata that was
-    read before and has not changed is not parsed again.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
-    array([0, 0], dtype=uint8)
-    """
-    opened, at = locate(store, mode, path, zarr_format)
-
-    def bound(found: ArrayMeta, *, read_only: bool) -> Array:
-        return bind_array(
-            found, opened, at, read_only=read_only, write_empty_chunks=write_empty_chunks
-        )
-
-    def create(*, overwrite: bool) -> Array:
-        return create_array(
-            opened,
-            path=at,
-            overwrite=overwrite,
-            write_empty_chunks=write_empty_chunks,
-            zarr_format=zarr_format,
-            **settings,
-        )
-
-    # Without a shape nothing can be created, so that something is missing.
-    may_create = mode != "a" or "shape" in settings or "data" in settings
-    opening = _Opening(opened, at, zarr_format, "array")
-    return opening.node(mode, bound, create if may_create else None)
-
-
-def open_group(
-    store: StoreLike = None,
-    mode: Mode = "a",
-    *,
-    path: str | None = None,
-    zarr_format: ZarrFormat | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    use_consolidated: bool | str | None = None,
-) -> Group:
-    """Open a group, or create it, as the mode says.
-
-    Parameters
-    ----------
-    store, mode, path
-        As for `open`.
-    zarr_format
-        The only format to look for, and that of a new group.
-    attributes
-        Of a new group. Ignored where the group exists.
-    use_consolidated
-        Whether members are those that the group's consolidated metadata names, which
-        takes no further request. None: if it has such and is opened for reading only;
-        for writing, members are looked up in the store, so that what others add shows.
-        True: it has to have such. A string: the same, by that name in place of
-        ``.zmetadata`` (format 2). False: it is ignored.
-
-    Returns
-    -------
-    Group
-
-    Raises
-    ------
-    NotFoundError
-        If it has to exist and does not, or there is an array.
-    ExistsError
-        If it must not exist and does.
-    MetadataError
-        If its metadata is broken; ``.problems`` are all of them.
-
-    Notes
-    -----
-    The copies in consolidated metadata may differ from the documents of the nodes, if a
-    program other than Tessarr changed those; a node that is opened by its own path is what
-    its own document says. See `tessarr.consolidate_metadata`.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> tessarr.open_group("memory://data", path="a/b")
-    Group(/a/b, zarr_format=3)
-    """
-    opened, at = locate(store, mode, path, zarr_format)
-    if use_consolidated:
-        return _open_consolidated(opened, at, mode, zarr_format, use_consolidated)
-    copies = _wants_copies(opened, mode, use_consolidated)
-
-    def bound(found: GroupMeta, *, read_only: bool) -> Group:
-        return _bind_group(found, opened, at, read_only=read_only, copies=copies)
-
-    def create(*, overwrite: bool) -> Group:
-        return create_group(
-            opened, path=at, overwrite=overwrite, zarr_format=zarr_format, attributes=attributes
-        )
-
-    return _Opening(opened, at, zarr_format, "group", copies=copies).node(mode, bound, create)
 
 
 def create_array(
@@ -284,27 +46,14 @@ def create_array(
     name: str | None = None,
     path: str | None = None,
     shape: ShapeLike | None = None,
-    dtype: DataTypeLike | None = None,
-    data: ArrayLike | None = None,
-    chunks: Any = None,
-    shards: Any = None,
-    codecs: Iterable[CodecLike] | None = None,
-    compressors: Any = "auto",
-    filters: Any = "auto",
-    serializer: Any = "auto",
-    object_codec: CodecLike | None = None,
-    fill_value: Any = "auto",
-    order: MemoryOrder = "C",
-    dimension_names: Sequence[str | None] | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    zarr_format: ZarrFormat | None = None,
-    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None = None,
-    dimension_separator: Literal[".", "/"] | None = None,
-    storage_transformers: Sequence[StorageTransformer | Mapping[str, Any] | str] = (),
-    overwrite: bool = False,
-    write_empty_chunks: bool | None = None,
+    data: Any = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **settings: Unpack[Settings],
 ) -> Array:
     """Create an array.
+
+    All functions that create an array, and the methods of groups, take these keywords.
 
     Parameters
     ----------
@@ -313,28 +62,33 @@ def create_array(
     name, path
         The path of the array in the store, by either name; by default the root. The
         groups above it are created.
+    chunk_store
+        Where the chunks are to be, if not in `store`.
+    storage_options
+        What the file system of a URL is to know, such as ``{"anon": True}``.
     shape
         Lengths of the axes; may be left out where `data` is given.
     dtype
         The data type; by default that of `data`, else float64.
     data
-        What to write into the new array.
+        What to write into the new array. An array of Tessarr, zarr-python, h5py or Dask is
+        read part by part.
     chunks
-        The shape of a chunk. None or True: chosen for you. An integer: that along
-        each axis. In a sequence None and -1 mean the whole axis, as do axes left out; a list
-        in it gives the lengths of all chunks of an axis, as in ``[[10, 20, 30], 5]`` (a
-        rectilinear grid, format 3 only).
+        The shape of a chunk. None, True or "auto": chosen for you. An integer: that along
+        each axis. False or -1: one chunk. In a sequence None and -1 mean the whole axis, as do
+        axes left out; a list in it gives the lengths of all chunks of an axis, as in
+        ``[[10, 20, 30], 5]`` (a rectilinear grid, format 3 only).
     shards
         The shape of a shard, which holds several chunks in one stored object: a
-        multiple of the chunk shape. By default no shards. Lists of lengths as for chunks.
-        Format 3 only.
+        multiple of the chunk shape. By default no shards. "auto": chosen for you, of about
+        64 MiB. Lists of lengths as for chunks. Format 3 only.
     codecs
         All codecs in the order of encoding, instead of the next three. A codec is
         an object such as ``tessarr.codecs.Zstd(3)``, JSON such as
         ``{"name": "zstd", "configuration": {"level": 3}}``, or a name.
     compressors
         Codecs for the bytes of a chunk, or one codec. None or an empty list: none.
-        By default Blosc with LZ4, level 5, and bytes shuffled.
+        By default what the options say: Blosc with LZ4, level 5, and bytes shuffled.
     filters
         Codecs for the elements of a chunk before they become bytes.
     serializer
@@ -363,9 +117,27 @@ def create_array(
     overwrite
         Delete the node that is there, with everything below it; everything is checked
         first. By default that there is one is an error.
+    write_data
+        Whether `data` is written. If not, the array is only made to take it.
     write_empty_chunks
         Whether chunks that hold nothing but the fill value are stored; by default
         as the options say, which is not.
+    config
+        The same as zarr-python has it, ``{"write_empty_chunks": True}``. Its other members
+        make no difference here.
+    synchronizer, cache_metadata
+        As for `open_array`.
+    read_only
+        Whether the array that is returned refuses to be changed.
+    compressor, fillvalue, zarr_version
+        What zarr-python 2 and h5py call `compressors`, `fill_value` and `zarr_format`.
+    compression, compression_opts, shuffle, fletcher32, maxshape
+        h5py's: "gzip" or another codec's name, or a level of gzip; what the codec takes; a
+        byte shuffle before it, and a checksum. ``maxshape`` is not needed: every array may
+        grow. In format 2, "gzip" is zlib's form of it, as zarr-python 2 has it.
+    cache_attrs, meta_array
+        Of zarr-python 2: with ``cache_attrs=False`` metadata is not kept either, and
+        `meta_array` has to be NumPy's.
 
     Returns
     -------
@@ -376,6 +148,8 @@ def create_array(
     ------
     ArgumentError
         If arguments are not valid, alone or together: the message names all of them.
+    TypeError
+        If a keyword is not known, or there is neither a shape nor data.
     ExistsError
         If there is a node already, or an array above.
     UnsupportedError
@@ -392,33 +166,67 @@ def create_array(
     """
     if name is not None and path is not None:
         raise TypeError("give name or path, not both: they mean the same")
-    form = zarr_format or current().zarr_format
-    opened, at = locate(store, "w", name if path is None else path, form)
     from tessarr import creating
 
-    return creating.create_array(
-        opened,
-        at,
+    form = settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format
+    opened, at = locate(
+        store,
+        "w",
+        name if path is None else path,
+        form,
+        chunk_store=chunk_store,
+        storage_options=storage_options,
+    )
+    return creating.create_array(opened, at, shape=shape, data=data, **settings)
+
+
+def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
+    shape: ShapeLike,
+    chunks: Any = None,
+    dtype: Any = None,
+    compressor: Any = "auto",
+    fill_value: Any = "auto",
+    order: MemoryOrder | None = None,
+    store: StoreLike = None,
+    synchronizer: Any = None,
+    overwrite: bool = False,  # noqa: FBT002
+    path: str | None = None,
+    chunk_store: StoreLike = None,
+    filters: Any = "auto",
+    cache_metadata: bool = True,  # noqa: FBT002
+    **settings: Any,
+) -> Array:
+    """Create an array, with the order of arguments that zarr-python 2 has.
+
+    Parameters
+    ----------
+    shape, chunks, dtype, compressor, fill_value, order, store, synchronizer, overwrite, \
+    path, chunk_store, filters, cache_metadata, **settings
+        As for `create_array`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.create((10000, 10000), (1000, 1000))
+    Array((10000, 10000), float64, chunks=(1000, 1000), order=C)
+    """
+    if synchronizer is not None:
+        settings["synchronizer"] = synchronizer
+    if not cache_metadata:
+        settings["cache_metadata"] = False
+    return create_array(
+        store,
+        path=path,
         shape=shape,
-        dtype=dtype,
-        data=data,
         chunks=chunks,
-        shards=shards,
-        codecs=codecs,
-        compressors=compressors,
-        filters=filters,
-        serializer=serializer,
-        object_codec=object_codec,
+        dtype=dtype,
+        compressor=compressor,
         fill_value=fill_value,
         order=order,
-        dimension_names=dimension_names,
-        attributes=attributes,
-        zarr_format=form,
-        chunk_key_encoding=chunk_key_encoding,
-        dimension_separator=dimension_separator,
-        storage_transformers=storage_transformers,
         overwrite=overwrite,
-        write_empty_chunks=write_empty_chunks,
+        chunk_store=chunk_store,
+        filters=filters,
+        **settings,
     )
 
 
@@ -429,6 +237,8 @@ def create_group(
     attributes: Mapping[str, Any] | None = None,
     zarr_format: ZarrFormat | None = None,
     overwrite: bool = False,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
     """Create a group.
 
@@ -446,6 +256,8 @@ def create_group(
     overwrite
         Delete the node that is there, with everything below it. By default that
         there is one is an error.
+    chunk_store, storage_options
+        As for `create_array`.
 
     Returns
     -------
@@ -467,19 +279,21 @@ def create_group(
     from tessarr.metadata.build import attributes_of
 
     form = zarr_format or current().zarr_format
-    opened, at = locate(store, "w", path, form)
+    opened, at = locate(
+        store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
+    )
     meta = GroupMeta(form, attributes_of(attributes, form))
     drive.run(create.create(at, meta, overwrite=overwrite), opened)
     return bind(meta, opened, at, read_only=False)
 
 
-def full(shape: ShapeLike, fill_value: Any, *, store: StoreLike = None, **settings: Any) -> Array:
+def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoredSettings]) -> Array:
     """Create an array that reads as `fill_value`; nothing but metadata is stored.
 
     Parameters
     ----------
-    shape, fill_value, store, **settings
-        As for `create_array`.
+    shape, fill_value, **settings
+        As for `create_array`, also ``store``.
 
     Examples
     --------
@@ -487,10 +301,10 @@ def full(shape: ShapeLike, fill_value: Any, *, store: StoreLike = None, **settin
     >>> tessarr.full(3, 7, dtype="u1")[:]
     array([7, 7, 7], dtype=uint8)
     """
-    return create_array(store, shape=shape, fill_value=fill_value, **settings)
+    return create_array(shape=shape, fill_value=fill_value, **settings)
 
 
-def zeros(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+def zeros(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
     """Create an array that reads as 0, as `full` does.
 
     Examples
@@ -499,10 +313,10 @@ def zeros(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Arra
     >>> tessarr.zeros((2, 2), dtype="i4")[0]
     array([0, 0], dtype=int32)
     """
-    return full(shape, 0, store=store, **settings)
+    return create_array(shape=shape, **settings)
 
 
-def ones(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+def ones(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
     """Create an array that reads as 1, as `full` does.
 
     Examples
@@ -511,10 +325,10 @@ def ones(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array
     >>> tessarr.ones(2)[:]
     array([1., 1.])
     """
-    return full(shape, 1, store=store, **settings)
+    return create_array(shape=shape, fill_value=1, **settings)
 
 
-def empty(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Array:
+def empty(shape: ShapeLike, **settings: Unpack[StoredSettings]) -> Array:
     """Create an array whose elements mean nothing before they are written, as `full` does.
 
     Format 2 states that; format 3 cannot, and has the default fill value.
@@ -525,16 +339,16 @@ def empty(shape: ShapeLike, *, store: StoreLike = None, **settings: Any) -> Arra
     >>> tessarr.empty(2, zarr_format=2).fill_value is None
     True
     """
-    return full(shape, None, store=store, **settings)
+    return create_array(shape=shape, fill_value=None, **settings)
 
 
-def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array:
-    """Create an array that holds `data`.
+def array(data: Any, **settings: Any) -> Array:
+    """Create an array that holds `data`, with its chunks if it has any.
 
     Parameters
     ----------
-    data, store, **settings
-        As for `create_array`.
+    data, **settings
+        As for `create_array`, also ``store``.
 
     Examples
     --------
@@ -542,117 +356,117 @@ def array(data: ArrayLike, *, store: StoreLike = None, **settings: Any) -> Array
     >>> tessarr.array([[1, 2], [3, 4]])[1]
     array([3, 4])
     """
-    return create_array(store, data=data, **settings)
+    from tessarr.likeness import chunks_of
+
+    settings.setdefault("chunks", chunks_of(data))
+    return create_array(data=data, **settings)
 
 
-_KINDS: Final[dict[Kind | None, Any]] = {
-    "array": ArrayMeta,
-    "group": GroupMeta,
-    None: (ArrayMeta, GroupMeta),
-}
+def from_array(
+    store: StoreLike = None,
+    *,
+    data: Any,
+    chunks: Any = "keep",
+    shards: Any = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    serializer: Any = "keep",
+    **settings: Any,
+) -> Array:
+    """Create an array from another one: with its data, and all its settings but those given.
+
+    Parameters
+    ----------
+    store, **settings
+        As for `create_array`.
+    data
+        The other array: of Tessarr, zarr-python, h5py, Dask, NumPy, … It is read part by part.
+    chunks, shards, filters, compressors, serializer
+        As for `create_array`; "keep" for those of `data`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.ones((6, 6), chunks=(2, 6), attributes={"unit": "m"})
+    >>> b = tessarr.from_array(data=a, chunks=(6, 2))
+    >>> b, b.attrs["unit"], float(b[5, 5])
+    (Array((6, 6), float64, chunks=(6, 2), order=C), 'm', 1.0)
+    """
+    from tessarr.likeness import settings_like
+
+    parts = {"chunks": chunks, "shards": shards, "filters": filters}
+    parts |= {"compressors": compressors, "serializer": serializer}
+    kept = {name for name, value in parts.items() if isinstance(value, str) and value == "keep"}
+    given = {name: value for name, value in parts.items() if name not in kept}
+    # zarr-python's default of these is None, which keeps what the other array has.
+    given |= {name: value for name, value in settings.items() if value is not None}
+    like = settings_like(data, given, whole=True)
+    del like["shape"]
+    return create_array(store, data=data, **like)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """What is to be opened: where, and of which format and kind; None means any."""
+def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
+    """Create an array like another one that reads as `fill_value`.
 
-    store: Store
-    path: str
-    zarr_format: ZarrFormat | None
-    kind: Kind | None
-    copies: bool = False
+    Parameters
+    ----------
+    a
+        An array of Tessarr, zarr-python, h5py, NumPy, … Of a Zarr library it gives
+        shape, data type, chunks, shards, codecs, layout, format and the names of axes;
+        of others the first three.
+    fill_value
+        As for `create_array`; by default that of `a`.
+    **settings
+        As for `create_array`, also ``store``: what is to be otherwise.
 
-    def node(
-        self,
-        mode: str,
-        bound: Callable[..., T],
-        create: Callable[..., T] | None,
-    ) -> T:
-        """Do what the mode says: return what is there, bound, or what is created.
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.zeros((4, 6), chunks=(2, 3), zarr_format=2)
+    >>> b = tessarr.full_like(a, 5, dtype="i2")
+    >>> b, b[0, 0], b.zarr_format
+    (Array((4, 6), int16, chunks=(2, 3), order=C), np.int16(5), 2)
+    """
+    from tessarr.likeness import settings_like
 
-        Parameters
-        ----------
-        mode
-            r, r+, a, w or w-.
-        bound
-            Given the metadata that was found, and ``read_only``.
-        create
-            Given ``overwrite``; None where nothing can be created.
-        """
-        if mode in ("r", "r+", "a"):
-            copies = ".zmetadata" if self.copies else None
-            flow = open_flow.find(
-                self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
-            )
-            found = drive.run(flow, self.store)
-            if isinstance(found, _KINDS[self.kind]):
-                return bound(found, read_only=mode == "r")
-            if found is not None or mode != "a" or self.store.read_only or create is None:
-                raise open_flow.missing(
-                    self.path,
-                    self.kind,
-                    self.zarr_format,
-                    other=found is not None,
-                    store=self.store,
-                    hint=self._hint(mode),
-                )
-        assert create is not None
-        try:
-            return create(overwrite=mode == "w")
-        except ExistsError:
-            if mode != "a":
-                raise
-            # Somebody else created it in the meantime.
-            return self.node("r+", bound, None)
-
-    def _hint(self, mode: str) -> str:
-        if is_file(self.store):
-            return ", which is a file: a store is a folder"
-        if mode == "a" and not self.store.read_only:
-            return "; to create one, give its shape, or data"
-        return ""
+    if not isinstance(fill_value, str) or fill_value != "keep":
+        settings["fill_value"] = fill_value
+    elif "fillvalue" not in settings:
+        settings["fill_value"] = getattr(a, "fill_value", "auto")
+    return create_array(**settings_like(a, settings))
 
 
-def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:
-    return use_consolidated is None and (mode == "r" or store.read_only)
+def zeros_like(a: Any, **settings: Any) -> Array:
+    """Create an array like another one that reads as 0, as `full_like` does.
+
+    Examples
+    --------
+    >>> import numpy as np, tessarr
+    >>> tessarr.zeros_like(np.ones((2, 2), "i4"))[0]
+    array([0, 0], dtype=int32)
+    """
+    return full_like(a, "auto", **settings)
 
 
-def _bind_group(
-    meta: GroupMeta, store: Store, path: str, *, read_only: bool, copies: bool
-) -> Group:
-    """Return a group; by its consolidated metadata, if it is wanted and there is any."""
-    found = None
-    if copies and meta.consolidated is not None:
-        from tessarr.metadata.consolidated import Consolidated
+def ones_like(a: Any, **settings: Any) -> Array:
+    """Create an array like another one that reads as 1, as `full_like` does.
 
-        try:
-            found = Consolidated.of(meta, path)
-        except MetadataError as error:
-            warnings.warn(f"it is not used: {error}", TessarrWarning, stacklevel=3)
-    return bind(meta, store, path, read_only=read_only, copies=found)
+    Examples
+    --------
+    >>> import numpy as np, tessarr
+    >>> tessarr.ones_like(np.zeros((2, 2), "i4"))[0]
+    array([1, 1], dtype=int32)
+    """
+    return full_like(a, 1, **settings)
 
 
-def _open_consolidated(
-    store: Store, path: str, mode: str, zarr_format: ZarrFormat | None, name: bool | str
-) -> Group:
-    if mode not in ("r", "r+", "a"):
-        raise ArgumentError(f"use_consolidated opens what exists: mode {mode!r} creates")
-    from tessarr.flow import consolidate
+def empty_like(a: Any, **settings: Any) -> Array:
+    """Create an array like another one whose elements mean nothing yet, as `full_like` does.
 
-    key = name if isinstance(name, str) else None
-    meta, copies = drive.run(consolidate.find(path, zarr_format=zarr_format, name=key), store)
-    return bind(meta, store, path, read_only=mode == "r", copies=copies)
-
-
-def locate(
-    store: StoreLike, mode: str, path: str | None, zarr_format: ZarrFormat | None = None
-) -> tuple[Store, str]:
-    """Return the store that is meant, and the path in it, normalised as the format says."""
-    if mode not in _MODES:
-        raise ArgumentError(f"mode {mode!r} is not one of 'r', 'r+', 'a', 'w' and 'w-'")
-    if zarr_format not in (None, 2, 3):
-        raise ArgumentError(f"zarr_format {zarr_format!r} is not 2 or 3")
-    opened, at = open_store(store, cast("Any", mode))
-    if path:
-        at = join(at, path.strip("/"))
-    return opened, node_path(at, zarr_format) if at else ""
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.empty_like(tessarr.ones(2, zarr_format=2)).fill_value is None
+    True
+    """
+    return full_like(a, None, **settings)

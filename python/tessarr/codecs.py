@@ -1,4 +1,9 @@
-"""The codecs, for ``create_array(compressors=…, filters=…, serializer=…, codecs=…)``."""
+"""The codecs, for ``create_array(compressors=…, filters=…, serializer=…, codecs=…)``.
+
+Each has numcodecs' protocol: ``encode(data)``, ``decode(data, out=None)``, ``get_config()``,
+``from_config(config)`` and ``codec_id``, and is equal to another with the same configuration.
+`codec_registry`, `get_codec` and `register_codec` are as numcodecs has them.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +43,7 @@ from tessarr.codec.packbits import PackBits
 from tessarr.codec.pcodec import PCodec
 from tessarr.codec.pickle import Pickle
 from tessarr.codec.quantize import Quantize
+from tessarr.codec.registered import codec_registry, get_codec
 from tessarr.codec.reshape import Reshape
 from tessarr.codec.scale_offset import ScaleOffset
 from tessarr.codec.sharding import ShardingIndexed
@@ -98,6 +104,8 @@ __all__ = [
     "ZarrsOptional",
     "Zlib",
     "Zstd",
+    "codec_registry",
     "deliver",
+    "get_codec",
     "register_codec",
 ]

@@ -7,7 +7,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from tessarr import drive
-from tessarr.api import locate
 from tessarr.array import bind
 from tessarr.creating import create_array
 from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
@@ -17,6 +16,7 @@ from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import exists, prefix_of
 from tessarr.grid import RegularGrid
 from tessarr.keys import join
+from tessarr.locating import locate
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr import drive
-from tessarr.api import locate, open_group
 from tessarr.array import bind as bind_array
 from tessarr.flow import consolidate, migrate
 from tessarr.flow import open as open_flow
 from tessarr.group import bind
+from tessarr.locating import locate
+from tessarr.opening import open_group
 
 if TYPE_CHECKING:
     from typing import Literal

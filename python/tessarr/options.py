@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tessarr import _engine
 from tessarr.errors import ArgumentError
 
-__all__ = ["Options", "configure", "current", "options"]
+__all__ = ["Options", "configure", "current", "options", "threads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +149,24 @@ def configure(**changes: Any) -> None:
         _set_threads(_process.threads)
 
 
-def _set_threads(threads: int | None) -> None:
-    if threads is None:
+def threads() -> int:
+    """Return how many threads encode and decode chunks, in the whole process.
+
+    Examples
+    --------
+    >>> with options(threads=3):
+    ...     threads()
+    3
+    """
+    return _engine.threads()
+
+
+def _set_threads(count: int | None) -> None:
+    if count is None:
         import os
 
-        threads = (
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        )
-    _engine.set_threads(threads or 1)
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    _engine.set_threads(count or 1)
 
 
 class options:

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from tessarr import drive
-from tessarr.api import locate
-from tessarr.api import open as open_node
 from tessarr.array import Array
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.group import Group
 from tessarr.keys import join
+from tessarr.locating import locate
 from tessarr.metadata.node import GroupMeta
+from tessarr.opening import open as open_node
 
 if TYPE_CHECKING:
     import argparse
 
-    from tessarr.api import Mode
     from tessarr.flow.open import Node as NodeMeta
+    from tessarr.locating import Mode
     from tessarr.store import Store
 
 __all__ = ["PLACE", "add_json", "add_node", "array_at", "node_at", "place", "store_at"]

@@ -18,7 +18,7 @@ from tessarr.codec.base import (
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain
 from tessarr.codec.default import default_codecs, default_serializer
-from tessarr.codec.read import CodecLike, of
+from tessarr.codec.read import CodecLike, listed, of
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.transpose import Transpose
 
@@ -36,6 +36,7 @@ __all__ = [
     "default_codecs",
     "default_serializer",
     "deliver",
+    "listed",
     "of",
     "register_codec",
 ]

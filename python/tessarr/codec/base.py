@@ -56,9 +56,11 @@ __all__ = [
     "Ignored",
     "Kind",
     "check_elements",
+    "codec_ids",
     "codec_of_id",
     "codec_of_name",
     "deliver",
+    "plain_codec",
     "register_codec",
 ]
 
@@ -205,6 +207,19 @@ class Codec(ABC):
         """
         return self
 
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Codec)
+        return self.get_config() == other.get_config()
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self.get_config())))
+
+    def __repr__(self) -> str:
+        config = {name: value for name, value in self.get_config().items() if name != "id"}
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in config.items())})"
+
     def object_type(self) -> DataType | None:
         """Return what the elements of ``|O`` are with this as first filter; None: it takes none."""
         return None
@@ -344,6 +359,9 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
     """
     if out is None:
         return data
+    if isinstance(data, np.ndarray) and data.dtype == object:
+        np.copyto(out, data.reshape(np.shape(out)))  # type: ignore[arg-type]
+        return out
     source, target = _flat(data), _flat(out)
     if source.nbytes != target.nbytes:
         message = f"{source.nbytes} decoded bytes for a buffer of {target.nbytes}"
@@ -358,16 +376,26 @@ def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.frombuffer(data, dtype=np.uint8)
 
 
-C = TypeVar("C", bound=type[Codec])
+C = TypeVar("C", bound=type[Any])
 
 _names: Registry[type[Codec]] = Registry("codec", "tessarr.codecs")
 _ids: dict[str, type[Codec]] = {}
+_plain: dict[str, type[Any]] = {}
 
 
-def register_codec(codec: C) -> C:
+def register_codec(codec: C, codec_id: str | None = None) -> C:
     """Make a codec class known by its names in format 3 and its id in format 2.
 
     It takes the place of a codec that had the same name before.
+
+    Parameters
+    ----------
+    codec
+        A class derived from `ArrayArrayCodec`, `ArrayBytesCodec` or `BytesBytesCodec`; or for
+        format 2 any class with numcodecs' protocol: ``encode``, ``decode``, ``get_config``,
+        ``from_config`` and ``codec_id``.
+    codec_id
+        The id in format 2, if it is not the ``codec_id`` of the class.
 
     Examples
     --------
@@ -379,17 +407,36 @@ def register_codec(codec: C) -> C:
     >>> codec_of_name("example.reverse") is Reverse
     True
     """
+    if not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
+        known_as = codec_id or getattr(codec, "codec_id", None)
+        if not known_as or not isinstance(known_as, str):
+            raise TypeError(f"{codec.__name__}.codec_id, the id of the codec, is not set")
+        _plain[known_as] = codec
+        return codec
     if not codec.name:
         raise TypeError(f"{codec.__name__}.name, the name of the codec, is not set")
+    if codec.codec_id == "":
+        codec.codec_id = codec.name
     # Ours are imported late, when others may have taken their place.
-    ours = codec.__module__.startswith(_OURS)
+    ours = codec.__module__.startswith(_OURS) and codec_id is None
     for name in (codec.name, *codec.aliases):
         if not (ours and name in _names):
             _names.add(name, codec)
-    codec_id = codec.name if codec.codec_id == "" else codec.codec_id
-    if codec_id is not None and not (ours and codec_id in _ids):
+    codec_id = codec_id or codec.codec_id
+    if codec_id is not None and not (ours and (codec_id in _ids or codec_id in _plain)):
         _ids[codec_id] = codec
+        _plain.pop(codec_id, None)
     return codec
+
+
+def plain_codec(codec_id: str) -> type[Any] | None:
+    """Return the class that has numcodecs' protocol alone and was registered by an id, or None."""
+    return _plain.get(codec_id)
+
+
+def codec_ids() -> list[str]:
+    """Return the ids of format 2 of all codecs that have been imported or registered, sorted."""
+    return sorted({*_ids, *_plain})
 
 
 def codec_of_name(name: str) -> type[Codec] | None:
@@ -403,6 +450,8 @@ def codec_of_id(codec_id: str) -> type[Codec] | None:
     """Return the codec class with the id `codec_id` in format 2, or None."""
     if codec_id not in _ids:
         _import(_NUMCODECS + codec_id)
+    if codec_id in _plain:
+        return None
     codec = _ids.get(codec_id) or _names.find(codec_id)
     return None if codec is None or codec.codec_id is None else codec
 

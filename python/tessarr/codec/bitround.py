@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.base import ArrayArrayCodec, deliver, register_codec
 from tessarr.codec.items import viewed
 from tessarr.codec.parameters import check_integer
 
@@ -90,8 +90,11 @@ class BitRound(ArrayArrayCodec):
         result: np.ndarray[Any, Any] = rounded.view(native).reshape(array.shape)
         return result.astype(array.dtype, copy=False)
 
-    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        return array
+    def decode(
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Return the array as it is, or write it into `out`."""
+        return np.asarray(deliver(array, out))
 
     def _rounded_floats(self, bits: Any, mantissa: int) -> Any:
         dropped = mantissa - self.keepbits

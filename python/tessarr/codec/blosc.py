@@ -13,9 +13,9 @@ from tessarr.problems import ABSENT
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.problems import Members
-    from tessarr.types import ZarrFormat
+    from tessarr.types import BytesLike, ZarrFormat
 
-__all__ = ["MAX_BUFFER_BYTES", "Blosc"]
+__all__ = ["COMPRESSORS", "MAX_BUFFER_BYTES", "Blosc"]
 
 NOSHUFFLE: Final = 0
 SHUFFLE: Final = 1
@@ -25,7 +25,8 @@ AUTOSHUFFLE: Final = -1
 MAX_BUFFER_BYTES: Final = 2**31 - 1 - 16
 """The most bytes that one container holds."""
 
-_CNAMES: Final = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+COMPRESSORS: Final = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+"""The compressors that are used within a container."""
 _SHUFFLES: Final = {"noshuffle": NOSHUFFLE, "shuffle": SHUFFLE, "bitshuffle": BITSHUFFLE}
 _SHUFFLE_NAMES: Final = {number: name for name, number in _SHUFFLES.items()}
 _MAX_BLOCK_BYTES: Final = 2**31 - 1
@@ -49,7 +50,8 @@ class Blosc(NativeCodec):
     blocksize : int
         Bytes of a block; 0 leaves it to Blosc.
     typesize : int, optional
-        Bytes of the elements to shuffle; by default those of the array.
+        Bytes of the elements to shuffle; by default those of the array. Codecs that differ in
+        this alone are equal, because each chunk states it.
     spelling : str
         An alias that format 3 writes in place of the name, as other writers did.
 
@@ -65,15 +67,21 @@ class Blosc(NativeCodec):
     clevel: int = 5
     shuffle: int = SHUFFLE
     blocksize: int = 0
-    typesize: int | None = None
+    typesize: int | None = field(default=None, compare=False)
     spelling: str = field(default="", compare=False, repr=False, kw_only=True)
+
+    def __repr__(self) -> str:
+        # As zarr-python 2 has it: what is left to Blosc, or follows from the array, is not told.
+        blocks = f", blocksize={self.blocksize}" if self.blocksize else ""
+        cname, clevel, shuffle = self.cname, self.clevel, self.shuffle
+        return f"Blosc(cname={cname!r}, clevel={clevel}, shuffle={shuffle}{blocks})"
 
     def __post_init__(self) -> None:
         given: object = self.shuffle  # users give the names of format 3 too
         if isinstance(given, str):
             check_choice("shuffle", given, _SHUFFLES)
             object.__setattr__(self, "shuffle", _SHUFFLES[given])
-        check_choice("cname", self.cname, _CNAMES)
+        check_choice("cname", self.cname, COMPRESSORS)
         check_integer("clevel", self.clevel, 0, 9)
         check_integer("shuffle", self.shuffle, AUTOSHUFFLE, BITSHUFFLE)
         check_integer("blocksize", self.blocksize, 0, _MAX_BLOCK_BYTES)
@@ -88,7 +96,7 @@ class Blosc(NativeCodec):
 
     @classmethod
     def _read_v3(cls, members: Members) -> Blosc | None:
-        cname = members.choice("cname", _CNAMES)
+        cname = members.choice("cname", COMPRESSORS)
         clevel = members.integer("clevel", 0, 9)
         shuffle = members.choice("shuffle", _SHUFFLES)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES)
@@ -104,7 +112,7 @@ class Blosc(NativeCodec):
     @classmethod
     def _read_v2(cls, members: Members) -> Blosc | None:
         default = cls()
-        cname = members.choice("cname", _CNAMES, default.cname)
+        cname = members.choice("cname", COMPRESSORS, default.cname)
         clevel = members.integer("clevel", 0, 9, default.clevel)
         shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES, default.blocksize)
@@ -136,6 +144,13 @@ class Blosc(NativeCodec):
         if zarr_format == 3 and codec.shuffle == AUTOSHUFFLE and not codec.spelling:
             codec = replace(codec, shuffle=codec._shuffle())
         return codec
+
+    def encode(self, data: BytesLike, /) -> bytes:
+        """Encode bytes, or the elements of an array, whose size counts if none is set."""
+        itemsize = getattr(data, "itemsize", 1)
+        if self.typesize is None and 1 < itemsize <= _MAX_TYPESIZE:
+            return replace(self, typesize=itemsize).encode(data)
+        return super(Blosc, self).encode(data)
 
     def _shuffle(self) -> int:
         if self.shuffle != AUTOSHUFFLE:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.codec.base import ArrayArrayCodec, ArraySpec, register_codec
+from tessarr.codec.base import ArrayArrayCodec, ArraySpec, deliver, register_codec
+from tessarr.codec.items import as_array, viewed
 from tessarr.codec.parameters import WrongParameter, number_type
 from tessarr.dtype.variable import Text
 
@@ -64,6 +65,10 @@ class Categorize(ArrayArrayCodec):
         object.__setattr__(self, "dtype", decoded)
         object.__setattr__(self, "astype", encoded.str)
 
+    def __repr__(self) -> str:
+        labels = list(self.labels)
+        return f"Categorize(dtype={self.dtype!r}, astype={self.astype!r}, labels={labels!r})"
+
     def get_config(self) -> dict[str, Any]:
         return {
             "id": self.name,
@@ -94,11 +99,16 @@ class Categorize(ArrayArrayCodec):
         codes = [numbers.get(value, 0) for value in array.reshape(-1).tolist()]
         return np.array(codes, self.astype).reshape(array.shape)
 
-    def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+    def decode(
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Decode numbers, or a buffer of them, to labels; into the array `out` if there is one."""
+        if spec is None:
+            array = viewed(as_array(array), np.dtype(self.astype)).reshape(np.shape(array))
         empty = b"" if self.dtype[1] == "S" else ""
         table = np.array([empty, *self._labels()], self.dtype)
         known = (array >= 0) & (array < len(table))
-        return np.asarray(table[np.where(known, array, 0)], self.dtype)
+        return np.asarray(deliver(np.asarray(table[np.where(known, array, 0)], self.dtype), out))
 
     def _labels(self) -> list[Any]:
         if self.dtype[1] == "S":

@@ -20,7 +20,7 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
     --------
     >>> from tessarr import dtype
     >>> default_codecs(dtype.of("int32"))
-    (Blosc(cname='lz4', clevel=5, shuffle=1, blocksize=0, typesize=None),)
+    (Blosc(cname='lz4', clevel=5, shuffle=1),)
     """
     from tessarr.codec.blosc import Blosc
 

@@ -19,7 +19,7 @@ __all__ = ["Delta"]
 
 
 @register_codec
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Delta(ItemFilter):
     """The first item, then the differences of consecutive items.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayBytesCodec
+from tessarr.codec.base import ArrayBytesCodec, deliver
 from tessarr.dtype.base import OBJECT
 from tessarr.errors import ArgumentError, DataError
 
@@ -142,7 +142,7 @@ def document(array: np.ndarray[Any, Any]) -> list[Any]:
     return [*items, "|O", array.shape]
 
 
-def from_document(found: Any, shape: Shape) -> np.ndarray[Any, Any]:
+def from_document(found: Any, shape: Shape | None = None) -> np.ndarray[Any, Any]:
     """Return the array of objects that a document of numcodecs holds.
 
     Raises
@@ -162,6 +162,7 @@ def from_document(found: Any, shape: Shape) -> np.ndarray[Any, Any]:
                     f"the items do not have the shape {stated} that the document states"
                 )
             items = list(itertools.chain.from_iterable(items))
+    shape = tuple(stated) if shape is None else shape
     if len(items) != math.prod(shape) or (stated and math.prod(stated) != len(items)):
         message = f"{len(items)} items of shape {stated} instead of {shape}"
         raise DataError(message, kind="wrong_size")
@@ -189,5 +190,9 @@ class ElementsCodec(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         return from_objects(np.asarray(array, object), self.object_type())
 
-    def decode(self, data: BytesLike, spec: ArraySpec | None = None, /) -> np.ndarray[Any, Any]:
-        return to_objects(data, self.object_type(), spec.shape if spec else None)
+    def decode(
+        self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Decode to elements, in the shape of `spec`; without one in a row, or into `out`."""
+        objects = to_objects(data, self.object_type(), spec.shape if spec else None)
+        return np.asarray(deliver(objects, out))

@@ -1,4 +1,4 @@
-"""Codecs of format 2 that Tessarr lacks, run by the package numcodecs where it knows them."""
+"""Codecs of format 2 with numcodecs' protocol alone: of users, or of the package numcodecs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import packages
-from tessarr.codec.base import BytesBytesCodec, deliver
+from tessarr.codec.base import BytesBytesCodec, deliver, plain_codec
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["Numcodec", "numcodec_from_config"]
 
 @dataclass(frozen=True, slots=True)
 class Numcodec(BytesBytesCodec):
-    """A codec of format 2 that the package numcodecs runs.
+    """A codec of format 2 that a class of the user runs, or the package numcodecs.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Numcodec(BytesBytesCodec):
         if zarr_format == 3:
             codec_id = self.get_config()["id"]
             raise UnsupportedError(
-                f"codec {codec_id!r} is not supported in format 3",
+                f"codec {codec_id!r} is one of format 2: give zarr_format=2",
                 kind="unsupported_codec",
                 extension=codec_id,
             )
@@ -73,11 +73,15 @@ class Numcodec(BytesBytesCodec):
         return deliver(decoded, out)
 
     def _numcodec(self) -> Any:
-        return importlib.import_module("numcodecs").get_codec(self.get_config())
+        config = self.get_config()
+        plain = plain_codec(config["id"])
+        if plain is not None:
+            return plain.from_config({name: v for name, v in config.items() if name != "id"})
+        return importlib.import_module("numcodecs").get_codec(config)
 
 
 def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
-    """Return the codec of a configuration of format 2, run by the package numcodecs.
+    """Return the codec of a configuration of format 2 that a plain class, or numcodecs, runs.
 
     Raises
     ------
@@ -94,6 +98,13 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         error.add_note(reason)
         return error
 
+    plain = plain_codec(codec_id)
+    if plain is not None:
+        try:
+            plain.from_config({name: value for name, value in config.items() if name != "id"})
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"codec {codec_id!r}: {error}", codec=codec_id) from error
+        return Numcodec(json.dumps(config, sort_keys=True), first)
     try:
         numcodecs = importlib.import_module("numcodecs")
     except ImportError as error:

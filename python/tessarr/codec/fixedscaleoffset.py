@@ -21,7 +21,7 @@ _KINDS = "biufc"
 
 
 @register_codec
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FixedScaleOffset(ItemFilter):
     """Floating-point numbers as integers: ``round((x - offset) * scale)``. Loses precision.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.codec.base import ArrayArrayCodec
+from tessarr.codec.base import ArrayArrayCodec, deliver
 from tessarr.codec.chain import flat
 from tessarr.errors import DataError
 
@@ -44,6 +44,16 @@ class ItemFilter(ArrayArrayCodec):
     @abstractmethod
     def decode_items(self, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the decoded items."""
+
+    def __repr__(self) -> str:
+        # As zarr-python 2 has it: types by their names, and once if they are the same.
+        said: dict[str, Any] = self.get_config()
+        del said["id"]
+        if said["astype"] == said["dtype"]:
+            del said["astype"]
+        types = {name: np.dtype(said[name]) for name in _TYPES if said.get(name)}
+        texts = [f"{name}={types.get(name, value)}" for name, value in said.items()]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def native(self) -> Self:
         return self.ordered("native")
@@ -78,15 +88,15 @@ class ItemFilter(ArrayArrayCodec):
         return items.reshape(array.shape) if decoded.itemsize == array.itemsize else items
 
     def decode(
-        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to an array of `spec`; without one, any buffer to items in a row."""
+        """Decode to an array of `spec`; without one, any buffer to items in a row, or to `out`."""
         array = as_array(array)
         decoded, encoded = self.types(array.dtype if spec is None else spec.data_type.numpy)
         with np.errstate(all="ignore"):
             items = self.decode_items(viewed(array, encoded)).astype(decoded, copy=False)
         if spec is None:
-            return items
+            return np.asarray(deliver(items, out))
         items = viewed(items, spec.data_type.numpy)
         try:
             return items.reshape(spec.shape)

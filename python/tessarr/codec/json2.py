@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
 from tessarr.codec.elements import check_objects, document, from_document
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.dtype.objects import Objects, plain_item
@@ -109,9 +109,13 @@ class JSON(ArrayBytesCodec):
         )
         return text.encode(self.encoding)
 
-    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+    def decode(
+        self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Decode to objects, in the shape that `spec` or else the document says."""
         try:
             found = json.loads(bytes(data).decode(self.encoding), strict=self.strict)
         except (ValueError, RecursionError) as error:
             raise DataError(f"not JSON: {error}", codec=self.name) from error
-        return from_document(found, spec.shape)
+        objects = from_document(found, None if spec is None else spec.shape)
+        return np.asarray(deliver(objects, out))

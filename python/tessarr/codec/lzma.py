@@ -76,6 +76,12 @@ class LZMA(BytesBytesCodec):
         if self.filters is not None:
             self._check_filters()
 
+    def __repr__(self) -> str:
+        filters = self._library_filters()
+        filters = filters and [dict(sorted(item.items())) for item in filters]
+        start = f"LZMA(format={self.format}, check={self.check}, preset={self.preset}"
+        return f"{start}, filters={filters})"
+
     def get_config(self) -> JSONObject:
         return {
             "id": self.codec_id,

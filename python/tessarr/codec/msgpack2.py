@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
 from tessarr.codec.elements import check_objects, document, from_document
 from tessarr.codec.parameters import check_choice
 from tessarr.dtype.objects import Objects, import_msgpack, plain_item
@@ -71,9 +71,13 @@ class MsgPack(ArrayBytesCodec):
         )
         return packed
 
-    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+    def decode(
+        self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Decode to objects, in the shape that `spec` or else the document says."""
         try:
             found = import_msgpack().unpackb(bytes(data), raw=self.raw, strict_map_key=False)
         except (ValueError, TypeError, RecursionError) as error:
             raise DataError(f"not MessagePack: {error}", codec=self.name) from error
-        return from_document(found, spec.shape)
+        objects = from_document(found, None if spec is None else spec.shape)
+        return np.asarray(deliver(objects, out))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.codec.base import ArrayArrayCodec, register_codec
+from tessarr.codec.base import ArrayArrayCodec, deliver, register_codec
 from tessarr.codec.items import as_array, viewed
 from tessarr.errors import DataError
 
@@ -51,9 +51,9 @@ class PackBitsV2(ArrayArrayCodec):
         return np.concatenate([unused, np.packbits(bits)])
 
     def decode(
-        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /
+        self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
-        """Decode to an array of `spec`; without one, any buffer to booleans in a row."""
+        """Decode to an array of `spec`; without one, a buffer to booleans in a row, or to `out`."""
         data = viewed(as_array(array), np.dtype(np.uint8))
         count = 8 * (data.size - 1) - int(data[0]) if data.size else -1
         expected = count if spec is None else spec.size_bytes
@@ -61,4 +61,6 @@ class PackBitsV2(ArrayArrayCodec):
             message = f"it does not begin with the unused bits of {expected} booleans"
             raise DataError(message, codec=self.codec_id)
         bits = np.unpackbits(data[1:], count=count).view(bool)
-        return bits if spec is None else bits.view(spec.data_type.numpy).reshape(spec.shape)
+        if spec is None:
+            return np.asarray(deliver(bits, out))
+        return bits.view(spec.data_type.numpy).reshape(spec.shape)

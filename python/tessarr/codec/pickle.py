@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayBytesCodec, register_codec
+from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
 from tessarr.codec.elements import check_objects
 from tessarr.codec.parameters import check_integer
 from tessarr.dtype.objects import Objects
@@ -63,11 +63,16 @@ class Pickle(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         return pickle.dumps(np.asarray(array, object), protocol=self.protocol)
 
-    def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
+    def decode(
+        self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """Decode to objects, in the shape that `spec` or else the pickle says."""
         try:
             found = pickle.loads(bytes(data))  # noqa: S301 (allowed by the option)
         except Exception as error:
             raise DataError(f"not a pickle: {error}", codec=self.name) from error
+        if spec is None:
+            return np.asarray(deliver(np.asarray(found, object), out))
         if not isinstance(found, np.ndarray) or found.size != math.prod(spec.shape):
             raise DataError(
                 f"the pickle is not an array of shape {spec.shape}",

@@ -21,7 +21,7 @@ __all__ = ["Quantize"]
 
 
 @register_codec
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Quantize(ItemFilter):
     """Floating-point numbers with fewer bits, so that they compress better. Loses precision.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name
+from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name, plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.problems import ABSENT, Members, describe, read_extension
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tessarr.problems import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["CodecLike", "of", "read_v2", "read_v3"]
+__all__ = ["CodecLike", "listed", "of", "read_v2", "read_v3"]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
@@ -114,15 +114,15 @@ def of(value: CodecLike) -> Codec:
     >>> of("zstd"), of({"name": "gzip", "configuration": {"level": 3}}), of({"id": "zlib"})
     (Zstd(level=0, checksum=False), GZip(level=3), Zlib(level=1))
     """
-    if isinstance(value, Codec):
+    if isinstance(value, Codec) and hasattr(value, "kind"):
         return value
     stated = _to_json(value)
     name, configuration = _name_and_configuration(stated)
     by_id = "id" in stated
     codec = codec_of_id(name) if by_id else codec_of_name(name) or codec_of_id(name)
     if codec is None:
-        if by_id:
-            return _numcodec(dict(stated), first=True)
+        if by_id or plain_codec(name) is not None:
+            return _numcodec({"id": name, **configuration}, first=True)
         message = f"codec {name!r} is not supported"
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     alias = name if not by_id and name in codec.aliases else ""
@@ -131,6 +131,15 @@ def of(value: CodecLike) -> Codec:
     except (TypeError, ValueError) as error:
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
+
+
+def listed(value: Any) -> list[Any]:
+    """Return one codec, or several, or none, as a list."""
+    if value is None:
+        return []
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return [value]
+    return list(value)
 
 
 def _spelt(codec: _Read, alias: str) -> _Read:

@@ -22,6 +22,7 @@ from tessarr.codec import (
     Transpose,
     default_codecs,
     default_serializer,
+    listed,
     of,
 )
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
@@ -121,7 +122,7 @@ def array_meta(
     --------
     >>> meta = array_meta(shape=(100, 100), dtype="int32", chunks=(10, 10), shards=(50, 50))
     >>> meta.chunk_shape, meta.shards, meta.codecs.array_bytes.codecs.bytes_bytes
-    ((10, 10), (50, 50), (Blosc(cname='lz4', clevel=5, shuffle=1, blocksize=0, typesize=4),))
+    ((10, 10), (50, 50), (Blosc(cname='lz4', clevel=5, shuffle=1),))
     >>> array_meta(shape=(10,), dtype="uint8", fill_value=300, dimension_names=["x", "y"])
     Traceback (most recent call last):
     tessarr.errors.ArgumentError: cannot create an array: 2 problems
@@ -235,7 +236,7 @@ class _Request:
         for values in others:
             if self.object_codec is None and not _is_auto(values):
                 with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
-                    codecs = [of(value) for value in _listed(values)]
+                    codecs = [of(value) for value in listed(values)]
                     takes = (codec for codec in codecs if codec.object_type() is not None)
                     self.object_codec = next(takes, None)
 
@@ -277,19 +278,19 @@ class _Request:
             for name, value in others.items():
                 if not _is_auto(value):
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
-            chain = self.attempt("codecs", lambda: Chain.of(_listed(codecs)))
+            chain = self.attempt("codecs", lambda: Chain.of(listed(codecs)))
             if chain is not None and self.data_type is not None:
                 chain = _fitted(chain, self.data_type)
             self.whole_chain = chain
             return
         if not _is_auto(filters):
-            self.arrays = self.attempt("filters", lambda: [of(c) for c in _listed(filters)]) or []
+            self.arrays = self.attempt("filters", lambda: [of(c) for c in listed(filters)]) or []
         if not _is_auto(serializer):
             self.serializer = self.attempt("serializer", lambda: _array_bytes(serializer))
         if _is_auto(compressors):
             self.rest = list(default_codecs(self.data_type)) if self.data_type else []
         else:
-            read = self.attempt("compressors", lambda: [of(c) for c in _listed(compressors)])
+            read = self.attempt("compressors", lambda: [of(c) for c in listed(compressors)])
             self.rest = read or []
         for codec in self.rest:
             if not isinstance(codec, BytesBytesCodec) and self.zarr_format == 3:
@@ -366,12 +367,12 @@ class _Request:
             self.names = tuple(names)
 
     def read_transformers(self, transformers: Any) -> None:
-        listed = _listed(transformers)
-        if self.zarr_format == 2 and listed:
+        given = listed(transformers)
+        if self.zarr_format == 2 and given:
             what = "format 2 has no storage transformers"
             self.problems.add("storage_transformers", what, "mismatch")
             return
-        read = self.attempt("storage_transformers", lambda: [_transformer(t) for t in listed])
+        read = self.attempt("storage_transformers", lambda: [_transformer(t) for t in given])
         self.transformers = tuple(read or ())
 
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
@@ -544,15 +545,6 @@ def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def _listed(value: Any) -> list[Any]:
-    """Return one codec, or several, or none, as a list."""
-    if value is None:
-        return []
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        return [value]
-    return list(value)
-
-
 def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
     codec = of(value)
     if not isinstance(codec, ArrayBytesCodec):
@@ -653,7 +645,9 @@ def _check_storable(
             problems.add("chunks", what, "too_large")
         if zarr_format == 3 and not codec.name:
             kind, name = "unsupported_codec", codec.label
-            problems.unsupported("codecs", "codec", name, kind=kind, hint=" in format 3")
+            problems.unsupported(
+                "codecs", "codec", name, kind=kind, hint=" in format 3: give zarr_format=2"
+            )
         order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
         stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
         if zarr_format == 2 and not stated:

@@ -1,0 +1,67 @@
+"""Codecs of format 2 by their ids, as numcodecs has them: a mapping, and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.codec.base import codec_ids, codec_of_id, plain_codec, register_codec
+from tessarr.codec.read import of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tessarr.codec.base import Codec
+
+__all__ = ["codec_registry", "get_codec"]
+
+
+class _Registry(Mapping[str, type[Any]]):
+    """The classes of codecs by their ids; assigning registers one."""
+
+    __slots__ = ()
+
+    def __getitem__(self, codec_id: str) -> type[Any]:
+        found = plain_codec(codec_id) or codec_of_id(codec_id)
+        if found is None:
+            raise KeyError(codec_id)
+        return found
+
+    def __setitem__(self, codec_id: str, codec: type[Any]) -> None:
+        register_codec(codec, codec_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(codec_ids())
+
+    def __len__(self) -> int:
+        return len(codec_ids())
+
+    def __repr__(self) -> str:
+        return f"<codec_registry: {', '.join(self)}>"
+
+
+codec_registry: Final = _Registry()
+"""The codecs of format 2 by their ids. To assign a class to an id registers it."""
+
+
+def get_codec(config: Mapping[str, Any]) -> Codec:
+    """Return the codec of a configuration of format 2.
+
+    Parameters
+    ----------
+    config
+        With the member ``id``, such as ``{"id": "zlib", "level": 1}``.
+
+    Raises
+    ------
+    UnsupportedError
+        If there is no codec with that id.
+    ArgumentError
+        If the configuration is not valid.
+
+    Examples
+    --------
+    >>> get_codec({"id": "zlib", "level": 1})
+    Zlib(level=1)
+    """
+    return of(config)

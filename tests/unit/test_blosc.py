@@ -1,0 +1,54 @@
+"""The module `tessarr.blosc`: names and threads as zarr-python 2 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import blosc
+from tessarr.errors import ArgumentError
+from tessarr.options import threads
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = threads()
+    yield
+    blosc.use_threads = None
+    tessarr.configure(threads=before)
+    tessarr.configure(threads=None)
+
+
+def test_threads_are_those_of_the_pool() -> None:
+    old = blosc.set_nthreads(3)
+    assert threads() == blosc.get_nthreads() == 3
+    assert blosc.set_nthreads(old) == 3
+    with pytest.raises(ArgumentError, match="positive"):
+        blosc.set_nthreads(0)
+
+
+def test_without_threads_there_is_one() -> None:
+    blosc.set_nthreads(3)
+    assert blosc.use_threads is None
+    blosc.use_threads = False
+    assert (blosc.use_threads, threads(), blosc.get_nthreads()) == (False, 1, 3)
+    assert blosc.set_nthreads(4) == 3
+    assert threads() == 1
+    blosc.use_threads = True
+    assert (blosc.use_threads, threads(), blosc.get_nthreads()) == (True, 4, 4)
+    with pytest.raises(ArgumentError, match="use_threads"):
+        blosc.use_threads = "yes"  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("cname", blosc.list_compressors())
+def test_buffers_there_and_back(cname: str) -> None:
+    values = np.arange(1000, dtype="i4")
+    stored = blosc.compress(values, cname.encode(), 5, blosc.SHUFFLE)
+    assert len(stored) < values.nbytes / 2  # shuffled as integers of four bytes
+    out = np.empty_like(values)
+    assert blosc.decompress(stored, out) is out
+    assert np.array_equal(out, values)
+    assert bytes(blosc.decompress(stored)) == values.tobytes()
