@@ -1,0 +1,53 @@
+"""Whether all positions of a view are inside of what is viewed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tessarr.errors import SelectionError
+from tessarr.indexing.domain import Box, Dim
+from tessarr.indexing.maps import OutputIndexMap, check_range
+
+__all__ = ["check_inside"]
+
+
+def check_inside(
+    maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, exact: bool = False
+) -> None:
+    """Raise an error if a position is outside of the dimensions of what is viewed.
+
+    Parameters
+    ----------
+    maps, dims
+        The view.
+    target
+        The dimensions of what is viewed.
+    exact
+        Whether implicit bounds count as well, as they do when data is read.
+
+    Raises
+    ------
+    SelectionError
+    """
+    if any(dim.surely_empty for dim in dims):
+        return
+    for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
+        reach = (goal.inclusive_min, goal.exclusive_max) if exact else goal.reach
+        least, most = _extent(one, dims)
+        if least < reach[0] or most >= reach[1]:
+            bad = least if least < reach[0] else most
+            where = Dim.of(*reach, goal.label)
+            raise SelectionError(f"dimension {k}: index {bad} is outside of {where}")
+
+
+def _extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+    if one.index_array is not None:
+        check_range(one.index_array, one.index_range)
+        ends = (int(one.index_array.min()), int(one.index_array.max()))
+    elif one.input_dimension is not None:
+        along = dims[one.input_dimension]
+        ends = (along.inclusive_min, along.inclusive_max)
+    else:
+        ends = (0, 0)
+    found = sorted(one.offset + one.stride * end for end in ends)
+    return found[0], found[1]

@@ -1,0 +1,375 @@
+"""Where indices may be: intervals of the integers, with labels, and boxes made of them.
+
+The words, the rules and the forms in JSON are TensorStore's (index space). An index is an integer
+of any sign: there is no counting from the end. A bound is *explicit*, and then indexing beyond it
+is an error at once, or *implicit*: what holds now, but not a promise, such as the length of an
+array that may be resized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr.errors import ArgumentError, SelectionError
+
+if TYPE_CHECKING:
+    from tessarr.types import JSONObject
+
+__all__ = ["INFINITE", "MAX_RANK", "Box", "Dim", "box_from_json", "box_to_json", "check_labels"]
+
+INFINITE: Final = 2**62 - 1
+"""Stands for no bound: the least index is `-INFINITE`, the greatest `INFINITE`."""
+
+MAX_RANK: Final = 32
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Dim:
+    """An interval of indices along one dimension, and what the dimension is called.
+
+    ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
+    or keywords.
+
+    Parameters
+    ----------
+    inclusive_min, exclusive_max, inclusive_max, size : int, optional
+        The bounds. Where both are left out the dimension is unbounded, and both are implicit
+        unless said otherwise.
+    label : str, optional
+        The name; by default none.
+    implicit_lower, implicit_upper : bool, optional
+        Whether the bound is what holds now rather than a promise. By default only where it is
+        not given and infinite.
+
+    Raises
+    ------
+    ArgumentError
+        If the bounds are no interval.
+
+    Notes
+    -----
+    TensorStore's ``Dim`` (index space, dimension).
+
+    Examples
+    --------
+    >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
+    (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
+    """
+
+    inclusive_min: int
+    exclusive_max: int
+    label: str
+    implicit_lower: bool
+    implicit_upper: bool
+
+    def __init__(
+        self,
+        *bounds: Any,
+        inclusive_min: int | None = None,
+        exclusive_max: int | None = None,
+        inclusive_max: int | None = None,
+        size: int | None = None,
+        label: str | None = None,
+        implicit_lower: bool | None = None,
+        implicit_upper: bool | None = None,
+    ) -> None:
+        if len(bounds) == 1 and isinstance(bounds[0], str):
+            label = bounds[0]
+        elif len(bounds) == 1 or (len(bounds) == 2 and isinstance(bounds[1], str)):
+            size, label = bounds[0], bounds[1] if len(bounds) == 2 else label
+        elif len(bounds) == 2:
+            inclusive_min, exclusive_max = bounds
+        elif bounds:
+            raise TypeError("Dim takes a size, or inclusive_min and exclusive_max")
+        ends = [end is not None for end in (exclusive_max, inclusive_max, size)]
+        if sum(ends) > 1:
+            raise TypeError("give one of exclusive_max, inclusive_max and size")
+        if size is not None:
+            inclusive_min = 0 if inclusive_min is None else inclusive_min
+            exclusive_max = inclusive_min + _integer(size)
+        elif inclusive_max is not None:
+            exclusive_max = _integer(inclusive_max) + 1
+        lower = -INFINITE if inclusive_min is None else _integer(inclusive_min)
+        upper = INFINITE + 1 if exclusive_max is None else _integer(exclusive_max)
+        if not -INFINITE <= lower <= upper <= INFINITE + 1 or lower > INFINITE:
+            raise ArgumentError(f"[{lower}, {upper}) is not an interval of indices")
+        _set(self, "inclusive_min", lower)
+        _set(self, "exclusive_max", upper)
+        _set(self, "label", label or "")
+        given = implicit_lower is not None
+        _set(self, "implicit_lower", bool(implicit_lower) if given else inclusive_min is None)
+        given = implicit_upper is not None
+        _set(self, "implicit_upper", bool(implicit_upper) if given else exclusive_max is None)
+
+    @classmethod
+    def of(
+        cls,
+        lower: int,
+        upper: int,
+        label: str = "",
+        implicit_lower: bool = False,
+        implicit_upper: bool = False,
+    ) -> Dim:
+        """Return ``[lower, upper)``, known to be an interval."""
+        made = object.__new__(cls)
+        _set(made, "inclusive_min", lower)
+        _set(made, "exclusive_max", upper)
+        _set(made, "label", label)
+        _set(made, "implicit_lower", implicit_lower)
+        _set(made, "implicit_upper", implicit_upper)
+        return made
+
+    @property
+    def inclusive_max(self) -> int:
+        """The greatest index."""
+        return self.exclusive_max - 1
+
+    @property
+    def exclusive_min(self) -> int:
+        """One less than the least index."""
+        return self.inclusive_min - 1
+
+    @property
+    def size(self) -> int:
+        """The number of indices."""
+        return self.exclusive_max - self.inclusive_min
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no index."""
+        return self.exclusive_max == self.inclusive_min
+
+    @property
+    def surely_empty(self) -> bool:
+        """Whether there is no index, and no implicit bound that could change that."""
+        explicit = not (self.implicit_lower or self.implicit_upper)
+        return explicit and self.exclusive_max == self.inclusive_min
+
+    @property
+    def finite(self) -> bool:
+        """Whether both bounds are finite."""
+        return self.inclusive_min > -INFINITE and self.exclusive_max <= INFINITE
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The half-open interval that indexing may use: implicit bounds do not count."""
+        lower = -INFINITE if self.implicit_lower else self.inclusive_min
+        return lower, INFINITE + 1 if self.implicit_upper else self.exclusive_max
+
+    def labelled(self, label: str) -> Dim:
+        """Return the same with another label."""
+        return Dim.of(
+            self.inclusive_min,
+            self.exclusive_max,
+            label,
+            self.implicit_lower,
+            self.implicit_upper,
+        )
+
+    def shifted(self, by: int) -> Dim:
+        """Return the interval moved; infinite bounds stay.
+
+        Raises
+        ------
+        SelectionError
+            If a bound would be beyond the range of indices.
+        """
+        lower, upper = self.inclusive_min, self.exclusive_max
+        lower = lower if lower == -INFINITE else lower + by
+        upper = upper if upper > INFINITE else upper + by
+        if lower < -INFINITE or upper > INFINITE + 1:
+            raise SelectionError(f"{self} moved by {by} is beyond the range of indices")
+        return Dim.of(lower, upper, self.label, self.implicit_lower, self.implicit_upper)
+
+    def hull(self, other: Dim) -> Dim:
+        """Return the smallest interval that contains both; labels have to agree.
+
+        Examples
+        --------
+        >>> Dim(1, 5).hull(Dim(3, 8))
+        Dim(inclusive_min=1, exclusive_max=8)
+        """
+        lower = min((d.inclusive_min, d.implicit_lower) for d in (self, other))
+        upper = max((d.exclusive_max, not d.implicit_upper) for d in (self, other))
+        label = common_label(self, other)
+        return Dim.of(lower[0], upper[0], label, lower[1], not upper[1])
+
+    def intersect(self, other: Dim) -> Dim:
+        """Return the indices of both; labels have to agree.
+
+        Raises
+        ------
+        ArgumentError
+            If there are different labels, or the intervals are apart.
+
+        Examples
+        --------
+        >>> Dim(1, 5).intersect(Dim(3, 8))
+        Dim(inclusive_min=3, exclusive_max=5)
+        """
+        lower = max((d.inclusive_min, not d.implicit_lower) for d in (self, other))
+        upper = min((d.exclusive_max, d.implicit_upper) for d in (self, other))
+        label = common_label(self, other)
+        return Dim.of(lower[0], max(lower[0], upper[0]), label, not lower[1], upper[1])
+
+    def __contains__(self, other: int | Dim) -> bool:
+        if isinstance(other, Dim):
+            inside = self.inclusive_min <= other.inclusive_min
+            return other.empty or (inside and other.exclusive_max <= self.exclusive_max)
+        return self.inclusive_min <= other < self.exclusive_max
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.inclusive_min, self.exclusive_max))
+
+    def __str__(self) -> str:
+        lower = "-inf" if self.inclusive_min == -INFINITE else self.inclusive_min
+        upper = "+inf" if self.exclusive_max > INFINITE else self.exclusive_max
+        marks = ["*" if implicit else "" for implicit in (self.implicit_lower, self.implicit_upper)]
+        text = f"{'(' if lower == '-inf' else '['}{lower}{marks[0]}, {upper}{marks[1]})"
+        return f'"{self.label}": {text}' if self.label else text
+
+    def __repr__(self) -> str:
+        parts = []
+        if self.inclusive_min != -INFINITE:
+            parts.append(f"inclusive_min={self.inclusive_min}")
+        if self.implicit_lower != (self.inclusive_min == -INFINITE):
+            parts.append(f"implicit_lower={self.implicit_lower}")
+        if self.exclusive_max <= INFINITE:
+            parts.append(f"exclusive_max={self.exclusive_max}")
+        if self.implicit_upper != (self.exclusive_max > INFINITE):
+            parts.append(f"implicit_upper={self.implicit_upper}")
+        if self.label:
+            parts.append(f'label="{self.label}"')
+        return f"Dim({', '.join(parts)})"
+
+
+Box: TypeAlias = tuple[Dim, ...]
+"""One interval per dimension."""
+
+_set = object.__setattr__
+
+
+def _integer(value: Any) -> int:
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"{value!r} is not an integer") from None
+
+
+def common_label(one: Dim, other: Dim) -> str:
+    """Return the label of two dimensions that are to be one; none agrees with any."""
+    if one.label and other.label and one.label != other.label:
+        raise ArgumentError(f"dimensions labelled {one.label!r} and {other.label!r} do not match")
+    return one.label or other.label
+
+
+def check_labels(dims: Sequence[Dim]) -> Box:
+    """Return the dimensions if there are not too many, and no two have one label."""
+    if len(dims) > MAX_RANK:
+        raise ArgumentError(f"{len(dims)} dimensions, at most {MAX_RANK} are possible")
+    labels = [dim.label for dim in dims if dim.label]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ArgumentError(f"labels {', '.join(map(repr, twice))} stand for several dimensions")
+    return tuple(dims)
+
+
+def size_of(dims: Box) -> int:
+    """Return the number of positions of a box."""
+    return prod(dim.size for dim in dims)
+
+
+def box_to_json(dims: Box, prefix: str = "") -> JSONObject:
+    """Return the members that state a box, each with `prefix` before its name."""
+    result: JSONObject = {}
+    if any(d.inclusive_min != -INFINITE or not d.implicit_lower for d in dims):
+        result[f"{prefix}inclusive_min"] = [
+            _bound_json(d.inclusive_min, d.implicit_lower) for d in dims
+        ]
+    if any(d.exclusive_max <= INFINITE or not d.implicit_upper for d in dims):
+        result[f"{prefix}exclusive_max"] = [
+            _bound_json(d.exclusive_max, d.implicit_upper) for d in dims
+        ]
+    if not result:
+        result[f"{prefix}rank"] = len(dims)
+    if any(d.label for d in dims):
+        result[f"{prefix}labels"] = [d.label for d in dims]
+    return result
+
+
+def _bound_json(bound: int, implicit: bool) -> Any:
+    text = "-inf" if bound == -INFINITE else "+inf" if bound > INFINITE else bound
+    return [text] if implicit else text
+
+
+_BOUNDS: Final = ("inclusive_min", "exclusive_max", "inclusive_max", "shape")
+
+
+def box_from_json(members: Mapping[str, Any], prefix: str = "") -> Box | None:
+    """Return the box that members state, or None where nothing is said of its rank.
+
+    Raises
+    ------
+    ArgumentError
+        If the members contradict each other, or are no bounds.
+    """
+    found = {name: members.get(prefix + name) for name in (*_BOUNDS, "labels")}
+    given = {name: value for name, value in found.items() if value is not None}
+    rank = members.get(f"{prefix}rank")
+    for name, value in given.items():
+        if not isinstance(value, (list, tuple)):
+            raise ArgumentError(f"{prefix}{name}: {value!r} is not a list")
+        if rank is not None and len(value) != rank:
+            raise ArgumentError(f"{prefix}{name}: {len(value)} items, the rank is {rank}")
+        rank = len(value)
+    if rank is None:
+        return None
+    if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= MAX_RANK:
+        raise ArgumentError(f"{prefix}rank: {rank!r} is not an integer from 0 to {MAX_RANK}")
+    ends = [name for name in ("exclusive_max", "inclusive_max", "shape") if name in given]
+    if len(ends) > 1:
+        raise ArgumentError(f"give one of {', '.join(prefix + name for name in ends)}")
+    return check_labels([_dim_from_json(given, i, prefix) for i in range(rank)])
+
+
+def _dim_from_json(given: Mapping[str, Any], i: int, prefix: str) -> Dim:
+    lower, implicit_lower = -INFINITE, True
+    if "inclusive_min" in given:
+        lower, implicit_lower = _bound(given["inclusive_min"][i], f"{prefix}inclusive_min", i)
+    elif "shape" in given:
+        lower, implicit_lower = 0, False
+    upper, implicit_upper = INFINITE + 1, True
+    if "exclusive_max" in given:
+        upper, implicit_upper = _bound(given["exclusive_max"][i], f"{prefix}exclusive_max", i)
+    elif "inclusive_max" in given:
+        upper, implicit_upper = _bound(given["inclusive_max"][i], f"{prefix}inclusive_max", i)
+        upper += upper <= INFINITE
+    elif "shape" in given:
+        size, implicit_upper = _bound(given["shape"][i], f"{prefix}shape", i)
+        upper = INFINITE + 1 if size > INFINITE else lower + size
+    label = given["labels"][i] if "labels" in given else ""
+    if not isinstance(label, str):
+        raise ArgumentError(f"{prefix}labels: {label!r} is not a string")
+    if not -INFINITE <= lower <= upper <= INFINITE + 1:
+        raise ArgumentError(f"dimension {i}: [{lower}, {upper}) is not an interval of indices")
+    return Dim.of(lower, upper, label, implicit_lower, implicit_upper)
+
+
+def _bound(value: Any, name: str, i: int) -> tuple[int, bool]:
+    implicit = isinstance(value, (list, tuple)) and len(value) == 1
+    bound = value[0] if implicit else value
+    if bound == "-inf":
+        return -INFINITE, implicit
+    if bound == "+inf":
+        return INFINITE + 1, implicit
+    if isinstance(bound, float) and bound.is_integer():
+        bound = int(bound)
+    if not isinstance(bound, int) or isinstance(bound, bool):
+        raise ArgumentError(f"{name}[{i}]: {value!r} is not an index")
+    return bound, implicit

@@ -1,0 +1,594 @@
+"""Domains and transforms: values that are indexed like arrays, and hold none.
+
+An `IndexDomain` is a box of positions, an `IndexTransform` a view: its domain, and where in what
+is viewed each position is. `Indexable` gives both, and all that hold one, the same brackets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.indexing.brackets import Mode, brackets
+from tessarr.indexing.domain import (
+    MAX_RANK,
+    Box,
+    Dim,
+    box_from_json,
+    box_to_json,
+    check_labels,
+    common_label,
+    size_of,
+)
+from tessarr.indexing.maps import (
+    OutputIndexMap,
+    OutputIndexMethod,
+    Step,
+    array_map,
+    compose,
+    identity,
+    map_from_json,
+    map_to_json,
+)
+from tessarr.indexing.steps import (
+    Act,
+    label,
+    mark_bounds_implicit,
+    permute,
+    place,
+    restrict,
+    to_origin,
+    translate,
+)
+
+if TYPE_CHECKING:
+    from tessarr.types import JSONObject
+
+__all__ = ["IndexDomain", "IndexTransform", "Indexable"]
+
+T = TypeVar("T")
+
+
+class Bracket(Generic[T]):
+    """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``."""
+
+    __slots__ = ("_act",)
+
+    def __init__(self, act: Any) -> None:
+        self._act = act
+
+    def __getitem__(self, key: Any) -> T:
+        result: T = self._act(key)
+        return result
+
+    def __iter__(self) -> Iterator[T]:
+        raise TypeError("give brackets")
+
+
+class Indexable:
+    """What is indexed by positions: views of it are made, no data is touched."""
+
+    __slots__ = ()
+
+    def _dims(self) -> Box:
+        """Return the dimensions of the domain."""
+        raise NotImplementedError
+
+    def _under(self, step: Step) -> Self:
+        """Return the view after an act of indexing."""
+        raise NotImplementedError
+
+    def _apply(self, act: Act) -> Self:
+        dims = self._dims()
+        return self._under(act(dims, list(range(len(dims))))[0])
+
+    def _indexed(self, key: Any, mode: Mode) -> Self:
+        from tessarr.indexing.expression import DimExpression
+
+        if isinstance(key, DimExpression):
+            return key.apply(self)
+        if mode == "default" and isinstance(key, IndexDomain):
+            return self._apply(lambda dims, _: _to_domain(dims, key))
+        if mode == "default" and isinstance(key, IndexTransform):
+            return self._under(_to_transform(self._dims(), key))
+        return self._under(brackets(self._dims(), None, key, mode)[0])
+
+    def __getitem__(self, key: Any) -> Self:
+        return self._indexed(key, "default")
+
+    @property
+    def oindex(self) -> Bracket[Self]:
+        """Index by arrays of which each is for itself: the outer product."""
+        return Bracket(lambda key: self._indexed(key, "oindex"))
+
+    @property
+    def vindex(self) -> Bracket[Self]:
+        """Index by arrays that are taken together; their dimensions come first."""
+        return Bracket(lambda key: self._indexed(key, "vindex"))
+
+    @property
+    def label(self) -> Bracket[Self]:
+        """Give the dimensions labels: ``view.label["x", "y"]``."""
+        return Bracket(lambda key: self._apply(label(key)))
+
+    @property
+    def translate_to(self) -> Bracket[Self]:
+        """Move the domain so that it begins at a position."""
+        return Bracket(lambda key: self._apply(translate(key, to_origin)))
+
+    @property
+    def translate_by(self) -> Bracket[Self]:
+        """Move the domain by so much."""
+        return Bracket(lambda key: self._apply(translate(key, lambda _, by: by)))
+
+    @property
+    def translate_backward_by(self) -> Bracket[Self]:
+        """Move the domain back by so much."""
+        return Bracket(lambda key: self._apply(translate(key, lambda _, by: -by)))
+
+    @property
+    def mark_bounds_implicit(self) -> Bracket[Self]:
+        """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``."""
+        return Bracket(lambda key: self._apply(mark_bounds_implicit(*implicit_flags(key))))
+
+    def transpose(self, axes: Any = None) -> Self:
+        """Put the dimensions in another order; by default the reverse one."""
+        dims = self._dims()
+        if axes is None:
+            return self._under(permute(dims, range(len(dims))[::-1]))
+        from tessarr.indexing.expression import chosen
+
+        return self._under(permute(dims, chosen(axes, dims)))
+
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The view with its dimensions in reverse order."""
+        return self.transpose()
+
+
+def implicit_flags(key: Any) -> tuple[bool | None, bool | None]:
+    """Return what is to be said of the lower and upper bounds."""
+    if isinstance(key, slice):
+        if key.step is not None:
+            raise SelectionError("mark_bounds_implicit takes [lower:upper]")
+        return key.start, key.stop
+    return bool(key), bool(key)
+
+
+def _to_domain(dims: Box, domain: IndexDomain) -> tuple[Step, list[int]]:
+    names = {dim.label: k for k, dim in enumerate(dims) if dim.label}
+    if all(dim.label for dim in domain.dims) and all(d.label in names for d in domain.dims):
+        selected = [names[dim.label] for dim in domain.dims]
+    elif len(domain.dims) != len(dims):
+        raise SelectionError(
+            f"a domain of rank {len(domain.dims)} for one of rank {len(dims)}: without labels "
+            "they have to agree"
+        )
+    else:
+        selected = list(range(len(dims)))
+    return restrict(dims, selected, domain.dims)
+
+
+def _to_transform(dims: Box, transform: IndexTransform) -> Step:
+    if transform.output_rank != len(dims):
+        raise SelectionError(
+            f"a transform to rank {transform.output_rank} for a domain of rank {len(dims)}"
+        )
+    from tessarr.indexing.bounds import check_inside
+
+    check_inside(transform.output, transform.domain.dims, dims)
+    return Step(transform.domain.dims, transform.output)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class IndexDomain(Indexable):
+    """A box of positions: an interval, with its label, per dimension.
+
+    Parameters
+    ----------
+    dims : int, sequence of Dim, optional
+        The rank, or the dimensions.
+    rank, inclusive_min, exclusive_max, inclusive_max, shape, labels
+        The dimensions by their parts.
+    implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
+        Which bounds are implicit: by default those that are not given.
+    json : dict, optional
+        All of it as JSON.
+
+    Examples
+    --------
+    >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[1:, 2]
+    { "x": [1, 3) }
+    """
+
+    dims: Box
+
+    def __init__(
+        self,
+        dims: Any = None,
+        *,
+        rank: int | None = None,
+        inclusive_min: Sequence[int] | None = None,
+        implicit_lower_bounds: Sequence[bool] | None = None,
+        exclusive_max: Sequence[int] | None = None,
+        inclusive_max: Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
+        implicit_upper_bounds: Sequence[bool] | None = None,
+        labels: Sequence[str | None] | None = None,
+        json: JSONObject | None = None,
+    ) -> None:
+        if json is not None:
+            unknown = set(json) - {
+                "rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels",
+            }  # fmt: skip
+            if unknown:
+                raise ArgumentError(f"unknown members {sorted(unknown)}")
+            found = box_from_json(json)
+        elif dims is not None and not hasattr(dims, "__index__"):
+            found = check_labels([d if isinstance(d, Dim) else Dim(d) for d in dims])
+        else:
+            members = {
+                "rank": rank if dims is None else int(dims.__index__()),
+                "inclusive_min": _listed(inclusive_min),
+                "exclusive_max": _listed(exclusive_max),
+                "inclusive_max": _listed(inclusive_max),
+                "shape": _listed(shape),
+                "labels": None if labels is None else [name or "" for name in labels],
+            }
+            if rank is None and dims is None:
+                flags = (
+                    implicit_lower_bounds
+                    if implicit_lower_bounds is not None
+                    else implicit_upper_bounds
+                )
+                members["rank"] = None if flags is None else len(list(flags))
+            found = box_from_json(members)
+        if found is None:
+            raise ArgumentError("the rank of the domain is not given")
+        object.__setattr__(
+            self, "dims", _marked(found, implicit_lower_bounds, implicit_upper_bounds)
+        )
+
+    @classmethod
+    def of(cls, dims: Box) -> Self:
+        """Return the domain of dimensions that are known to be good."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "dims", dims)
+        return made
+
+    def _dims(self) -> Box:
+        return self.dims
+
+    def _under(self, step: Step) -> Self:
+        if any(one.index_array is not None for one in step.maps):
+            raise SelectionError("a domain cannot be indexed by index arrays")
+        return self.of(step.dims)
+
+    def __getitem__(self, key: Any) -> Any:
+        from tessarr.indexing.expression import DimExpression, chosen
+
+        if isinstance(key, (IndexDomain, IndexTransform, DimExpression)):
+            return self._indexed(key, "default")
+        if isinstance(key, str) or hasattr(key, "__index__"):
+            return self.dims[chosen([key], self.dims)[0]]
+        return self.of(tuple(self.dims[k] for k in chosen(key, self.dims)))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return tuple(dim.inclusive_min for dim in self.dims)
+
+    @property
+    def inclusive_min(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return self.origin
+
+    @property
+    def inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension."""
+        return tuple(dim.inclusive_max for dim in self.dims)
+
+    @property
+    def exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension."""
+        return tuple(dim.exclusive_max for dim in self.dims)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+        return tuple(dim.size for dim in self.dims)
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return size_of(self.dims)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each dimension; "" where there is none."""
+        return tuple(dim.label for dim in self.dims)
+
+    @property
+    def implicit_lower_bounds(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit."""
+        return tuple(dim.implicit_lower for dim in self.dims)
+
+    @property
+    def implicit_upper_bounds(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit."""
+        return tuple(dim.implicit_upper for dim in self.dims)
+
+    @property
+    def index_exp(self) -> tuple[slice, ...]:
+        """The slices that select the domain of a NumPy array.
+
+        Raises
+        ------
+        ArgumentError
+            If a bound is negative or infinite.
+        """
+        if not all(dim.finite and dim.inclusive_min >= 0 for dim in self.dims):
+            raise ArgumentError(f"{self} is not the domain of slices of a NumPy array")
+        return tuple(slice(dim.inclusive_min, dim.exclusive_max) for dim in self.dims)
+
+    def hull(self, other: IndexDomain) -> IndexDomain:
+        """Return the smallest domain that contains both."""
+        return IndexDomain.of(tuple(a.hull(b) for a, b in self._pairs(other)))
+
+    def intersect(self, other: IndexDomain) -> IndexDomain:
+        """Return the positions of both."""
+        return IndexDomain.of(tuple(a.intersect(b) for a, b in self._pairs(other)))
+
+    def _pairs(self, other: IndexDomain) -> Iterator[tuple[Dim, Dim]]:
+        if self.rank != other.rank:
+            raise ArgumentError(f"domains of rank {self.rank} and {other.rank}")
+        return zip(self.dims, other.dims, strict=True)
+
+    def to_json(self) -> JSONObject:
+        """Return the domain as JSON."""
+        return box_to_json(self.dims)
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def __iter__(self) -> Iterator[Dim]:
+        return iter(self.dims)
+
+    def __repr__(self) -> str:
+        return f"{{ {', '.join(map(str, self.dims))} }}"
+
+
+def _listed(values: Any) -> list[Any] | None:
+    return None if values is None else list(values)
+
+
+def _marked(dims: Box, lower: Any, upper: Any) -> Box:
+    for flags in (lower, upper):
+        if flags is not None and len(flags) != len(dims):
+            raise ArgumentError(f"{len(flags)} flags for {len(dims)} dimensions")
+    return tuple(
+        Dim.of(
+            dim.inclusive_min,
+            dim.exclusive_max,
+            dim.label,
+            dim.implicit_lower if lower is None else bool(lower[k]),
+            dim.implicit_upper if upper is None else bool(upper[k]),
+        )
+        for k, dim in enumerate(dims)
+    )
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class IndexTransform(Indexable):
+    """A view: the domain of its positions, and an index of what is viewed for each.
+
+    Parameters
+    ----------
+    domain : IndexDomain, optional
+        The positions; otherwise their parts, as for `IndexDomain`, with ``input_`` before.
+    output : sequence of OutputIndexMap, optional
+        A map per dimension of what is viewed; by default positions stay as they are.
+    json : dict, optional
+        All of it as JSON.
+
+    Examples
+    --------
+    >>> view = IndexTransform(IndexDomain(shape=[10, 4]))[1::3, [0, 2]]
+    >>> view.domain, view([1, 1])
+    ({ [0, 3), [0, 2) }, (4, 2))
+    """
+
+    domain: IndexDomain
+    output: tuple[OutputIndexMap, ...]
+
+    def __init__(
+        self,
+        domain: IndexDomain | int | None = None,
+        output: Sequence[OutputIndexMap] | None = None,
+        *,
+        json: JSONObject | None = None,
+        **parts: Any,
+    ) -> None:
+        if json is not None:
+            found = _transform_from_json(json)
+            domain, output = IndexDomain.of(found.dims), found.maps
+        elif not isinstance(domain, IndexDomain):
+            prefixed = {name.removeprefix("input_"): value for name, value in parts.items()}
+            domain = IndexDomain(domain, **prefixed)
+        elif parts:
+            raise TypeError(f"unknown keywords {sorted(parts)}")
+        maps = identity(domain.rank) if output is None else tuple(output)
+        if len(maps) > MAX_RANK:
+            raise ArgumentError(f"{len(maps)} maps, at most {MAX_RANK} are possible")
+        checked = tuple(_checked_map(one, domain.dims) for one in maps)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "output", checked)
+
+    @classmethod
+    def of(cls, domain: IndexDomain, output: tuple[OutputIndexMap, ...]) -> Self:
+        """Return the transform of parts that are known to be good."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "domain", domain)
+        object.__setattr__(made, "output", output)
+        return made
+
+    def _dims(self) -> Box:
+        return self.domain.dims
+
+    def _under(self, step: Step) -> Self:
+        maps = compose(self.output, self.domain.dims, step)
+        for one in maps:
+            if one.index_array is not None:
+                _check_explicit(one.index_array.shape, step.dims)
+        return self.of(IndexDomain.of(step.dims), maps)
+
+    def __call__(self, position: Any) -> tuple[int, ...]:
+        """Return the index of what is viewed at a position.
+
+        Raises
+        ------
+        ArgumentError, SelectionError
+            If the position has not as many indices as the domain, or is outside of it.
+        """
+        if isinstance(position, IndexTransform):
+            raise TypeError("give a position; transforms are composed by brackets")
+        if len(position) != self.input_rank:
+            raise ArgumentError(f"{len(position)} indices for {self.input_rank} dimensions")
+        at = self[tuple(int(index.__index__()) for index in position)]
+        return tuple(one.offset for one in at.output)
+
+    @property
+    def input_rank(self) -> int:
+        """The number of dimensions of the view."""
+        return self.domain.rank
+
+    @property
+    def output_rank(self) -> int:
+        """The number of dimensions of what is viewed."""
+        return len(self.output)
+
+    rank = ndim = input_rank
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return self.domain.origin
+
+    input_origin = input_inclusive_min = origin
+
+    @property
+    def input_inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension."""
+        return self.domain.inclusive_max
+
+    @property
+    def input_exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension."""
+        return self.domain.exclusive_max
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+        return self.domain.shape
+
+    input_shape = shape
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return self.domain.size
+
+    @property
+    def input_labels(self) -> tuple[str, ...]:
+        """The label of each dimension."""
+        return self.domain.labels
+
+    @property
+    def implicit_lower_bounds(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit."""
+        return self.domain.implicit_lower_bounds
+
+    @property
+    def implicit_upper_bounds(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit."""
+        return self.domain.implicit_upper_bounds
+
+    def to_json(self) -> JSONObject:
+        """Return the transform as JSON; maps that leave positions as they are are left out."""
+        result = box_to_json(self.domain.dims, "input_")
+        if self.output != identity(self.input_rank):
+            result["output"] = [map_to_json(one) for one in self.output]
+        return result
+
+    def __repr__(self) -> str:
+        lines = [f"Rank {self.input_rank} -> {self.output_rank} index space transform:"]
+        lines.append("  Input domain:")
+        for k, dim in enumerate(self.domain.dims):
+            name = f' "{dim.label}"' if dim.label else ""
+            lines.append(f"    {k}: {dim.labelled('')}{name}")
+        lines.append("  Output index maps:")
+        lines += [f"    out[{k}] = {_map_text(one)}" for k, one in enumerate(self.output)]
+        return "\n".join(lines) + "\n"
+
+
+def _check_explicit(shape: tuple[int, ...], dims: Box) -> None:
+    for k, (size, dim) in enumerate(zip(shape, dims, strict=True)):
+        if size != 1 and (dim.implicit_lower or dim.implicit_upper):
+            raise SelectionError(
+                f"dimension {k} runs along an index array, whose bounds cannot be implicit"
+            )
+
+
+def _map_text(one: OutputIndexMap) -> str:
+    if one.method is OutputIndexMethod.constant:
+        return str(one.offset)
+    start = f"{one.offset} + {one.stride} * "
+    if one.index_array is None:
+        return f"{start}in[{one.input_dimension}]"
+    items = str(one.index_array.tolist()).replace("[", "{").replace("]", "}")
+    return f"{start}bounded({Dim.of(*one.index_range)}, array(in)), where array =\n      {items}"
+
+
+def _checked_map(one: OutputIndexMap, dims: Box) -> OutputIndexMap:
+    if one.index_array is not None:
+        bounds = Dim.of(*one.index_range)
+        return array_map(one.index_array, dims, one.offset, one.stride, bounds)
+    if one.input_dimension is not None:
+        k = one.input_dimension
+        if not 0 <= k < len(dims):
+            raise ArgumentError(f"dimension {k} of {len(dims)}")
+    return one
+
+
+def _transform_from_json(members: JSONObject) -> Step:
+    if not isinstance(members, dict):
+        raise ArgumentError(f"{members!r} is not an object")
+    known = ("rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
+    unknown = set(members) - {f"input_{name}" for name in known} - {"output"}
+    if unknown:
+        raise ArgumentError(f"unknown members {sorted(unknown)}")
+    dims = box_from_json(members, "input_")
+    output = members.get("output")
+    if dims is None:
+        raise ArgumentError("the rank of the transform is not given")
+    if output is None:
+        return Step(dims, identity(len(dims)))
+    if not isinstance(output, list):
+        raise ArgumentError(f"output: {output!r} is not a list")
+    maps = [map_from_json(value, dims, f"output[{k}]") for k, value in enumerate(output)]
+    return Step(dims, tuple(maps))
+
+
+__all__ += ["Bracket", "common_label", "place"]
