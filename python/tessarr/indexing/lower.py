@@ -1,0 +1,172 @@
+"""From a view of an array to one call of the engine.
+
+Theory
+------
+The engine walks ranges, outer lists and one group of joint lists (`tessarr.indexing.selection`).
+A map of a view that is constant or follows one dimension is a range; an index array that varies
+along one dimension, which no other map follows, is an outer list. All other maps (arrays of
+several dimensions, or that share a dimension with another map: a diagonal) are joint lists: the
+dimensions that they follow are walked as one, flattened.
+
+The engine's buffer has an axis for the joint dimensions, then those of the view that remain, in
+their order: the view's result is a transposed view of it. A dimension that no map follows repeats
+what is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.errors import SelectionError
+from tessarr.indexing.bounds import check_inside
+from tessarr.indexing.domain import Box, Dim
+from tessarr.indexing.maps import OutputIndexMap, position
+from tessarr.indexing.selection import AxisSelection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.indexing.space import IndexTransform
+    from tessarr.types import Shape
+
+__all__ = ["Lowered", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A view as the engine walks it.
+
+    Parameters
+    ----------
+    axes, out_axes
+        Per axis of the array, as of `tessarr.indexing.selection.Selection`.
+    buffer_shape
+        The shape of what the engine fills or stores.
+    shape
+        The shape of the view.
+    joint, plain
+        The dimensions of the view that the first axis of the buffer walks, and those of
+        the other axes. What is in neither repeats.
+    """
+
+    axes: tuple[AxisSelection, ...]
+    out_axes: tuple[int | None, ...]
+    buffer_shape: Shape
+    shape: Shape
+    joint: tuple[int, ...]
+    plain: tuple[int, ...]
+
+    def result(self, buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a filled buffer as the array of the view: nothing is copied unless it repeats."""
+        order = (*self.joint, *self.plain)
+        parts = [self.shape[k] for k in order]
+        spread = buffer.reshape(parts)
+        absent = [k for k in range(len(self.shape)) if k not in order]
+        spread = spread.reshape((*parts, *(1 for _ in absent)))
+        placed = spread.transpose(np.argsort((*order, *absent)))
+        if placed.shape == self.shape:
+            return placed
+        return np.broadcast_to(placed, self.shape).copy()
+
+    def values(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the buffer that stores an array of the view's shape; of repetitions the last."""
+        order = (*self.joint, *self.plain)
+        last = tuple(
+            slice(None) if k in order else slice(size - 1, size)
+            for k, size in enumerate(self.shape)
+        )
+        absent = [k for k in range(len(self.shape)) if k not in order]
+        return given[(*last, ...)].transpose((*order, *absent)).reshape(self.buffer_shape)
+
+
+def lower(view: IndexTransform, shape: Shape) -> Lowered:
+    """Return what the engine is to do for a view of an array.
+
+    Parameters
+    ----------
+    view
+        Its output are the axes of the array.
+    shape
+        The shape of the array, whose indices begin at 0.
+
+    Raises
+    ------
+    SelectionError
+        If a position is outside of the array, or a bound of the view is infinite.
+
+    Examples
+    --------
+    >>> from tessarr.indexing.space import IndexDomain, IndexTransform
+    >>> view = IndexTransform(IndexDomain(shape=[8, 9]))[2:6:2, 5]
+    >>> lowered = lower(view, (8, 9))
+    >>> lowered.axes, lowered.buffer_shape
+    (((2, 2, 2), (5, 1, 1)), (2,))
+    """
+    dims = view.domain.dims
+    for dim in dims:
+        if not dim.finite:
+            raise SelectionError(f"the domain {view.domain} is not finite")
+    check_inside(view.output, dims, tuple(Dim.of(0, size) for size in shape), exact=True)
+    follows = [_followed(one, dims) for one in view.output]
+    together = _together(view.output, follows)
+    joint = tuple(sorted({k for at in together for k in follows[at]}))
+    plain = tuple(
+        k for k in range(len(dims)) if k not in joint and any(k in found for found in follows)
+    )
+    places = {k: i + bool(joint) for i, k in enumerate(plain)}
+    axes, out_axes = [], []
+    for at, one in enumerate(view.output):
+        if at in together:
+            axes.append((_flat(one, dims, joint),))
+            out_axes.append(0)
+        else:
+            axes.append(_alone(one, dims))
+            out_axes.append(places[follows[at][0]] if follows[at] else None)
+    sizes = [dims[k].size for k in plain]
+    buffer_shape = (prod(dims[k].size for k in joint), *sizes) if joint else tuple(sizes)
+    return Lowered(tuple(axes), tuple(out_axes), buffer_shape, view.domain.shape, joint, plain)
+
+
+def _followed(one: OutputIndexMap, dims: Box) -> tuple[int, ...]:
+    """Tell which dimensions a map follows."""
+    if one.index_array is not None:
+        return tuple(k for k, size in enumerate(one.index_array.shape) if size != 1)
+    if one.input_dimension is not None:
+        return (one.input_dimension,)
+    return ()
+
+
+def _together(maps: Sequence[OutputIndexMap], follows: Sequence[tuple[int, ...]]) -> set[int]:
+    """Tell which maps are joint lists: those that share a dimension, or follow several."""
+    followers: dict[int, list[int]] = {}
+    for at, dims in enumerate(follows):
+        for k in dims:
+            followers.setdefault(k, []).append(at)
+    joint = {at for at, dims in enumerate(follows) if len(dims) > 1}
+    joint |= {at for sharing in followers.values() if len(sharing) > 1 for at in sharing}
+    reached = {k for at in joint for k in follows[at]}
+    return {at for at, dims in enumerate(follows) if at in joint or reached.intersection(dims)}
+
+
+def _alone(one: OutputIndexMap, dims: Box) -> AxisSelection:
+    if one.index_array is not None:
+        return np.ascontiguousarray(position(one, dims).reshape(-1))
+    if one.input_dimension is None:
+        return (one.offset, 1, 1)
+    along = dims[one.input_dimension]
+    step = one.stride if along.size > 1 else 1
+    return (one.offset + one.stride * along.inclusive_min, step, along.size)
+
+
+def _flat(one: OutputIndexMap, dims: Box, joint: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Give the indices of a joint map for all positions of the joint dimensions."""
+    indices = position(one, dims)
+    kept = indices.reshape([indices.shape[k] for k in joint])
+    shape = [dims[k].size for k in joint]
+    return np.ascontiguousarray(np.broadcast_to(kept, shape).reshape(-1))
