@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.domain import INFINITE, Box, Dim, check_labels
-from tessarr.indexing.maps import OutputIndexMap, Step, identity
+from tessarr.space.domain import INFINITE, Box, Dim, check_labels
+from tessarr.space.maps import OutputIndexMap, Step, identity
+from tessarr.space.names import place
 
 __all__ = [
     "Act",
@@ -39,8 +40,8 @@ def each(
 ) -> tuple[Step, Selected]:
     """Change the selected dimensions one by one; `change` gets their place in the selection."""
     new, maps = list(dims), list(identity(len(dims)))
-    for place, k in enumerate(selected):
-        new[k], found = change(place, dims[k])
+    for at, k in enumerate(selected):
+        new[k], found = change(at, dims[k])
         maps[k] = replace(found, input_dimension=k)
     return Step(check_labels(new), tuple(maps)), selected
 
@@ -261,8 +262,8 @@ def transpose(target: Any) -> Act:
         if len(set(places)) < len(places):
             raise SelectionError(f"a place occurs twice in {target!r}")
         order: list[int | None] = [None] * rank
-        for k, place in zip(selected, places, strict=True):
-            order[place] = k
+        for k, goal in zip(selected, places, strict=True):
+            order[goal] = k
         rest = iter(k for k in range(rank) if k not in selected)
         final = [next(rest) if k is None else k for k in order]
         return permute(dims, final), places
@@ -291,20 +292,6 @@ def _targets(target: Any, rank: int, count: int) -> list[int]:
             [place(item, rank)] if hasattr(item, "__index__") else _targets(item, rank, count)
         )
     ]
-
-
-def place(index: Any, rank: int) -> int:
-    """Return the number of a dimension, counted from the end where negative.
-
-    Raises
-    ------
-    SelectionError
-        If there is no such dimension.
-    """
-    k = int(index.__index__())
-    if not -rank <= k < rank:
-        raise SelectionError(f"dimension {k} is outside of [{-rank}, {rank})")
-    return k % rank
 
 
 def permute(dims: Box, order: Sequence[int]) -> Step:

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.domain import Box, Dim, check_labels
-from tessarr.indexing.maps import OutputIndexMap, Step, simplified
-from tessarr.indexing.steps import Selected, interval
+from tessarr.space.domain import Box, Dim, check_labels
+from tessarr.space.maps import OutputIndexMap, Step, simplified
+from tessarr.space.steps import Selected, interval
 
 __all__ = ["Mode", "brackets"]
 
@@ -33,9 +33,6 @@ class _Array:
 
     values: Any
     dims: int = 1
-
-
-_Term: TypeAlias = "int | slice | _Array | None"
 
 
 def brackets(
@@ -189,10 +186,8 @@ def _inserted(
     for term, k in zip(terms, selected, strict=True):
         if term is None:
             places[k if k >= 0 else k + total] = None
-    old: list[int | None] = []
-    it = iter(range(rank))
-    for k in range(total):
-        old.append(None if k in places else next(it))
+    numbers = iter(range(rank))
+    old = [None if k in places else next(numbers) for k in range(total)]
     return old, list(selected)
 
 
@@ -216,7 +211,7 @@ class _Plan:
         self.joint = self._joint()
 
     def _joint(self) -> tuple[int, ...]:
-        """The shape in which all index arrays meet."""
+        """Give the shape in which all index arrays meet."""
         shapes = [self.terms[at].values.shape for at in self.arrays]
         if self.mode == "oindex":
             return ()
@@ -274,7 +269,7 @@ class _Plan:
         return Step(box, tuple(ordered)), self._next(groups, places)
 
     def _groups(self) -> dict[int, int]:
-        """The places of index arrays, and the group whose dimensions they run along."""
+        """Give the places of index arrays, and the group whose dimensions they run along."""
         return {at: at if self.mode == "oindex" else -1 for at in self.arrays}
 
     @staticmethod

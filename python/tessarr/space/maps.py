@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.indexing.domain import INFINITE, Box, Dim
+from tessarr.space.domain import INFINITE, Box, Dim
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -184,7 +184,7 @@ def _place(length: int, dim: Dim, inner: OutputIndexMap, dims: Box) -> npt.NDArr
     if length == 1:
         return np.zeros((1,) * len(dims), np.int64)
     places = position(inner, dims) - dim.inclusive_min
-    if places.size and not (0 <= places.min() and places.max() < length):
+    if places.size and not (places.min() >= 0 and places.max() < length):
         raise SelectionError(f"an index is outside of [{dim.inclusive_min}, {dim.exclusive_max})")
     return places
 

@@ -7,85 +7,29 @@ a slice of numbers; each act goes on with the dimensions that came of the act be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.brackets import Mode, brackets
-from tessarr.indexing.domain import Box
-from tessarr.indexing.maps import Step
-from tessarr.indexing.space import Bracket, Indexable, implicit_flags
-from tessarr.indexing.steps import (
+from tessarr.space.brackets import Mode, brackets
+from tessarr.space.domain import Box
+from tessarr.space.maps import Step
+from tessarr.space.names import chosen, place
+from tessarr.space.steps import (
     Act,
     Selected,
     diagonal,
     label,
     mark_bounds_implicit,
-    place,
     stride,
     to_origin,
     translate,
     transpose,
 )
+from tessarr.space.view import Bracket, Indexable, implicit_flags
 
 View = TypeVar("View", bound=Indexable)
 
-__all__ = ["DimExpression", "DimSelection", "chosen", "d"]
-
-
-def chosen(selection: Any, dims: Box) -> Selected:
-    """Return the numbers of the dimensions that a selection names.
-
-    Raises
-    ------
-    SelectionError
-        If there is no such dimension, or one is named twice.
-    """
-    found = list(_numbers(selection, dims))
-    twice = sorted({k for k in found if found.count(k) > 1})
-    if twice:
-        raise SelectionError(f"dimension {twice[0]} is named more than once")
-    return found
-
-
-def _numbers(selection: Any, dims: Box) -> list[int]:
-    if isinstance(selection, DimSelection):
-        return _numbers(selection.items, dims)
-    if isinstance(selection, str):
-        labels = [dim.label for dim in dims]
-        if not selection or selection not in labels:
-            known = ", ".join(repr(name) for name in labels)
-            raise SelectionError(f"no dimension has the label {selection!r}; there are {known}")
-        return [labels.index(selection)]
-    if isinstance(selection, slice):
-        start, stop, by = _range(selection, len(dims))
-        return list(range(start, stop, by))
-    if hasattr(selection, "__index__"):
-        return [place(selection, len(dims))]
-    if not isinstance(selection, Sequence):
-        raise TypeError(f"{selection!r} does not name dimensions")
-    return [k for item in selection for k in _numbers(item, dims)]
-
-
-def _range(selection: slice, rank: int) -> tuple[int, int, int]:
-    by = 1 if selection.step is None else int(selection.step.__index__())
-    if by == 0:
-        raise SelectionError("a step of 0")
-    ends = []
-    for end, otherwise in (
-        (selection.start, 0 if by > 0 else rank - 1),
-        (selection.stop, rank if by > 0 else -1),
-    ):
-        if end is None:
-            ends.append(otherwise)
-            continue
-        if isinstance(end, str):
-            raise TypeError(f"a range of dimensions is made of numbers, not {end!r}")
-        value = int(end.__index__())
-        if not -rank <= value <= rank:
-            raise SelectionError(f"dimensions {selection} of {rank}")
-        ends.append(value if value >= 0 else value + rank)
-    return ends[0], ends[1], by
+__all__ = ["DimExpression", "DimSelection", "d"]
 
 
 class DimExpression:
@@ -93,7 +37,7 @@ class DimExpression:
 
     Examples
     --------
-    >>> from tessarr.indexing.space import IndexDomain
+    >>> from tessarr.space.view import IndexDomain
     >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10].label["z"]]
     { "x": [0, 3), "z": [10, 14) }
     """
@@ -105,7 +49,7 @@ class DimExpression:
         self._acts = acts
         self._text = text
 
-    def apply(self, view: View) -> View:
+    def apply_to(self, view: View) -> View:
         """Return the view after all acts."""
         selected: Selected = []
         for number, act in enumerate(self._acts):
@@ -199,17 +143,17 @@ class DimExpression:
 class DimSelection(DimExpression):
     """Which dimensions: ``d[0, "x", 2:]``, of which acts follow."""
 
-    __slots__ = ("items",)
+    __slots__ = ("named",)
 
     def __init__(self, items: tuple[Any, ...]) -> None:
         super().__init__(items)
-        self.items = items
+        self.named = items
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DimSelection) and self.items == other.items
+        return isinstance(other, DimSelection) and self.named == other.named
 
     def __hash__(self) -> int:
-        return hash(self.items)
+        return hash(self.named)
 
 
 class _Dimensions:
@@ -228,7 +172,7 @@ def _items(selection: Any) -> list[Any]:
     items = selection if isinstance(selection, (tuple, list)) else [selection]
     flat: list[Any] = []
     for item in items:
-        flat += item.items if isinstance(item, DimSelection) else [item]
+        flat += item.named if isinstance(item, DimSelection) else [item]
     return flat
 
 
@@ -245,16 +189,16 @@ def _numbered(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
     single = len(parts) == 1
     added = len(items) if single else sum(1 for part in parts if part is None)
     rank = len(dims) + added
-    numbers = [None if isinstance(item, str) else place(item, rank) for item in items]
+    places = [None if isinstance(item, str) else place(item, rank) for item in items]
     new = [
         k
-        for k, part in zip(numbers, parts * len(items) if single else parts, strict=False)
+        for k, part in zip(places, parts * len(items) if single else parts, strict=False)
         if part is None
     ]
     old = [k for k in range(rank) if k not in new]
     found = [
-        old[_numbers(item, dims)[0]] if k is None else k
-        for item, k in zip(items, numbers, strict=True)
+        old[numbers(item, dims)[0]] if k is None else k
+        for item, k in zip(items, places, strict=True)
     ]
     shared = sorted({k for k in found if found.count(k) > 1})
     if shared:

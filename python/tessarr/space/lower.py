@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.bounds import check_inside
-from tessarr.indexing.domain import Box, Dim
-from tessarr.indexing.maps import OutputIndexMap, position
 from tessarr.indexing.selection import AxisSelection
+from tessarr.space.bounds import check_inside
+from tessarr.space.domain import Box, Dim
+from tessarr.space.maps import OutputIndexMap, position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tessarr.indexing.space import IndexTransform
+    from tessarr.space.view import IndexTransform
     from tessarr.types import Shape
 
 __all__ = ["Lowered", "lower"]
@@ -102,7 +102,7 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
 
     Examples
     --------
-    >>> from tessarr.indexing.space import IndexDomain, IndexTransform
+    >>> from tessarr.space.view import IndexDomain, IndexTransform
     >>> view = IndexTransform(IndexDomain(shape=[8, 9]))[2:6:2, 5]
     >>> lowered = lower(view, (8, 9))
     >>> lowered.axes, lowered.buffer_shape
@@ -113,8 +113,8 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
         if not dim.finite:
             raise SelectionError(f"the domain {view.domain} is not finite")
     check_inside(view.output, dims, tuple(Dim.of(0, size) for size in shape), exact=True)
-    follows = [_followed(one, dims) for one in view.output]
-    together = _together(view.output, follows)
+    follows = [_followed(one) for one in view.output]
+    together = _together(follows)
     joint = tuple(sorted({k for at in together for k in follows[at]}))
     plain = tuple(
         k for k in range(len(dims)) if k not in joint and any(k in found for found in follows)
@@ -133,7 +133,7 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
     return Lowered(tuple(axes), tuple(out_axes), buffer_shape, view.domain.shape, joint, plain)
 
 
-def _followed(one: OutputIndexMap, dims: Box) -> tuple[int, ...]:
+def _followed(one: OutputIndexMap) -> tuple[int, ...]:
     """Tell which dimensions a map follows."""
     if one.index_array is not None:
         return tuple(k for k, size in enumerate(one.index_array.shape) if size != 1)
@@ -142,7 +142,7 @@ def _followed(one: OutputIndexMap, dims: Box) -> tuple[int, ...]:
     return ()
 
 
-def _together(maps: Sequence[OutputIndexMap], follows: Sequence[tuple[int, ...]]) -> set[int]:
+def _together(follows: Sequence[tuple[int, ...]]) -> set[int]:
     """Tell which maps are joint lists: those that share a dimension, or follow several."""
     followers: dict[int, list[int]] = {}
     for at, dims in enumerate(follows):

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.indexing.brackets import Mode, brackets
-from tessarr.indexing.domain import (
+from tessarr.space.bounds import check_inside
+from tessarr.space.brackets import Mode, brackets
+from tessarr.space.domain import (
     MAX_RANK,
     Box,
     Dim,
     box_from_json,
     box_to_json,
     check_labels,
-    common_label,
     size_of,
 )
-from tessarr.indexing.maps import (
+from tessarr.space.maps import (
     OutputIndexMap,
     OutputIndexMethod,
     Step,
@@ -32,12 +32,12 @@ from tessarr.indexing.maps import (
     map_from_json,
     map_to_json,
 )
-from tessarr.indexing.steps import (
+from tessarr.space.names import chosen
+from tessarr.space.steps import (
     Act,
     label,
     mark_bounds_implicit,
     permute,
-    place,
     restrict,
     to_origin,
     translate,
@@ -85,10 +85,10 @@ class Indexable:
         return self._under(act(dims, list(range(len(dims))))[0])
 
     def _indexed(self, key: Any, mode: Mode) -> Self:
-        from tessarr.indexing.expression import DimExpression
-
-        if isinstance(key, DimExpression):
-            return key.apply(self)
+        apply_to = getattr(key, "apply_to", None)  # a dimension expression
+        if apply_to is not None:
+            made: Self = apply_to(self)
+            return made
         if mode == "default" and isinstance(key, IndexDomain):
             return self._apply(lambda dims, _: _to_domain(dims, key))
         if mode == "default" and isinstance(key, IndexTransform):
@@ -138,8 +138,6 @@ class Indexable:
         dims = self._dims()
         if axes is None:
             return self._under(permute(dims, range(len(dims))[::-1]))
-        from tessarr.indexing.expression import chosen
-
         return self._under(permute(dims, chosen(axes, dims)))
 
     @property
@@ -176,8 +174,6 @@ def _to_transform(dims: Box, transform: IndexTransform) -> Step:
         raise SelectionError(
             f"a transform to rank {transform.output_rank} for a domain of rank {len(dims)}"
         )
-    from tessarr.indexing.bounds import check_inside
-
     check_inside(transform.output, transform.domain.dims, dims)
     return Step(transform.domain.dims, transform.output)
 
@@ -267,9 +263,7 @@ class IndexDomain(Indexable):
         return self.of(step.dims)
 
     def __getitem__(self, key: Any) -> Any:
-        from tessarr.indexing.expression import DimExpression, chosen
-
-        if isinstance(key, (IndexDomain, IndexTransform, DimExpression)):
+        if isinstance(key, (IndexDomain, IndexTransform)) or hasattr(key, "apply_to"):
             return self._indexed(key, "default")
         if isinstance(key, str) or hasattr(key, "__index__"):
             return self.dims[chosen([key], self.dims)[0]]
@@ -589,6 +583,3 @@ def _transform_from_json(members: JSONObject) -> Step:
         raise ArgumentError(f"output: {output!r} is not a list")
     maps = [map_from_json(value, dims, f"output[{k}]") for k, value in enumerate(output)]
     return Step(dims, tuple(maps))
-
-
-__all__ += ["Bracket", "common_label", "place"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.domain import Box, Dim
-from tessarr.indexing.maps import OutputIndexMap, check_range
+from tessarr.space.domain import Box, Dim
+from tessarr.space.maps import OutputIndexMap, check_range
 
 __all__ = ["check_inside"]
 

@@ -1,0 +1,31 @@
+"""The index space: domains, transforms and dimension expressions, as TensorStore has them.
+
+Positions are integers of any sign, dimensions may have labels, and everything that is indexed
+gives a view, by a value that is composed cheaply. `tessarr.space.lower` makes one call of
+the engine of a view.
+"""
+
+from __future__ import annotations
+
+from tessarr.space.domain import INFINITE, Box, Dim
+from tessarr.space.expression import DimExpression, DimSelection, d
+from tessarr.space.lower import lower
+from tessarr.space.maps import OutputIndexMap, OutputIndexMethod, Step
+from tessarr.space.view import Bracket, Indexable, IndexDomain, IndexTransform
+
+__all__ = [
+    "INFINITE",
+    "Box",
+    "Bracket",
+    "Dim",
+    "DimExpression",
+    "DimSelection",
+    "IndexDomain",
+    "IndexTransform",
+    "Indexable",
+    "OutputIndexMap",
+    "OutputIndexMethod",
+    "Step",
+    "d",
+    "lower",
+]
