@@ -182,10 +182,10 @@ def _inserted(
     if not added:
         return list(range(rank)), selected
     total = rank + added
-    places = {}
+    places: set[int] = set()
     for term, k in zip(terms, selected, strict=True):
         if term is None:
-            places[k if k >= 0 else k + total] = None
+            places.add(k if k >= 0 else k + total)
     numbers = iter(range(rank))
     old = [None if k in places else next(numbers) for k in range(total)]
     return old, list(selected)

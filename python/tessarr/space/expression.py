@@ -13,7 +13,7 @@ from tessarr.errors import SelectionError
 from tessarr.space.brackets import Mode, brackets
 from tessarr.space.domain import Box
 from tessarr.space.maps import Step
-from tessarr.space.names import chosen, place
+from tessarr.space.names import chosen, numbers, place
 from tessarr.space.steps import (
     Act,
     Selected,

@@ -120,7 +120,8 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
         k for k in range(len(dims)) if k not in joint and any(k in found for found in follows)
     )
     places = {k: i + bool(joint) for i, k in enumerate(plain)}
-    axes, out_axes = [], []
+    axes: list[AxisSelection] = []
+    out_axes: list[int | None] = []
     for at, one in enumerate(view.output):
         if at in together:
             axes.append((_flat(one, dims, joint),))
