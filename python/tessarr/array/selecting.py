@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.array.lazy import LazyArray
     from tessarr.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
 
@@ -82,7 +83,13 @@ class Selecting(Facts):
         >>> rows.result(), more.result()
         (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
         """
-        chosen, fields = self._choose(default, selection)
+        return self.read_by(default, selection, out)
+
+    def read_by(
+        self, normalize: _Normalize, key: Any, out: npt.NDArray[Any] | None = None
+    ) -> Future[Any]:
+        """Start to read what a key of any form selects."""
+        chosen, fields = self._choose(normalize, key)
         buffer, finish = self._target(chosen, out, fields)
         from tessarr.future import Future
 
@@ -115,8 +122,12 @@ class Selecting(Facts):
         SelectionError, ArgumentError, ReadOnlyError
             At once, and before anything is stored.
         """
+        return self.write_by(default, selection, value)
+
+    def write_by(self, normalize: _Normalize, key: Any, value: ArrayLike) -> Future[None]:
+        """Start to write what a key of any form selects."""
         self._check_writable()
-        chosen, fields = self._choose(default, selection)
+        chosen, fields = self._choose(normalize, key)
         ready = self._ready(chosen, value, fields)
         from tessarr.future import Future
 
@@ -208,6 +219,20 @@ class Selecting(Facts):
         return fields.value(value, selection)
 
     # Other forms of indexing
+
+    @property
+    def lazy(self) -> LazyArray:
+        """A view of the array, to be indexed without reading: see `LazyArray`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.ones((4, 6), chunks=2).lazy[1:, ::2]
+        LazyArray((3, 3), float64)
+        """
+        from tessarr.array.lazy import LazyArray
+
+        return LazyArray(self)
 
     @property
     def oindex(self) -> Indexer:

@@ -80,7 +80,7 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
         array = array[0, ...]  # without the ellipsis the last one would become a scalar
     if array.shape == selection.shape:
-        return array if array.shape == selection.buffer_shape else _reshaped(array, selection)
+        return selection.buffer(array)
     try:
         wide = np.broadcast_to(array, selection.shape)
     except ValueError:
@@ -89,11 +89,7 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
             f"{selection.shape}",
             kind="shape_mismatch",
         ) from None
-    return _reshaped(wide, selection)
-
-
-def _reshaped(array: npt.NDArray[Any], selection: Selection) -> npt.NDArray[Any]:
-    return array.reshape(selection.buffer_shape)
+    return selection.buffer(wide)
 
 
 def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -193,7 +189,7 @@ def read_target(
     Notes
     -----
     What the engine cannot fill itself is read to a buffer first: `out` of another type, of
-    joint axes that the user has apart, and stored arrays.
+    joint axes that the user has apart, of axes that repeat, and stored arrays.
 
     Examples
     --------
@@ -207,12 +203,12 @@ def read_target(
     place = writable(out)
     _check(place, selection.shape, dtype)
     if isinstance(place, np.ndarray) and place.dtype == dtype:
-        buffer = place.reshape(selection.buffer_shape)
-        if buffer.size == 0 or np.may_share_memory(buffer, place):
+        buffer = selection.buffer(place)
+        if buffer.size == place.size and (not place.size or np.may_share_memory(buffer, place)):
             return buffer, lambda _: out
 
     def copy(filled: npt.NDArray[Any]) -> Any:
-        values = filled.reshape(selection.shape)
+        values = filled.reshape(selection.shape) if selection.scalar else selection.result(filled)
         if isinstance(place, np.ndarray):
             np.copyto(place, values, casting="same_kind")
         else:

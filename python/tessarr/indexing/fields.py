@@ -71,7 +71,7 @@ class Fields:
         elements = broadcast_value(value, Selection((), (), whole, whole), base)
         records = np.empty(selection.shape, self.dtype)
         records[self.inner] = elements
-        return records.reshape(selection.buffer_shape)
+        return selection.buffer(records)
 
 
 def _subarray(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -61,6 +61,9 @@ class Selection:
         there are none the engine is not called.
     scalar : bool
         True if a read gives a NumPy scalar and no array: an integer for every axis.
+    order : tuple of int, optional
+        The axes of the result in the order in which the buffer has them, where that is another
+        one (the buffer's first axis may stand for several). Axes that are left out repeat.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Selection:
     shape: tuple[int, ...]
     buffer_shape: tuple[int, ...]
     scalar: bool = False
+    order: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -111,7 +115,41 @@ class Selection:
         """
         if self.scalar:
             return buffer[()]
+        if self.order is not None:
+            return self._ordered(buffer, self.order)
         return buffer if self.shape == self.buffer_shape else buffer.reshape(self.shape)
+
+    def buffer(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give values of `shape` the shape of the buffer; of what repeats the last counts.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            An array of `shape`.
+
+        Returns
+        -------
+        numpy.ndarray
+            A view of `buffer_shape` where strides allow for that, else a copy.
+        """
+        if self.order is None:
+            return values.reshape(self.buffer_shape)
+        once = [
+            slice(None) if k in self.order else slice(size - 1, size)
+            for k, size in enumerate(self.shape)
+        ]
+        return values[(*once, ...)].transpose(self._all()).reshape(self.buffer_shape)
+
+    def _ordered(self, buffer: npt.NDArray[Any], order: tuple[int, ...]) -> npt.NDArray[Any]:
+        lengths = [self.shape[k] if k in order else 1 for k in self._all()]
+        placed = buffer.reshape(lengths).transpose(np.argsort(self._all()))
+        if placed.shape == self.shape:
+            return placed
+        return np.broadcast_to(placed, self.shape).copy()
+
+    def _all(self) -> tuple[int, ...]:
+        order = self.order or ()
+        return (*order, *(k for k in range(len(self.shape)) if k not in order))
 
 
 class Indexer:

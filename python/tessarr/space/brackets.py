@@ -82,6 +82,11 @@ def brackets(
     return _Plan(dims, old, where, terms, mode).run()
 
 
+def brackets_of(dims: Box, terms: Sequence[Any], mode: Mode) -> Step:
+    """Apply terms of which each takes one dimension, but for ``None``, to all dimensions."""
+    return brackets(dims, None, tuple(terms), mode)[0]
+
+
 def _terms(key: Any) -> list[Any]:
     parts = key if isinstance(key, tuple) else (key,)
     terms: list[Any] = []
@@ -191,6 +196,10 @@ def _inserted(
     return old, list(selected)
 
 
+_JOINT: Final = -1
+"""Stands for the dimensions along which all index arrays run together."""
+
+
 class _Plan:
     """What the terms make of the dimensions.
 
@@ -203,18 +212,18 @@ class _Plan:
     ) -> None:
         self.dims = dims
         self.old = old
-        self.where = where
-        self.terms = dict(zip(where, terms, strict=True))
         self.order = where
+        self.terms = dict(zip(where, terms, strict=True))
         self.arrays = [at for at in where if isinstance(self.terms[at], _Array)]
-        self.mode: Mode = mode
-        self.joint = self._joint()
+        self.groups = {at: at if mode == "oindex" else _JOINT for at in self.arrays}
+        self.joint = () if mode == "oindex" else self._joint_shape()
+        self.joint_first = mode == "vindex" or (mode == "default" and self._apart())
+        self.new: list[Dim] = []
+        self.places: dict[int, list[int]] = {}  # of a term, or of _JOINT: its new dimensions
+        self.plain: dict[int, OutputIndexMap] = {}
 
-    def _joint(self) -> tuple[int, ...]:
-        """Give the shape in which all index arrays meet."""
+    def _joint_shape(self) -> tuple[int, ...]:
         shapes = [self.terms[at].values.shape for at in self.arrays]
-        if self.mode == "oindex":
-            return ()
         try:
             return np.broadcast_shapes(*shapes)
         except ValueError:
@@ -222,69 +231,53 @@ class _Plan:
                 f"index arrays of shapes {', '.join(map(str, shapes))} do not meet"
             ) from None
 
-    def _joint_first(self) -> bool:
-        """Whether the dimensions of joint arrays come first: NumPy's rule of adjacency."""
-        if self.mode == "vindex":
-            return True
+    def _apart(self) -> bool:
+        """Whether something stands between index arrays: NumPy's rule of adjacency."""
+        if not self.arrays:
+            return False
         first, last = (f(self.order.index(at) for at in self.arrays) for f in (min, max))
         between = (self.terms[at] for at in self.order[first : last + 1])
         return any(term is None or isinstance(term, slice) for term in between)
 
     def run(self) -> tuple[Step, Selected]:
-        groups = self._groups()
-        first = bool(self.arrays) and self.mode != "oindex" and self._joint_first()
-        new: list[Dim] = []
-        places: dict[int, list[int]] = {}  # of a group: its dimensions in the new view
-        if first:
-            places[-1] = self._append(new, self.joint)
-        found: dict[int, tuple[Dim | None, OutputIndexMap]] = {}
+        if self.joint_first:
+            self._add(_JOINT, self.joint)
         for at, k in enumerate(self.old):
-            if at in groups:
-                group = groups[at]
-                if group not in places and (group == at or at == self.arrays[0]):
-                    shape = self.joint if group == -1 else self.terms[at].values.shape
-                    places[group] = self._append(new, shape)
-                continue
-            dim, made = self._plain(at, k)
-            if dim is not None:
-                made = OutputIndexMap(made.offset, made.stride, len(new))
-                places[at] = [len(new)]
-                new.append(dim)
-            found[at] = (dim, made)
-        box = check_labels(new)
+            if at in self.groups:
+                self._add_arrays(at)
+            else:
+                self._add_plain(at, k)
+        box = check_labels(self.new)
         if not any(dim.surely_empty for dim in box):  # where there is no position, none is outside
             self._check_integers()
-        maps = [
-            self._map(at, k, groups, places, found, box)
-            for at, k in enumerate(self.old)
-            if k is not None
-        ]
-        ordered = [
-            one
-            for _, one in sorted(
-                zip([k for k in self.old if k is not None], maps, strict=True),
-                key=lambda pair: pair[0],
-            )
-        ]
-        return Step(box, tuple(ordered)), self._next(groups, places)
+        maps = (self._map(at, k, box) for at, k in enumerate(self.old) if k is not None)
+        return Step(box, tuple(maps)), self._next()
 
-    def _groups(self) -> dict[int, int]:
-        """Give the places of index arrays, and the group whose dimensions they run along."""
-        return {at: at if self.mode == "oindex" else -1 for at in self.arrays}
+    def _add(self, key: int, shape: tuple[int, ...]) -> None:
+        start = len(self.new)
+        self.new += [Dim.of(0, size) for size in shape]
+        self.places[key] = list(range(start, len(self.new)))
 
-    @staticmethod
-    def _append(new: list[Dim], shape: tuple[int, ...]) -> list[int]:
-        start = len(new)
-        new += [Dim.of(0, size) for size in shape]
-        return list(range(start, len(new)))
+    def _add_arrays(self, at: int) -> None:
+        group = self.groups[at]
+        if group == at:
+            self._add(at, self.terms[at].values.shape)
+        elif at == self.arrays[0] and not self.joint_first:
+            self._add(_JOINT, self.joint)
 
-    def _plain(self, at: int, k: int | None) -> tuple[Dim | None, OutputIndexMap]:
+    def _add_plain(self, at: int, k: int | None) -> None:
         term = self.terms.get(at, slice(None))
-        if k is None:
-            return Dim.of(0, 1, "", True, True), OutputIndexMap()
-        if isinstance(term, slice):
-            return interval(self.dims[k], term)
-        return None, OutputIndexMap(offset=term, stride=0)
+        if isinstance(term, int):
+            self.plain[at] = OutputIndexMap(offset=term, stride=0)
+            return
+        dim, made = (
+            (Dim.of(0, 1, "", (True, True)), OutputIndexMap())
+            if k is None
+            else interval(self.dims[k], term)
+        )
+        self.plain[at] = OutputIndexMap(made.offset, made.stride, len(self.new))
+        self.places[at] = [len(self.new)]
+        self.new.append(dim)
 
     def _check_integers(self) -> None:
         for at, k in enumerate(self.old):
@@ -296,35 +289,20 @@ class _Plan:
                 bounds = Dim.of(lower, upper, self.dims[k].label)
                 raise SelectionError(f"index {term} is outside of {bounds}")
 
-    def _map(
-        self,
-        at: int,
-        k: int,
-        groups: dict[int, int],
-        places: dict[int, list[int]],
-        found: dict[int, tuple[Dim | None, OutputIndexMap]],
-        box: Box,
-    ) -> OutputIndexMap:
-        if at not in groups:
-            return found[at][1]
+    def _map(self, at: int, k: int, box: Box) -> OutputIndexMap:
+        if at not in self.groups:
+            return self.plain[at]
         values = self.terms[at].values
-        axes = places[groups[at]]
         shape = [1] * len(box)
+        axes = self.places[self.groups[at]]
         for axis, size in zip(reversed(axes), reversed(values.shape), strict=False):
             shape[axis] = size
         made = OutputIndexMap(index_array=values.reshape(shape), index_range=self.dims[k].reach)
         return simplified(made, box)
 
-    def _next(self, groups: dict[int, int], places: dict[int, list[int]]) -> Selected:
-        selected: Selected = []
-        first = bool(self.arrays) and self.mode != "oindex" and self._joint_first()
-        done = set()
-        if first:
-            selected += places[-1]
-            done.add(-1)
-        for at in self.order:
-            key = groups.get(at, at)
-            if key in places and key not in done:
-                done.add(key)
-                selected += places[key]
-        return selected
+    def _next(self) -> Selected:
+        """Give the new dimensions that came of the terms, in their order."""
+        keys = [self.groups.get(at, at) for at in self.order]
+        if self.joint_first:
+            keys.insert(0, _JOINT)
+        return [k for key in dict.fromkeys(keys) for k in self.places.get(key, ())]

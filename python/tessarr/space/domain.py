@@ -110,16 +110,15 @@ class Dim:
         lower: int,
         upper: int,
         label: str = "",
-        implicit_lower: bool = False,
-        implicit_upper: bool = False,
+        implicit: tuple[bool, bool] = (False, False),
     ) -> Dim:
         """Return ``[lower, upper)``, known to be an interval."""
         made = object.__new__(cls)
         _set(made, "inclusive_min", lower)
         _set(made, "exclusive_max", upper)
         _set(made, "label", label)
-        _set(made, "implicit_lower", implicit_lower)
-        _set(made, "implicit_upper", implicit_upper)
+        _set(made, "implicit_lower", implicit[0])
+        _set(made, "implicit_upper", implicit[1])
         return made
 
     @property
@@ -154,6 +153,11 @@ class Dim:
         return self.inclusive_min > -INFINITE and self.exclusive_max <= INFINITE
 
     @property
+    def implicit(self) -> tuple[bool, bool]:
+        """Whether the lower and the upper bound are implicit."""
+        return self.implicit_lower, self.implicit_upper
+
+    @property
     def reach(self) -> tuple[int, int]:
         """The half-open interval that indexing may use: implicit bounds do not count."""
         lower = -INFINITE if self.implicit_lower else self.inclusive_min
@@ -161,13 +165,7 @@ class Dim:
 
     def labelled(self, label: str) -> Dim:
         """Return the same with another label."""
-        return Dim.of(
-            self.inclusive_min,
-            self.exclusive_max,
-            label,
-            self.implicit_lower,
-            self.implicit_upper,
-        )
+        return Dim.of(self.inclusive_min, self.exclusive_max, label, self.implicit)
 
     def shifted(self, by: int) -> Dim:
         """Return the interval moved; infinite bounds stay.
@@ -182,7 +180,7 @@ class Dim:
         upper = upper if upper > INFINITE else upper + by
         if lower < -INFINITE or upper > INFINITE + 1:
             raise SelectionError(f"{self} moved by {by} is beyond the range of indices")
-        return Dim.of(lower, upper, self.label, self.implicit_lower, self.implicit_upper)
+        return Dim.of(lower, upper, self.label, self.implicit)
 
     def hull(self, other: Dim) -> Dim:
         """Return the smallest interval that contains both; labels have to agree.
@@ -195,7 +193,7 @@ class Dim:
         lower = min((d.inclusive_min, d.implicit_lower) for d in (self, other))
         upper = max((d.exclusive_max, not d.implicit_upper) for d in (self, other))
         label = common_label(self, other)
-        return Dim.of(lower[0], upper[0], label, lower[1], not upper[1])
+        return Dim.of(lower[0], upper[0], label, (lower[1], not upper[1]))
 
     def intersect(self, other: Dim) -> Dim:
         """Return the indices of both; labels have to agree.
@@ -213,7 +211,7 @@ class Dim:
         lower = max((d.inclusive_min, not d.implicit_lower) for d in (self, other))
         upper = min((d.exclusive_max, d.implicit_upper) for d in (self, other))
         label = common_label(self, other)
-        return Dim.of(lower[0], max(lower[0], upper[0]), label, not lower[1], upper[1])
+        return Dim.of(lower[0], max(lower[0], upper[0]), label, (not lower[1], upper[1]))
 
     def __contains__(self, other: int | Dim) -> bool:
         if isinstance(other, Dim):
@@ -358,7 +356,7 @@ def _dim_from_json(given: Mapping[str, Any], i: int, prefix: str) -> Dim:
         raise ArgumentError(f"{prefix}labels: {label!r} is not a string")
     if not -INFINITE <= lower <= upper <= INFINITE + 1:
         raise ArgumentError(f"dimension {i}: [{lower}, {upper}) is not an interval of indices")
-    return Dim.of(lower, upper, label, implicit_lower, implicit_upper)
+    return Dim.of(lower, upper, label, (implicit_lower, implicit_upper))
 
 
 def _bound(value: Any, name: str, i: int) -> tuple[int, bool]:

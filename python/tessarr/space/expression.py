@@ -177,7 +177,7 @@ def _items(selection: Any) -> list[Any]:
 
 
 def _with_new(names: Any, key: Any, dims: Box) -> Selected:
-    """Number the dimensions of a selection of which some are yet to be added by ``newaxis``."""
+    """Return the numbers of a selection, of which some are yet to be added by ``newaxis``."""
     parts = key if isinstance(key, tuple) else (key,)
     if not any(part is None for part in parts):
         return chosen(names, dims)

@@ -15,14 +15,13 @@ what is there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.selection import AxisSelection
+from tessarr.indexing.selection import AxisSelection, Selection
 from tessarr.space.bounds import check_inside
 from tessarr.space.domain import Box, Dim
 from tessarr.space.maps import OutputIndexMap, position
@@ -35,57 +34,10 @@ if TYPE_CHECKING:
     from tessarr.space.view import IndexTransform
     from tessarr.types import Shape
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["lower"]
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A view as the engine walks it.
-
-    Parameters
-    ----------
-    axes, out_axes
-        Per axis of the array, as of `tessarr.indexing.selection.Selection`.
-    buffer_shape
-        The shape of what the engine fills or stores.
-    shape
-        The shape of the view.
-    joint, plain
-        The dimensions of the view that the first axis of the buffer walks, and those of
-        the other axes. What is in neither repeats.
-    """
-
-    axes: tuple[AxisSelection, ...]
-    out_axes: tuple[int | None, ...]
-    buffer_shape: Shape
-    shape: Shape
-    joint: tuple[int, ...]
-    plain: tuple[int, ...]
-
-    def result(self, buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a filled buffer as the array of the view: nothing is copied unless it repeats."""
-        order = (*self.joint, *self.plain)
-        parts = [self.shape[k] for k in order]
-        spread = buffer.reshape(parts)
-        absent = [k for k in range(len(self.shape)) if k not in order]
-        spread = spread.reshape((*parts, *(1 for _ in absent)))
-        placed = spread.transpose(np.argsort((*order, *absent)))
-        if placed.shape == self.shape:
-            return placed
-        return np.broadcast_to(placed, self.shape).copy()
-
-    def values(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the buffer that stores an array of the view's shape; of repetitions the last."""
-        order = (*self.joint, *self.plain)
-        last = tuple(
-            slice(None) if k in order else slice(size - 1, size)
-            for k, size in enumerate(self.shape)
-        )
-        absent = [k for k in range(len(self.shape)) if k not in order]
-        return given[(*last, ...)].transpose((*order, *absent)).reshape(self.buffer_shape)
-
-
-def lower(view: IndexTransform, shape: Shape) -> Lowered:
+def lower(view: IndexTransform, shape: Shape) -> Selection:
     """Return what the engine is to do for a view of an array.
 
     Parameters
@@ -113,6 +65,8 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
         if not dim.finite:
             raise SelectionError(f"the domain {view.domain} is not finite")
     check_inside(view.output, dims, tuple(Dim.of(0, size) for size in shape), exact=True)
+    if view.size == 0:  # nothing for the engine
+        return Selection((), (), view.shape, view.shape)
     follows = [_followed(one) for one in view.output]
     together = _together(follows)
     joint = tuple(sorted({k for at in together for k in follows[at]}))
@@ -131,7 +85,9 @@ def lower(view: IndexTransform, shape: Shape) -> Lowered:
             out_axes.append(places[follows[at][0]] if follows[at] else None)
     sizes = [dims[k].size for k in plain]
     buffer_shape = (prod(dims[k].size for k in joint), *sizes) if joint else tuple(sizes)
-    return Lowered(tuple(axes), tuple(out_axes), buffer_shape, view.domain.shape, joint, plain)
+    return Selection(
+        tuple(axes), tuple(out_axes), view.domain.shape, buffer_shape, order=(*joint, *plain)
+    )
 
 
 def _followed(one: OutputIndexMap) -> tuple[int, ...]:

@@ -101,8 +101,10 @@ def mark_bounds_implicit(lower: bool | None, upper: bool | None) -> Act:
             dim.inclusive_min,
             dim.exclusive_max,
             dim.label,
-            dim.implicit_lower if lower is None else lower,
-            dim.implicit_upper if upper is None else upper,
+            (
+                dim.implicit_lower if lower is None else lower,
+                dim.implicit_upper if upper is None else upper,
+            ),
         )
         return marked, OutputIndexMap()
 
@@ -130,17 +132,16 @@ def _divided(dim: Dim, by: int) -> Dim:
     lower, upper = dim.inclusive_min, dim.exclusive_max
     if dim.empty:
         at = -(-lower // by)
-        flags = (dim.implicit_lower, dim.implicit_upper)[:: 1 if by > 0 else -1]
-        return Dim.of(at, at, dim.label, *flags)
+        return Dim.of(at, at, dim.label, dim.implicit if by > 0 else dim.implicit[::-1])
     below, above = lower == -INFINITE, upper > INFINITE
-    implicit = [dim.implicit_lower, dim.implicit_upper]
+    implicit = dim.implicit
     if by < 0:
         lower, upper, by = 1 - upper, 1 - lower, -by
         below, above = above, below
-        implicit.reverse()
+        implicit = implicit[::-1]
     new_lower = -INFINITE if below else -(-lower // by)
     new_upper = INFINITE + 1 if above else (upper - 1) // by + 1
-    return Dim.of(new_lower, max(new_lower, new_upper), dim.label, implicit[0], implicit[1])
+    return Dim.of(new_lower, max(new_lower, new_upper), dim.label, implicit)
 
 
 def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
@@ -162,22 +163,22 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
     start, stop = (None if end is None else int(end.__index__()) for end in (key.start, key.stop))
     if start is None and stop is None and step == 1:
         return dim, OutputIndexMap()
-    implicit = [dim.implicit_lower and start is None, dim.implicit_upper and stop is None]
+    implicit = (dim.implicit_lower and start is None, dim.implicit_upper and stop is None)
     if step < 0:
-        implicit.reverse()
+        implicit = implicit[::-1]
     bounds = (dim.inclusive_min, dim.exclusive_max)
     first = start if start is not None else (bounds[0] if step > 0 else bounds[1] - 1)
     end = stop if stop is not None else (bounds[1] if step > 0 else bounds[0] - 1)
     _check_interval(dim, key, first, end, step)
     if step == 1:
-        return Dim.of(first, end, dim.label, implicit[0], implicit[1]), OutputIndexMap()
+        return Dim.of(first, end, dim.label, implicit), OutputIndexMap()
     endless = end > INFINITE if step > 0 else end < -INFINITE
     origin = int(first / step) if abs(first) < 2**53 else _towards_zero(first, step)
     count = -((first - end) // step)
     upper = INFINITE + 1 if endless else origin + count
     offset = first - origin * step
     return (
-        Dim.of(origin, upper, dim.label, implicit[0], implicit[1]),
+        Dim.of(origin, upper, dim.label, implicit),
         OutputIndexMap(offset=offset, stride=step),
     )
 
@@ -223,8 +224,10 @@ def restrict(dims: Box, selected: Selected, to: Box) -> tuple[Step, Selected]:
             lower_bound,
             upper_bound,
             dim.label,
-            wanted.implicit_lower and dim.implicit_lower,
-            wanted.implicit_upper and dim.implicit_upper,
+            (
+                wanted.implicit_lower and dim.implicit_lower,
+                wanted.implicit_upper and dim.implicit_upper,
+            ),
         )
         return made, OutputIndexMap()
 
@@ -242,8 +245,10 @@ def diagonal(dims: Box, selected: Selected) -> tuple[Step, Selected]:
         lower,
         upper,
         "",
-        all(dim.implicit_lower for dim in chosen),
-        all(dim.implicit_upper for dim in chosen),
+        (
+            all(dim.implicit_lower for dim in chosen),
+            all(dim.implicit_upper for dim in chosen),
+        ),
     )
     rest = [k for k in range(len(dims)) if k not in selected]
     places = {k: place + 1 for place, k in enumerate(rest)}

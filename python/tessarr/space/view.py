@@ -195,8 +195,9 @@ class IndexDomain(Indexable):
 
     Examples
     --------
-    >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[1:, 2]
-    { "x": [1, 3) }
+    >>> domain = IndexDomain(shape=[3, 4], labels=["x", "y"])
+    >>> domain["y"], domain.translate_by[5]
+    (Dim(inclusive_min=0, exclusive_max=4, label="y"), { "x": [5, 8), "y": [5, 9) })
     """
 
     dims: Box
@@ -377,8 +378,10 @@ def _marked(dims: Box, lower: Any, upper: Any) -> Box:
             dim.inclusive_min,
             dim.exclusive_max,
             dim.label,
-            dim.implicit_lower if lower is None else bool(lower[k]),
-            dim.implicit_upper if upper is None else bool(upper[k]),
+            (
+                dim.implicit_lower if lower is None else bool(lower[k]),
+                dim.implicit_upper if upper is None else bool(upper[k]),
+            ),
         )
         for k, dim in enumerate(dims)
     )

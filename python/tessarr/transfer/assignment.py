@@ -95,7 +95,7 @@ def assign(array: StoredArray, selection: Selection, value: Any) -> npt.NDArray[
 def _box(array: StoredArray, selection: Selection) -> Target | None:
     """Return what ranges select, in the order of their axes; None for all other selections."""
     plain = all(isinstance(axis, tuple) and len(axis) == 3 for axis in selection.axes)
-    if not plain or selection.shape != selection.buffer_shape:
+    if not plain or selection.order is not None or selection.shape != selection.buffer_shape:
         return None
     return target_of(array, selection)
 

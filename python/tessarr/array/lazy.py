@@ -1,0 +1,248 @@
+"""Views of an array that read and write nothing until they are asked to."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.indexing.terms import Array as Indices
+from tessarr.indexing.terms import Integer, Mask, Slice, Term, Zero, terms
+from tessarr.space import Bracket, Dim, IndexDomain, IndexTransform, lower
+from tessarr.space.brackets import Mode, brackets_of
+from tessarr.space.steps import permute, to_origin, translate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.future import Future
+    from tessarr.types import ArrayLike, SelectionLike, Shape
+
+__all__ = ["LazyArray"]
+
+
+class _Stored(Protocol):
+    """What a view needs of the array."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def read_by(self, normalize: Any, key: Any, out: Any) -> Future[Any]: ...
+
+    def write_by(self, normalize: Any, key: Any, value: Any) -> Future[None]: ...
+
+
+class LazyArray:
+    """A view of an array: which elements, in which order, but not their values.
+
+    Made by ``array.lazy``, and by indexing another view: by integers, slices of any step, index
+    arrays, masks, ``newaxis`` and ``...`` with NumPy's meaning, `oindex` and `vindex`. A view of a
+    view costs as much as one, and whatever was chosen on the way is read or written by one
+    call of the engine.
+
+    Notes
+    -----
+    A view keeps the shape that the array had when ``lazy`` was asked for; when elements are read
+    that the array has no more, that is an error. Views may be used by several threads.
+
+    Examples
+    --------
+    >>> import numpy as np, tessarr
+    >>> a = tessarr.array(np.arange(60).reshape(6, 10), chunks=(3, 5))
+    >>> view = a.lazy[::2].T[3:7]
+    >>> view
+    LazyArray((4, 3), int64)
+    >>> view[-1].read().result()
+    array([ 6, 26, 46])
+    >>> view[0] = -1
+    >>> a[:, 3]
+    array([-1, 13, -1, 33, -1, 53])
+    """
+
+    __slots__ = ("_array", "_view")
+
+    def __init__(self, array: _Stored, view: IndexTransform | None = None) -> None:
+        self._array = array
+        whole = tuple(Dim.of(0, size) for size in array.shape)
+        self._view = IndexTransform(IndexDomain.of(whole)) if view is None else view
+
+    @property
+    def shape(self) -> Shape:
+        """The length of each axis."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type of the elements."""
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._view.input_rank
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._view.size
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def transform(self) -> IndexTransform:
+        """Where in the array each element is."""
+        return self._view
+
+    def __getitem__(self, key: SelectionLike) -> LazyArray:
+        return self._indexed(key, "default")
+
+    def __setitem__(self, key: SelectionLike, value: ArrayLike) -> None:
+        self[key].write(value).result()
+
+    @property
+    def oindex(self) -> Bracket[LazyArray]:
+        """Index by arrays of which each is for itself: the outer product."""
+        return Bracket(partial(self._indexed, mode="oindex"))
+
+    @property
+    def vindex(self) -> Bracket[LazyArray]:
+        """Index by arrays that are taken together; their axes come first."""
+        return Bracket(partial(self._indexed, mode="vindex"))
+
+    def _indexed(self, key: Any, mode: Mode) -> LazyArray:
+        found = terms(key, self.shape)
+        if mode == "default" and _apart(found):
+            mode = "vindex"
+        items = _in_space(found, self.shape)
+        moved = self._view._under(brackets_of(self._view.domain.dims, items, mode))
+        return LazyArray(self._array, moved._apply(translate(0, to_origin)))
+
+    def transpose(self, *axes: int | tuple[int, ...]) -> LazyArray:
+        """Return the view with its axes in another order; by default the reverse one.
+
+        Raises
+        ------
+        ArgumentError
+            If the axes are not a permutation.
+        """
+        order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple) else axes
+        wanted = [int(axis) % max(self.ndim, 1) for axis in order]  # type: ignore[arg-type]
+        wanted = wanted or list(range(self.ndim))[::-1]
+        if sorted(wanted) != list(range(self.ndim)):
+            raise ArgumentError(f"{order} is not a permutation of {self.ndim} axes")
+        return LazyArray(self._array, self._view._under(permute(self._view.domain.dims, wanted)))
+
+    @property
+    def T(self) -> LazyArray:  # noqa: N802 (as NumPy calls it)
+        """The view with its axes in reverse order."""
+        return self.transpose()
+
+    def read(self, out: npt.NDArray[Any] | None = None) -> Future[Any]:
+        """Start to read the elements; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        out
+            Where to put them: a writable array of `shape` and `dtype`.
+
+        Returns
+        -------
+        Future
+            Of a new array, or of `out`; of a NumPy scalar if the view has no axes.
+
+        Raises
+        ------
+        SelectionError
+            At once, if the array has become too small.
+        ArgumentError
+            At once, if `out` does not fit.
+        """
+        return self._array.read_by(lower, self._view, out)
+
+    def write(self, value: ArrayLike) -> Future[None]:
+        """Start to write the elements; wait with ``.result()`` or ``await``.
+
+        Parameters
+        ----------
+        value
+            Broadcast to `shape`. It must not be changed until the future is done. Where an
+            element stands several times in the view, the last value counts.
+
+        Raises
+        ------
+        SelectionError, ArgumentError, ReadOnlyError
+            At once, and before anything is stored.
+        """
+        return self._array.write_by(lower, self._view, value)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("the elements are read: they cannot be had without a copy")
+        return np.asarray(self.read().result(), dtype=dtype)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a view without axes")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"LazyArray({self.shape}, {self.dtype})"
+
+
+def _meet(found: list[Term]) -> bool:
+    """Whether there are index arrays, which integers then join."""
+    return any(isinstance(term, (Indices, Mask)) for term in found)
+
+
+def _apart(found: list[Term]) -> bool:
+    """Whether something stands between index arrays: their axes come first then, as in NumPy."""
+    at = [i for i, term in enumerate(found) if isinstance(term, (Indices, Mask, Integer))]
+    return _meet(found) and at[-1] - at[0] + 1 != len(at)
+
+
+def _in_space(found: list[Term], shape: Shape) -> list[Any]:
+    """Return a key of NumPy's as one of the index space, whose dimensions begin at 0.
+
+    There integers and indices of arrays are positions, which are not counted from the end.
+    """
+    meets = _meet(found)
+    items: list[Any] = []
+    for term in found:
+        if isinstance(term, Slice):
+            items.append(_slice(term.range))
+        elif isinstance(term, Integer):
+            items.append(np.array(term.index) if meets else term.index)
+        elif isinstance(term, Indices):
+            items.append(_positions(term.values, term.axis, shape[term.axis]))
+        elif isinstance(term, Mask):
+            items += np.nonzero(term.values) if term.values.ndim else [term.values]
+        elif term is Zero.NEWAXIS:
+            items.append(None)
+    return items
+
+
+def _slice(chosen: tuple[int, int, int]) -> slice:
+    start, step, count = chosen
+    if not count:
+        return slice(start, start)
+    return slice(start, start + step * (count - 1) + (1 if step > 0 else -1), step)
+
+
+def _positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray[np.int64]:
+    if values.size and not (-size <= values.min() and values.max() < size):
+        bad = values.min() if values.min() < -size else values.max()
+        raise SelectionError(
+            f"index {bad} is out of bounds for axis {axis} with size {size}", kind="out_of_bounds"
+        )
+    positions = values.astype(np.int64)
+    return np.where(positions < 0, positions + size, positions)
