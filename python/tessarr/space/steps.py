@@ -132,13 +132,13 @@ def _divided(dim: Dim, by: int) -> Dim:
     lower, upper = dim.inclusive_min, dim.exclusive_max
     if dim.empty:
         at = -(-lower // by)
-        return Dim.of(at, at, dim.label, dim.implicit if by > 0 else dim.implicit[::-1])
+        return Dim.of(at, at, dim.label, dim.implicit if by > 0 else _swapped(dim.implicit))
     below, above = lower == -INFINITE, upper > INFINITE
     implicit = dim.implicit
     if by < 0:
         lower, upper, by = 1 - upper, 1 - lower, -by
         below, above = above, below
-        implicit = implicit[::-1]
+        implicit = _swapped(implicit)
     new_lower = -INFINITE if below else -(-lower // by)
     new_upper = INFINITE + 1 if above else (upper - 1) // by + 1
     return Dim.of(new_lower, max(new_lower, new_upper), dim.label, implicit)
@@ -165,7 +165,7 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
         return dim, OutputIndexMap()
     implicit = (dim.implicit_lower and start is None, dim.implicit_upper and stop is None)
     if step < 0:
-        implicit = implicit[::-1]
+        implicit = _swapped(implicit)
     bounds = (dim.inclusive_min, dim.exclusive_max)
     first = start if start is not None else (bounds[0] if step > 0 else bounds[1] - 1)
     end = stop if stop is not None else (bounds[1] if step > 0 else bounds[0] - 1)
@@ -181,6 +181,10 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
         Dim.of(origin, upper, dim.label, implicit),
         OutputIndexMap(offset=offset, stride=step),
     )
+
+
+def _swapped(pair: tuple[bool, bool]) -> tuple[bool, bool]:
+    return pair[1], pair[0]
 
 
 def _towards_zero(value: int, by: int) -> int:
