@@ -16,11 +16,12 @@ import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from unittest.mock import patch
 
 from tessarr.cli import main
+from tessarr.options import Options, configure, current
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
@@ -57,6 +58,14 @@ def blocks(page: Path) -> list[Block]:
 
 def run(page: Path) -> tuple[int, list[str]]:
     """Run a page in the current folder; give how many examples there were, and what differs."""
+    options = {field.name: getattr(current(), field.name) for field in fields(Options)}
+    try:
+        return _run(page)
+    finally:
+        configure(**options)
+
+
+def _run(page: Path) -> tuple[int, list[str]]:
     names: dict[str, object] = {"__name__": "__main__"}
     count, problems = 0, []
     for block in blocks(page):
