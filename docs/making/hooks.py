@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1]
-PUBLIC = DOCS.parent / "python/tessarr/__init__.py"
+PACKAGE = DOCS.parent / "python/tessarr"
 REST = "<!-- the names that no other page has -->"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
@@ -48,17 +48,23 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 def rest() -> list[str]:
     """Give the public names of the package that no page of the reference has."""
-    tree = ast.parse(PUBLIC.read_text(encoding="utf-8"))
-    lists = [
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ]
     pages = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
     shown = set(re.findall(r"^::: tessarr.*\.(\w+)$", pages, re.MULTILINE))
-    modules = {path.stem for path in PUBLIC.parent.iterdir()}
-    names = [name for name in ast.literal_eval(lists[0]) if name not in shown]
-    return [f"tessarr.{name}" for name in names if name not in modules]
+    modules = {path.stem: path for path in PACKAGE.iterdir()}
+    for name in shown & modules.keys():
+        if modules[name].is_file():
+            shown |= set(_public(modules[name]))
+    names = _public(PACKAGE / "__init__.py")
+    return [f"tessarr.{name}" for name in names if name not in shown and name not in modules]
+
+
+def _public(module: Path) -> list[str]:
+    """Give what a module exports."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
 
 
 def on_page_content(html: str, **_: Any) -> str:
