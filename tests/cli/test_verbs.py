@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli import cat
+from tessarr.cli import cat, main
 from tessarr.cli.selection import parse_selection, pieces
 
 if TYPE_CHECKING:
@@ -128,15 +128,23 @@ def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch)
         assert run("cat", "data.zarr/cube", "--format", form)[1] == expected
 
 
-def test_cat_to_a_file(data: Path, program: Callable[..., Any]) -> None:
-    """What NumPy reads back, also of parts and in no dimensions."""
-    for selection in ("", "[:, ::-2]", "[0, 1, 2]"):
-        out, err = program("cat", "data.zarr/cube", selection, "--format", "npy").communicate()
-        assert err == b""
-        found = np.load(io.BytesIO(out))
-        np.testing.assert_array_equal(found, VALUES[parse_selection(selection)])
-    out, _ = program("cat", "data.zarr/cube", "[1]", "--format", "raw").communicate()
-    assert out == VALUES[1].tobytes()
+def test_cat_to_a_file(
+    data: Path, program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What NumPy reads back, also of parts and in no dimensions; bytes without a header."""
+    out, err = program("cat", "data.zarr/cube", "--format", "npy").communicate()
+    assert err == b""
+    np.testing.assert_array_equal(np.load(io.BytesIO(out)), VALUES)
+    for selection in ("[:, ::-2]", "[0, 1, 2]"):
+        for form in ("npy", "raw"):
+            file = io.BytesIO()
+            monkeypatch.setattr("sys.stdout", io.TextIOWrapper(file))
+            assert main(["cat", "data.zarr/cube", selection, "--format", form]) == 0
+            expected = VALUES[parse_selection(selection)]
+            if form == "raw":
+                assert file.getvalue() == expected.tobytes()
+            else:
+                np.testing.assert_array_equal(np.load(io.BytesIO(file.getvalue())), expected)
 
 
 def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> None:

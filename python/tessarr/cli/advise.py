@@ -113,7 +113,8 @@ def _run(arguments: argparse.Namespace) -> int:
         }
         print(as_json(document))
         return 0
-    _print(array, sample, found if arguments.all else _shown(found, now), now, accesses)
+    _print_head(array, sample, accesses, link)
+    _print_table(array, found if arguments.all else _shown(found, now), now, accesses)
     current = next((one for one in found if one.layout == now), None)
     if best.layout == now:
         print("\nIt is stored best as it is, of all that was measured.")
@@ -226,18 +227,18 @@ def _ranked(found: Iterable[Measured], weights: dict[str, float]) -> list[Measur
 # What is printed
 
 
-def _print(
-    array: Array,
-    sample: Sample,
-    found: Sequence[Measured],
-    now: Layout,
-    accesses: Sequence[Access],
-) -> None:
+def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: Link) -> None:
     extent = " × ".join(map(str, sample.values.shape))
-    size = human_bytes(sample.values.nbytes)
-    print(f"{array!r}\nmeasured with a sample of {extent} ({size}), told for the whole array\n")
+    size, rate = human_bytes(sample.values.nbytes), human_bytes(round(link.bytes_per_s))
+    print(f"{array!r}\nmeasured with a sample of {extent} ({size}), told for the whole array")
+    print(f"a request takes {_time(link.latency_s)}, bytes come at {rate}/s\n")
     for number, access in enumerate(accesses, 1):
         print(f"read {number}: {access.text}")
+
+
+def _print_table(
+    array: Array, found: Sequence[Measured], now: Layout, accesses: Sequence[Access]
+) -> None:
     numbers = range(1, len(accesses) + 1)
     heads = [f">{word}" for number in numbers for word in (f"read {number}:", "bytes", "time")]
     rows = [["", "chunks", "shards", "codec", ">objects", ">stored", ">write", *heads]]

@@ -9,8 +9,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from time import monotonic
-from typing import Final, Literal, Self, TextIO, TypeVar
+from typing import Any, Final, Literal, Self, TextIO, TypeVar
 
 from tessarr.describe import human_bytes
 
@@ -69,9 +70,28 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def as_json(value: object) -> str:
-    """Return a value as JSON for programs to read."""
+    """Return a value as JSON for programs to read; numbers that JSON lacks are text.
+
+    Examples
+    --------
+    >>> as_json([float("nan"), 1.0]).split()
+    ['[', '"NaN",', '1.0', ']']
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    return json.dumps(value, indent=2, ensure_ascii=not encoding.lower().startswith("utf"))
+    escaped = not encoding.lower().startswith("utf")
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=escaped, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=2, ensure_ascii=escaped)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    # What the token of Python's own JSON is, as text.
+    return json.dumps(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def duration(seconds: float) -> str:
@@ -199,7 +219,9 @@ class Progress:
             share = 100 * self._done // max(self._total, 1)
             parts = [f"{bar} {share:3d} %", f"{parts[0]} of {self._amount(self._total)}"]
         if rate > 0:
-            parts.append(f"{human_bytes(round(rate)) if self._bytes else f'{rate:.3g}'}/s")
+            parts.append(
+                f"{self._amount(round(rate)) if self._bytes or rate > 99 else f'{rate:.2g}'}/s"
+            )
             if self._total is not None and self._done < self._total:
                 parts.append(f"{duration((self._total - self._done) / rate)} left")
         return "  ".join([self._label, *parts])
