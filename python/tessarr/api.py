@@ -80,8 +80,9 @@ def create_array(
         ``[[10, 20, 30], 5]`` (a rectilinear grid, format 3 only).
     shards
         The shape of a shard, which holds several chunks in one stored object: a
-        multiple of the chunk shape. By default no shards. "auto": chosen for you, of about
-        64 MiB. Lists of lengths as for chunks. Format 3 only.
+        multiple of the chunk shape. By default no shards. "auto": chosen for you, of at
+        most 64 MiB. A mapping has ``shape``, and ``index_location`` if that is not "end".
+        Lists of lengths as for chunks. Format 3 only.
     codecs
         All codecs in the order of encoding, instead of the next three. A codec is
         an object such as ``tessarr.codecs.Zstd(3)``, JSON such as

@@ -13,12 +13,21 @@ from tessarr.errors import ArgumentError
 if TYPE_CHECKING:
     from tessarr.types import ChunkLengths, Shape
 
-__all__ = ["chunk_lengths", "chunk_shape", "guess_chunk_shape", "normalize_shape"]
+__all__ = [
+    "chunk_lengths",
+    "chunk_shape",
+    "guess_chunk_shape",
+    "guess_shard_shape",
+    "is_open",
+    "normalize_shape",
+    "subchunk_shape",
+]
 
 _BASE_BYTES: Final = 64 * 1024
 _MIN_BYTES: Final = 128 * 1024
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MIB: Final = 1024 * 1024
+_SHARD_BYTES: Final = 64 * 1024 * 1024
 
 
 def normalize_shape(shape: Any) -> Shape:
@@ -79,7 +88,7 @@ def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
     >>> chunk_lengths([[5, 10, 5], -1], (20, 30), 4)
     ((5, 10, 5), 30)
     """
-    if chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto"):
+    if is_open(chunks):
         return guess_chunk_shape(shape, item_bytes)
     whole = tuple(max(length, 1) for length in shape)
     if chunks is False:
@@ -122,11 +131,71 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
     return lengths
 
 
-def guess_chunk_shape(shape: Shape, item_bytes: int) -> Shape:
+def is_open(chunks: object) -> bool:
+    """Tell whether a user leaves the chunks to Tessarr: by None, True or "auto"."""
+    return chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto")
+
+
+def subchunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
+    """Return the chunk shape that a user means, in shards of a shape that is chosen, too.
+
+    What is read from a shard by itself may be small, so that it is at most 1 MiB.
+
+    Raises
+    ------
+    ArgumentError
+        As `chunk_shape`.
+
+    Examples
+    --------
+    >>> subchunk_shape("auto", (10000, 10000, 100), 4), subchunk_shape((10, 10), (100, 100), 4)
+    ((157, 313, 4), (10, 10))
+    """
+    if is_open(chunks):
+        return guess_chunk_shape(shape, item_bytes, _MIB)
+    return chunk_shape(chunks, shape, item_bytes)
+
+
+def guess_shard_shape(shape: Shape, chunks: Shape, item_bytes: int) -> Shape:
+    """Return a shard shape for an array of `shape` with subchunks of the shape `chunks`.
+
+    A shard takes twice as many chunks along one axis after the other, the last axis first,
+    as long as it has at most 64 MiB before compression and is not longer than the array.
+
+    Examples
+    --------
+    >>> guess_shard_shape((10000, 10000), (313, 313), 4), guess_shard_shape((30, 9), (10, 5), 4)
+    ((2504, 5008), (30, 10))
+    """
+    counts = [-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True)]
+    taken = [1] * len(chunks)
+    chunk_bytes = math.prod(chunks) * item_bytes
+
+    def more(axis: int) -> list[int]:
+        grown = min(2 * taken[axis], max(counts[axis], 1))
+        return [*taken[:axis], grown, *taken[axis + 1 :]]
+
+    while True:
+        # Of those that take the fewest chunks so far the last axis grows.
+        axes = sorted(range(len(taken)), key=lambda axis: (taken[axis], -axis))
+        grown = next(
+            (
+                longer
+                for longer in map(more, axes)
+                if longer != taken and math.prod(longer) * chunk_bytes <= _SHARD_BYTES
+            ),
+            None,
+        )
+        if grown is None:
+            return tuple(count * chunk for count, chunk in zip(taken, chunks, strict=True))
+        taken = grown
+
+
+def guess_chunk_shape(shape: Shape, item_bytes: int, most_bytes: int = _MAX_BYTES) -> Shape:
     """Return a chunk shape for an array of `shape`.
 
     A chunk aims at 64 KiB, doubled for every factor of ten by which the array
-    exceeds 1 MiB, and at least 128 KiB and at most 16 MiB. From the whole array
+    exceeds 1 MiB, and at least 128 KiB and at most 16 MiB, or `most_bytes`. From the whole array
     on, one axis after the other is halved until that is met.
 
     Examples
@@ -137,12 +206,12 @@ def guess_chunk_shape(shape: Shape, item_bytes: int) -> Shape:
     lengths = [max(length, 1) for length in shape]
     total_bytes = math.prod(lengths) * item_bytes
     target = _BASE_BYTES * 2 ** math.log10(total_bytes / _MIB)
-    target = min(max(target, _MIN_BYTES), _MAX_BYTES)
+    target = min(max(target, _MIN_BYTES), most_bytes)
     axis = 0
     while any(length > 1 for length in lengths):
         chunk_bytes = math.prod(lengths) * item_bytes
         near = chunk_bytes < target or abs(chunk_bytes - target) < target / 2
-        if near and chunk_bytes < _MAX_BYTES:
+        if near and chunk_bytes < most_bytes:
             break
         lengths[axis] = -(-lengths[axis] // 2)
         axis = (axis + 1) % len(lengths)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr import _json, dtype, grid, keys, layout, packages, transformer
+from tessarr import _json, dtype, keys, layout, transformer
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -28,17 +27,19 @@ from tessarr.codec import (
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.grid import ChunkGrid, RectilinearGrid, RegularGrid
+from tessarr.grid import ChunkGrid, RegularGrid
 from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
-from tessarr.metadata import v2
+from tessarr.metadata import cutting, v2
+from tessarr.metadata.cutting import extension_of
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
-from tessarr.problems import Members, Problems
+from tessarr.problems import Problems
 from tessarr.transformer import StorageTransformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tessarr.codec import Codec, CodecLike
+    from tessarr.codec.sharding import IndexLocation
     from tessarr.dtype.names import DataTypeLike
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
@@ -81,9 +82,10 @@ def array_meta(
     chunks : None, bool, int, sequence of (int, None or sequence of int), or ChunkGrid
         The lengths of chunks; see `tessarr.layout.chunk_lengths`. If sharded, the subchunk
         shape. A grid may also be given as its JSON.
-    shards : None, int, sequence of (int, None or sequence of int), or ChunkGrid
+    shards : None, "auto", int, sequence of (int, None or sequence of int), ChunkGrid or mapping
         The lengths of shards, multiples of the chunk shape; None and -1 in a sequence mean
-        the whole axis. Format 3 only.
+        the whole axis. "auto" chooses; a mapping has ``shape`` and ``index_location``.
+        Format 3 only.
     codecs : sequence of codecs, optional
         All codecs, in the order of encoding; excludes the next three.
     compressors, filters : codec, sequence of codecs, None or "auto"
@@ -199,6 +201,7 @@ class _Request:
     fill: bytes | None = None
     grid: ChunkGrid | None = None
     subchunks: Shape | None = None
+    index_location: IndexLocation = "end"
     encoding: ChunkKeyEncoding | None = None
     names: tuple[str | None, ...] | None = None
     transformers: tuple[StorageTransformer, ...] = ()
@@ -307,7 +310,7 @@ class _Request:
             return
         shape, item_bytes = self.shape, self.data_type.item_bytes
         if shards is None or shards is False:
-            self.grid = self.attempt("chunks", lambda: _grid(chunks, shape, item_bytes))
+            self.grid = self.attempt("chunks", lambda: cutting.grid_of(chunks, shape, item_bytes))
             if self.zarr_format == 2 and self.grid is not None:
                 self.grid = self.grid.regular()
                 if self.grid is None:
@@ -317,23 +320,31 @@ class _Request:
         if self.zarr_format == 2:
             self.problems.add("shards", "format 2 has no shards", "mismatch")
             return
+        if isinstance(shards, Mapping) and "shape" in shards:  # as zarr-python has it
+            self.index_location = shards.get("index_location") or "end"
+            shards = shards["shape"]
+        self._read_shards(chunks, shards, shape, item_bytes)
+
+    def _read_shards(self, chunks: Any, shards: Any, shape: Shape, item_bytes: int) -> None:
         if shards is True or _is_auto(shards):
-            what = f"{shards!r} is not an integer or a sequence of integers"
-            self.problems.add("shards", what)
+            self.subchunks = self.attempt(
+                "chunks", lambda: layout.subchunk_shape(chunks, shape, item_bytes)
+            )
+            if self.subchunks is not None:
+                lengths = layout.guess_shard_shape(shape, self.subchunks, item_bytes)
+                self.grid = RegularGrid(lengths)
             return
-        shard_grid = self.attempt("shards", lambda: _grid(shards, shape, 1))
-        if shard_grid is None:
+        asked = self.attempt("shards", lambda: cutting.grid_of(shards, shape, 1))
+        if asked is None:
             return
-        asked = shard_grid
-        self.subchunks = self.attempt(
-            "chunks", lambda: _subchunk_shape(chunks, shape, asked, item_bytes)
+        self.subchunks = parts = self.attempt(
+            "chunks", lambda: cutting.subchunk_shape(chunks, shape, asked, item_bytes)
         )
-        if self.subchunks is None:
+        if parts is None:
             return
-        self.grid = grid = _rounded(asked, _whole_axes(shards, len(shape)), self.subchunks)
-        parts = zip(grid.cuts, self.subchunks, strict=True)
-        if any(length % part for cuts, part in parts for length in cuts.distinct):
-            what = f"chunks {self.subchunks} do not divide shards {grid.lengths(shape)}"
+        self.grid = cutting.rounded(asked, shards, parts)
+        if not cutting.divides(parts, self.grid):
+            what = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
             self.problems.add("shards", what, "mismatch")
 
     def read_keys(self, encoding: Any, separator: str | None) -> None:
@@ -441,7 +452,11 @@ class _Request:
             if isinstance(chain.array_bytes, ShardingIndexed):
                 what = "cannot be given together with the codec sharding_indexed"
                 self.problems.add("shards", what, "mismatch")
-            return Chain((ShardingIndexed(self.subchunks, chain),))
+            parts, inner, location = self.subchunks, chain, self.index_location
+            sharding = self.attempt(
+                "shards", lambda: ShardingIndexed(parts, inner, index_location=location)
+            )
+            return None if sharding is None else Chain((sharding,))
         return chain
 
     def _codecs_v2(self) -> tuple[list[Codec], Codec | None]:
@@ -552,83 +567,20 @@ def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
     return codec
 
 
-def _grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
-    if isinstance(chunks, ChunkGrid):
-        return chunks
-    if isinstance(chunks, Mapping):
-        stated: ChunkGrid = _from_json(chunks, grid.find_grid, "chunk grid")
-        return stated
-    return grid.grid_of(layout.chunk_lengths(chunks, shape, item_bytes))
-
-
-def _rounded(shards: ChunkGrid, whole: set[int], parts: Shape) -> ChunkGrid:
-    """Return the grid with axes that a shard takes whole rounded up to whole subchunks."""
-
-    def round_up(axis: int, length: Any) -> Any:
-        part = parts[axis]
-        return -(-length // part) * part if axis in whole and isinstance(length, int) else length
-
-    if isinstance(shards, RegularGrid):
-        return RegularGrid(tuple(round_up(*pair) for pair in enumerate(shards.chunk_shape)))
-    if isinstance(shards, RectilinearGrid):
-        return RectilinearGrid(tuple(round_up(*pair) for pair in enumerate(shards.chunk_shapes)))
-    return shards
-
-
-def _whole_axes(shards: Any, rank: int) -> set[int]:
-    """Return the axes along which a shard was asked to be as long as the array."""
-    if not isinstance(shards, Iterable):
-        return set(range(rank)) if shards == -1 else set()
-    entries = [*shards, *[None] * rank][:rank]
-    return {axis for axis, entry in enumerate(entries) if entry is None or entry == -1}
-
-
-def _subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
-    if chunks is not None and chunks is not True and not _is_auto(chunks):
-        return layout.chunk_shape(chunks, shape, item_bytes)
-    guess = layout.guess_chunk_shape(next(shards.shapes()), item_bytes)
-    return tuple(
-        next(part for part in range(limit, 0, -1) if math.gcd(*cuts.distinct) % part == 0)
-        for cuts, limit in zip(shards.cuts, guess, strict=True)
-    )
-
-
 def _key_encoding(value: Any) -> ChunkKeyEncoding:
     if isinstance(value, ChunkKeyEncoding):
         return value
-    stated: ChunkKeyEncoding = _from_json(value, keys.find_key_encoding, "chunk key encoding")
+    stated: ChunkKeyEncoding = extension_of(value, keys.find_key_encoding, "chunk key encoding")
     return stated
 
 
 def _transformer(value: Any) -> StorageTransformer:
     if isinstance(value, StorageTransformer):
         return value
-    stated: StorageTransformer = _from_json(
+    stated: StorageTransformer = extension_of(
         value, transformer.find_transformer, "storage transformer"
     )
     return stated
-
-
-def _from_json(value: Any, find: Callable[[str], Any], what: str) -> Any:
-    """Return the extension whose name or JSON a user gives."""
-    if isinstance(value, str):
-        value = {"name": value}
-    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise ArgumentError(f"{value!r} is not a {what}")
-    name = value["name"]
-    configuration = dict(value.get("configuration", {}))
-    if "separator" in value:  # zarr-python's short form
-        configuration["separator"] = value["separator"]
-    extension = find(name)
-    if extension is None:
-        kind = f"unsupported_{what.replace(' ', '_')}"
-        message = f"{name!r} is not supported{packages.hint(name)}"
-        raise UnsupportedError(message, kind=kind, extension=name)
-    problems = Problems()
-    read = extension.from_json(Members(configuration, "", problems))
-    if read is None or len(problems):
-        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
-    return read
 
 
 def _check_storable(

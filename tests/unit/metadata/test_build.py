@@ -210,7 +210,9 @@ def test_all_faults_are_named_at_once():
     [
         ({"chunks": (3, 3)}, "more lengths than the 1 axes"),
         ({"chunks": 3, "shards": 10}, "do not divide"),
-        ({"chunks": 3, "shards": "auto"}, "'auto' is not an integer"),
+        ({"chunks": 3, "shards": "many"}, "'many' is not an integer"),
+        ({"shards": {"shape": 4, "index_location": "middle"}}, "middle"),
+        ({"chunks": 0, "shards": "auto"}, "at least 1"),
         ({"shards": 4, "zarr_format": 2}, "no shards"),
         ({"dimension_names": ["x"], "zarr_format": 2}, "no dimension names"),
         ({"dimension_names": "x"}, "not a sequence"),
@@ -297,6 +299,25 @@ class _Plus(ArrayArrayCodec):
 
     def decode(self, array, spec):
         return array - 1
+
+
+@pytest.mark.parametrize("shards", ["auto", True])
+def test_shards_that_are_chosen(shards):
+    meta = array_meta(shape=(10**5, 10**5), dtype="u2", shards=shards)
+    assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
+    assert 2**18 <= np.prod(meta.chunk_shape) * 2 <= 2**20
+    assert 2**25 < np.prod(meta.shards) * 2 <= 2**26
+    given = array_meta(shape=(100, 10), dtype="u1", chunks=(30, 10), shards=shards)
+    assert (given.chunk_shape, given.shards) == ((30, 10), (120, 10))
+    assert array_meta(shape=(), dtype="u1", shards=shards).shards == ()
+    assert array_meta(shape=(0, 5), dtype="u1", shards=shards).shards == (1, 5)
+
+
+def test_shards_with_their_index_at_the_start():
+    given = {"shape": (4,), "index_location": "start"}
+    meta = array_meta(shape=8, chunks=2, shards=given)
+    assert meta.shards == (4,)
+    assert meta.codecs.array_bytes.index_location == "start"
 
 
 def test_a_python_codec_may_come_before_shards():
