@@ -220,7 +220,7 @@ def _write(
     store, path = chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
     handle = ArrayBase(description, store, prefix_of(path), read_only)
-    with held(array.synchronizer, chunk_keys(meta, array.path, selection)):
+    with held(array.synchronizer, chunk_keys(meta, array.path, selection.axes)):
         handle._write(selection.axes, selection.out_axes, values)
 
 

@@ -26,9 +26,9 @@ from weakref import WeakValueDictionary
 from tessarr.flow.open import prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from tessarr.indexing import Selection
+    from tessarr.indexing import AxisSelection
     from tessarr.metadata.node import ArrayMeta
 
 __all__ = ["ProcessSynchronizer", "Synchronizer", "ThreadSynchronizer", "chunk_keys", "held"]
@@ -68,13 +68,13 @@ def _each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
         yield
 
 
-def chunk_keys(meta: ArrayMeta, path: str, selection: Selection) -> Iterator[str]:
+def chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
     """Yield the keys of the chunks of an array, or of its shards, that a selection touches."""
     from tessarr.indexing.cells import cells
 
     prefix = prefix_of(path)
     encode = meta.chunk_key_encoding.encode
-    for cell in cells(selection, meta.chunk_grid.cuts):
+    for cell in cells(axes, meta.chunk_grid.cuts):
         yield prefix + encode(cell)
 
 

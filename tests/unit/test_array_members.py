@@ -227,3 +227,86 @@ def test_broken_metadata_is_said_by_an_array_that_does_not_cache_it() -> None:
     a.store.put("zarr.json", b"{")
     with pytest.raises(MetadataError):
         b[:]
+
+
+def test_an_array_may_be_opened_with_another_configuration(zarr_format: Any) -> None:
+    a = tessarr.zeros(4, chunks=2, zarr_format=zarr_format)
+    assert (a.config.write_empty_chunks, a.config.order) == (False, "C")
+    b = a.with_config({"write_empty_chunks": True})
+    b[:2] = 0
+    assert (a.nchunks_initialized, b.write_empty_chunks, a.write_empty_chunks) == (1, True, False)
+    assert b.with_config(a.config).config == a.config
+    assert a.view().with_config({}).is_view
+    with pytest.raises(TypeError):
+        a.with_config({"colour": 1})
+    assert tessarr.Array.open(a.store, zarr_format=zarr_format) == a
+
+
+def test_what_h5py_reads_and_writes_directly() -> None:
+    data = np.arange(12).reshape(3, 4)
+    a = tessarr.create_array(data=data, chunks=2)
+    room = np.zeros((5, 4), int)
+    a.read_direct(room, np.s_[1:3], np.s_[::4])
+    np.testing.assert_array_equal(room[::4], data[1:3])
+    a.read_direct(room, np.s_[0:2], np.s_[[1, 3]])
+    np.testing.assert_array_equal(room[[1, 3]], data[:2])
+    whole = np.zeros((3, 4), "f4")
+    a.read_direct(whole)
+    np.testing.assert_array_equal(whole, data)
+    a.write_direct(room, np.s_[2], np.s_[0])
+    assert a[0].tolist() == [0] * 4
+    a.write_direct(data)
+    np.testing.assert_array_equal(a[:], data)
+    assert (a.len(), a.maxshape, a.fillvalue) == (3, (None, None), 0)
+    with pytest.raises(ArgumentError):
+        a.read_direct(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "sel", [..., slice(1, 6), (slice(2, 3), slice(0, 9)), (2, slice(3, 5)), slice(0, 0)]
+)
+@pytest.mark.parametrize("chunks", [(2, 4), [[1, 5, 1], 9]])
+def test_chunks_are_iterated(sel: Any, chunks: Any) -> None:
+    """Each selected element is in one part, and each part in one chunk."""
+    a = tessarr.zeros((7, 9), chunks=chunks, dtype="i4")
+    for number, part in enumerate(a.iter_chunks(sel), 1):
+        assert not a[part].any()
+        before = a.nchunks_initialized
+        a[part] = number
+        assert a.nchunks_initialized == before + 1
+    expected = np.zeros((7, 9), bool)
+    expected[sel] = True
+    np.testing.assert_array_equal(a[:] > 0, expected)
+
+
+def test_chunks_of_steps_are_refused() -> None:
+    a = tessarr.zeros((7, 9), chunks=4)
+    for sel in (np.s_[::2], np.s_[::-1]):
+        with pytest.raises(ArgumentError, match="step 1"):
+            list(a.iter_chunks(sel))
+
+
+def test_bytes_are_read_as_text() -> None:
+    words = ["żółw", "b", ""]
+    for data, dtype in (([w.encode() for w in words], bytes), (words, str)):
+        a = tessarr.create_array(data=data, dtype=dtype)
+        assert a.asstr()[:].tolist() == words
+        assert a.asstr()[0] == words[0]
+    fixed = tessarr.create_array(data=np.array([b"ab", b"c"]).reshape(1, 2))
+    assert fixed.asstr()[:].tolist() == [["ab", "c"]]
+    latin = tessarr.create_array(data=np.array([b"\xe9"]))
+    assert latin.asstr("latin-1")[0] == "é"
+    assert latin.asstr(errors="ignore")[0] == ""
+    with pytest.raises(UnicodeDecodeError):
+        latin.asstr()[:]
+    latin.asstr()[0] = b"z"
+    assert latin[0] == b"z"
+
+
+def test_fields_have_indexers() -> None:
+    data = np.array([(1, 2.5), (3, 4.5)], [("x", "i4"), ("y", "f8")])
+    a = tessarr.create_array(data=data)
+    assert a.fields("y")[:].tolist() == [2.5, 4.5]
+    assert a.fields(["y"])[1].tolist() == (4.5,)
+    a.fields("x")[:] = 9
+    assert a[:].tolist() == [(9, 2.5), (9, 4.5)]

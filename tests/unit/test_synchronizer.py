@@ -257,3 +257,27 @@ def test_reading_only_stays_so() -> None:
         with pytest.raises(ReadOnlyError):
             change()
     assert recording.taken() == []
+
+
+def test_what_is_copied_region_by_region_is_locked() -> None:
+    a, recording = make(2, shape=(600, 600), chunks=(300, 300))
+    source = tessarr.ones((600, 600), chunks=(100, 100), dtype="i4")
+    a[...] = source
+    assert set(recording.taken()) == {f"a/{i}.{j}" for i in range(2) for j in range(2)}
+    assert (a[...] == 1).all()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_others_have_appended_to_the_last_chunk_is_kept(zarr_format: Any) -> None:
+    """Also by a writer that does not know of it, and writes all that it knows of the chunk."""
+    a, _ = make(zarr_format, shape=(5,), chunks=(4,))
+    a.append([7, 7])
+    late = tessarr.Array(a.store, "a", synchronizer=ThreadSynchronizer())
+    a.append([8])
+    late[4:7] = [1, 2, 3]
+    late[:] = np.arange(7)
+    a.refresh()
+    assert a[:].tolist() == [0, 1, 2, 3, 4, 5, 6, 8]
+    late.append([9])
+    late[4] = 0
+    assert late[:].tolist() == [0, 1, 2, 3, 0, 5, 6, 8, 9]

@@ -17,8 +17,10 @@ from tessarr.store import open_store
 from tessarr.store.given import separator, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from tessarr.array.asynchronous import AsyncArray
+    from tessarr.array.config import ArrayConfig
     from tessarr.array.facts import Viewed
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
@@ -91,8 +93,12 @@ class Array(ArrayBase, Values):
         "_store",
         "_synchronizer",
         "_viewed",
+        "_whole",
         "_write_empty_chunks",
     )
+
+    if TYPE_CHECKING:
+        _whole: tuple[ArrayMeta, ArrayBase] | None
 
     def __new__(  # noqa: PLR0917 (as in zarr-python)
         cls,
@@ -123,6 +129,61 @@ class Array(ArrayBase, Values):
             cache_metadata=cache_metadata,
         )
 
+    @classmethod
+    def open(cls, store: StoreLike, path: str | None = None, **settings: Any) -> Self:
+        """Open an array that is there: the same as ``Array(store, path, …)``."""
+        return cls(store, path, **settings)
+
+    @property
+    def config(self) -> ArrayConfig:
+        """What is not stored with the array, but said when it is opened."""
+        from tessarr.array.config import ArrayConfig
+
+        return ArrayConfig(self._write_empty_chunks)
+
+    def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Self:
+        """Return the same array with another `config`.
+
+        Parameters
+        ----------
+        config
+            One, or some of its fields by name.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.zeros(4, chunks=2)
+        >>> a.with_config({"write_empty_chunks": True})[:] = 0
+        >>> a.nchunks_initialized
+        2
+        """
+        from tessarr.array.config import ArrayConfig
+
+        given = config if isinstance(config, ArrayConfig) else replace(self.config, **config)
+        return _bind(
+            type(self),
+            self.metadata,
+            self._store,
+            self._path,
+            read_only=self._read_only,
+            write_empty_chunks=given.write_empty_chunks,
+            synchronizer=self._synchronizer,
+            cache_metadata=self._cache_metadata,
+            viewed=self._viewed,
+        )
+
+    @property
+    def async_array(self) -> AsyncArray:
+        """The array with methods to ``await``, as zarr-python 3 has them."""
+        from tessarr.array.asynchronous import AsyncArray
+
+        return AsyncArray(self)
+
     def refresh(self) -> None:
         """Read the metadata anew, attributes included: what others have changed.
 
@@ -143,6 +204,8 @@ class Array(ArrayBase, Values):
         found = _settled(stored, self._store)
         if found.data_type.elements == old.data_type.elements == "text":
             found = _with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
+        if found.zarr_format == 2:
+            found = _settled(found, self._store)
         if found == old:
             return
         if (found.rank, found.data_type) != (old.rank, old.data_type):
@@ -399,6 +462,33 @@ class Array(ArrayBase, Values):
         """Return `digest` in hexadecimal digits."""
         return self.digest(hashname).hex()
 
+    def _whole_chunks(self) -> ArrayBase:
+        """Return what writes to the array as if it ended with its last chunks.
+
+        What others have appended to the last chunks is kept by it, also where this array does
+        not know of it yet.
+        """
+        meta = self._meta
+        whole = tuple(
+            cut.start(cut.count(length))
+            for cut, length in zip(meta.chunk_grid.cuts, meta.shape, strict=True)
+        )
+        if whole == meta.shape:
+            return self
+        described = self._whole
+        if described is None or described[0] is not meta:
+            description = replace(meta, shape=whole).description(
+                store_fill=self._write_empty_chunks
+            )
+            from tessarr.store.transformed import chunk_store
+
+            store, path = chunk_store(self._store, self._path, meta.storage_transformers)
+            read_only = False
+            prefix = open_flow.prefix_of(path)
+            handle = ArrayBase(Description(description), store, prefix, read_only)
+            described = self._whole = (meta, handle)
+        return described[1]
+
     def _check_no_view(self) -> None:
         if self._viewed is not None:
             error = ReadOnlyError("not permitted for views", path=self._path)
@@ -517,6 +607,7 @@ def _bind(
     array._cache_metadata = cache_metadata
     array._viewed = viewed
     array._copies = None
+    array._whole = None
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
     return array

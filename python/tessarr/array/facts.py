@@ -165,6 +165,16 @@ class Facts(Node[ArrayMeta]):
         self._set_fill_value(value)
 
     @property
+    def fillvalue(self) -> Any:
+        """The same as `fill_value`, as h5py calls it."""
+        return self.fill_value
+
+    @property
+    def maxshape(self) -> tuple[None, ...]:
+        """How long each axis may become; None, without limit."""
+        return (None,) * self.ndim
+
+    @property
     def order(self) -> MemoryOrder:
         """The layout of the elements within a stored chunk; results are always in C order."""
         return self.metadata.order

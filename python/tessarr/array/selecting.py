@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.array.facts import Facts
 from tessarr.indexing import (
+    AxisSelection,
     Fields,
     Indexer,
     Selection,
@@ -23,10 +24,11 @@ from tessarr.indexing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
+    from tessarr._engine import ArrayBase
     from tessarr.array.lazy import LazyArray
     from tessarr.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
@@ -49,6 +51,8 @@ class Selecting(Facts):
         _write: Callable[..., None]
         _read_future: Callable[..., None]
         _write_future: Callable[..., None]
+
+        def _whole_chunks(self) -> ArrayBase: ...
 
     # Reading and writing
 
@@ -136,7 +140,8 @@ class Selecting(Facts):
         if ready.size and self._synchronizer is None:
             self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
         else:
-            self._write_held(chosen, ready, parts)
+            if ready.size:
+                self._put(chosen.axes, chosen.out_axes, ready, parts)
             future.set_result(None)
         return future
 
@@ -175,20 +180,24 @@ class Selecting(Facts):
                 if value is None:  # region by region, that is
                     return
         ready = self._ready(selection, value, fields)
-        self._write_held(selection, ready, fields.parts if fields else None)
+        if ready.size:
+            self._put(selection.axes, selection.out_axes, ready, fields.parts if fields else None)
 
-    def _write_held(
-        self, selection: Selection, ready: npt.NDArray[Any], parts: FieldParts | None
+    def _put(
+        self,
+        axes: Sequence[AxisSelection],
+        out_axes: Sequence[int | None],
+        values: npt.NDArray[Any],
+        parts: FieldParts | None = None,
     ) -> None:
-        if not ready.size:
-            return
+        """Write as the engine does, with the locks of the chunks that are touched."""
         if self._synchronizer is None:
-            self._write(selection.axes, selection.out_axes, ready, parts)
+            self._write(axes, out_axes, values, parts)
             return
         from tessarr.synchronizer import chunk_keys, held
 
-        with held(self._synchronizer, chunk_keys(self._meta, self._path, selection)):
-            self._write(selection.axes, selection.out_axes, ready, parts)
+        with held(self._synchronizer, chunk_keys(self._meta, self._path, axes)):
+            self._whole_chunks()._write(axes, out_axes, values, parts)
 
     def _choose(
         self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
@@ -254,6 +263,19 @@ class Selecting(Facts):
 
     def _block(self, key: Any, shape: Shape) -> Selection:
         return block(key, shape, self._meta.chunk_cuts)
+
+    def fields(self, names: FieldsLike) -> Indexer:
+        """Return what reads and writes only some fields of records: ``a.fields("x")[:10]``.
+
+        Parameters
+        ----------
+        names
+            One name, or several, which make a record again.
+        """
+        return Indexer(
+            lambda key: self._get(default, key, None, names),
+            lambda key, value: self._set(default, key, value, names),
+        )
 
     def get_basic_selection(
         self,

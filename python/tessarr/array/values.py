@@ -9,12 +9,14 @@ import numpy as np
 
 from tessarr.array.selecting import Selecting
 from tessarr.errors import ArgumentError
-from tessarr.indexing import basic
+from tessarr.indexing import Indexer, basic, default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
+
+    from tessarr.types import SelectionLike
 
 __all__ = ["Values"]
 
@@ -27,6 +29,7 @@ class Values(Selecting):
     if TYPE_CHECKING:
 
         def __getitem__(self, key: Any, /) -> Any: ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -129,3 +132,105 @@ class Values(Selecting):
         if self.size != 1:
             raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
         return self[(0,) * self.ndim]
+
+    # As in h5py
+
+    def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> Indexer:
+        """Return what reads bytes as text: ``a.asstr()[:10]``; text is read as it is.
+
+        Parameters
+        ----------
+        encoding, errors
+            As for `bytes.decode`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(data=[b"one", b"two"])
+        >>> a.asstr()[0], a.asstr()[:]
+        ('one', array(['one', 'two'], dtype=object))
+        """
+
+        def text(item: Any) -> Any:
+            return item.decode(encoding, errors) if isinstance(item, bytes) else item
+
+        def read(key: Any) -> Any:
+            found = self._get(default, key)
+            if not isinstance(found, np.ndarray):
+                return text(found)
+            items = (text(item) for item in found.reshape(-1).tolist())
+            return np.fromiter(items, object, found.size).reshape(found.shape)
+
+        def write(key: Any, value: Any) -> None:
+            self._set(default, key, value)
+
+        return Indexer(read, write)
+
+    def read_direct(
+        self, dest: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
+    ) -> None:
+        """Read into an array that is there, as in h5py.
+
+        Parameters
+        ----------
+        dest
+            A NumPy array.
+        source_sel, dest_sel
+            Which elements, and where to put them; by default all.
+        """
+        part = dest[dest_sel]
+        if not np.may_share_memory(part, dest):  # a list of indices makes a copy
+            dest[dest_sel] = self._get(default, source_sel)
+        else:
+            self._get(default, source_sel, part)
+
+    def write_direct(
+        self, source: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
+    ) -> None:
+        """Write from an array, as in h5py.
+
+        Parameters
+        ----------
+        source
+            A NumPy array.
+        source_sel, dest_sel
+            Which elements of it, and where to put them; by default all.
+        """
+        self[dest_sel] = source[source_sel]
+
+    def iter_chunks(self, sel: SelectionLike = ...) -> Iterator[tuple[slice, ...]]:
+        """Yield for each chunk what selects it: ``for part in a.iter_chunks(): a[part]``.
+
+        Parameters
+        ----------
+        sel
+            Slices of step 1; chunks are cut to what they select. By default all.
+
+        Raises
+        ------
+        ArgumentError
+            If it is another selection.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.zeros((4, 5), chunks=(2, 3))
+        >>> next(a.iter_chunks(slice(1, 3)))
+        (slice(1, 2, None), slice(0, 3, None))
+        """
+        from itertools import product
+
+        chosen, _ = self._choose(basic, sel)
+        parts: list[list[slice]] = []
+        for part, cut in zip(chosen.axes, self._meta.chunk_cuts, strict=True):
+            if not isinstance(part, tuple) or len(part) != 3 or part[1] != 1:
+                raise ArgumentError(f"cannot cut {sel!r} into chunks: slices have to have step 1")
+            first, _, count = part
+            cells = range(cut.cell(first), cut.cell(first + count - 1) + 1) if count else ()
+            bounds = ((cut.start(cell), cut.start(cell + 1)) for cell in cells)
+            parts.append([slice(max(a, first), min(b, first + count)) for a, b in bounds])
+        return product(*parts)
+
+    def len(self) -> int:
+        """Return the length of the first axis, as ``len`` does."""
+        return len(self)

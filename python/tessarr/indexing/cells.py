@@ -13,36 +13,36 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.grid import Cuts
-    from tessarr.indexing.selection import Range, Selection
+    from tessarr.indexing.selection import AxisSelection, Range
     from tessarr.types import Shape
 
 __all__ = ["cells"]
 
 
-def cells(selection: Selection, cuts: Sequence[Cuts]) -> Iterator[Shape]:
+def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
     """Yield the cells of a grid that hold any of the selected elements, each once.
 
     Parameters
     ----------
-    selection
-        Elements of an array; at least one.
+    axes
+        What is selected along each axis of an array: see `Selection`; at least one element.
     cuts
-        How its axes are cut.
+        How these axes are cut.
 
     Examples
     --------
     >>> from tessarr.grid import RegularGrid
     >>> from tessarr.indexing import outer, points
     >>> cuts = RegularGrid((4, 4)).cuts
-    >>> list(cells(outer((slice(3, 9, 4), [0, 5, 1]), (10, 10)), cuts))
+    >>> list(cells(outer((slice(3, 9, 4), [0, 5, 1]), (10, 10)).axes, cuts))
     [(0, 0), (0, 1), (1, 0), (1, 1)]
-    >>> list(cells(points(([9, 3, 2], [0, 5, 6]), (10, 10)), cuts))
+    >>> list(cells(points(([9, 3, 2], [0, 5, 6]), (10, 10)).axes, cuts))
     [(0, 1), (2, 0)]
     """
     joint: list[int] = []
     columns: list[npt.NDArray[np.int64]] = []
     single: list[tuple[int, Sequence[int]]] = []
-    for axis, (chosen, cut) in enumerate(zip(selection.axes, cuts, strict=True)):
+    for axis, (chosen, cut) in enumerate(zip(axes, cuts, strict=True)):
         if isinstance(chosen, np.ndarray):
             single.append((axis, np.unique(_cells(chosen, cut)).tolist()))
         elif len(chosen) == 3:

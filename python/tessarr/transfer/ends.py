@@ -51,8 +51,8 @@ class StoredArray(Protocol):
     def get_basic_selection(
         self, selection: Any, *, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]: ...
-    def _write(
-        self, axes: Any, out_axes: Any, value: npt.NDArray[Any], fields: Any = None
+    def _put(
+        self, axes: Any, out_axes: Any, values: npt.NDArray[Any], parts: Any = None
     ) -> None: ...
 
 
@@ -231,7 +231,7 @@ class Target:
         stored = as_stored(self.array)
         if stored is not None:
             given: Any = stored.metadata.data_type.given(values)
-            stored._write(places, self.axes, _fitting(given, stored.dtype))
+            stored._put(places, self.axes, _fitting(given, stored.dtype))
         else:
             key = tuple(
                 start if axis is None else _slice(start, step, count)
