@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from tessarr.hierarchy import (
         consolidate_metadata,
         consolidated_differences,
+        create_hierarchy,
         migrate_1to2,
         open_consolidated,
         remove_consolidated,
+        tree,
     )
     from tessarr.node import Unreadable
     from tessarr.saving import LazyLoader, load, save, save_array, save_group
@@ -85,6 +87,7 @@ __all__ = [
     "create",
     "create_array",
     "create_group",
+    "create_hierarchy",
     "empty",
     "empty_like",
     "errors",
@@ -109,6 +112,7 @@ __all__ = [
     "save_group",
     "storage",
     "stores",
+    "tree",
     "zeros",
     "zeros_like",
 ]
@@ -134,6 +138,7 @@ _ELSEWHERE = {
     "consolidate_metadata": "hierarchy",
     "consolidated_differences": "hierarchy",
     "convert": "converting",
+    "create_hierarchy": "hierarchy",
     "load": "saving",
     "migrate_1to2": "hierarchy",
     "open_consolidated": "hierarchy",
@@ -141,6 +146,7 @@ _ELSEWHERE = {
     "save": "saving",
     "save_array": "saving",
     "save_group": "saving",
+    "tree": "hierarchy",
 }
 
 

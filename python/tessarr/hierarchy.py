@@ -1,4 +1,4 @@
-"""Functions on whole hierarchies: consolidated metadata, migration.
+"""Functions on whole hierarchies: creation, drawing, consolidated metadata, migration.
 
 *Consolidated metadata* are copies of the documents of all nodes below a group, kept in one
 place: who opens the group by them needs no further request to know every array, which on
@@ -10,29 +10,141 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr import drive
+from tessarr.array import Array
 from tessarr.array import bind as bind_array
-from tessarr.flow import consolidate, migrate
+from tessarr.flow import consolidate, create, migrate
 from tessarr.flow import open as open_flow
-from tessarr.group import bind
+from tessarr.group import Group, bind
+from tessarr.group.making import metas_of
 from tessarr.locating import locate
+from tessarr.metadata.given import meta_of
+from tessarr.opening import open as open_node
 from tessarr.opening import open_group
+from tessarr.options import current
 
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Literal
 
-    from tessarr.array import Array
+    from tessarr.drawing import Tree
+    from tessarr.drive import Flow
     from tessarr.flow.consolidate import Difference
-    from tessarr.group import Group
     from tessarr.store.url import StoreLike
     from tessarr.types import MemoryOrder, ZarrFormat
 
 __all__ = [
     "consolidate_metadata",
     "consolidated_differences",
+    "create_hierarchy",
     "migrate_1to2",
     "open_consolidated",
     "remove_consolidated",
+    "tree",
 ]
+
+
+def create_hierarchy(
+    store: StoreLike,
+    nodes: Mapping[str, Any],
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    overwrite: bool = False,
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create several nodes, and the groups above: all of them, or none.
+
+    Parameters
+    ----------
+    store, path
+        Where, as for `tessarr.open`.
+    nodes
+        What is to be created, by path: as for `tessarr.Group.create_hierarchy`. The path
+        ``""`` is the group above all others.
+    zarr_format
+        2 or 3; by default that of the group that is there, else that of the metadata that is
+        given, else as the options say.
+    overwrite
+        Delete what is there, with everything below it. By default that is an error.
+
+    Returns
+    -------
+    iterator of (str, Array or Group)
+        The new nodes, by path, sorted; the groups between, too. They exist already.
+
+    Raises
+    ------
+    ExistsError
+        If there is a node at one of the paths, or an array above one; nothing has changed.
+    ArgumentError, MetadataError
+        If what is to be created is not valid.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> items = {}
+    >>> nodes = {"": {"attributes": {"k": 1}}, "a/b": {"shape": (3,), "dtype": "i2"}}
+    >>> for path, node in tessarr.create_hierarchy(items, nodes):
+    ...     print(repr(path), node)
+    '' Group(/, zarr_format=3)
+    'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
+    """
+    opened, at = locate(store, "a", path, zarr_format)
+    form = zarr_format or drive.run(_format_of(at), opened) or _stated(nodes)
+    metas = metas_of(nodes, opened, at, form or current().zarr_format)
+    created = drive.run(create.create_all(metas, overwrite=overwrite), opened)
+    below = len(open_flow.prefix_of(at))
+    made = [
+        (path[below:], bind(meta, opened, path, read_only=False)) for path, meta in created.items()
+    ]
+    return iter(made)
+
+
+def _format_of(path: str) -> Flow[ZarrFormat | None]:
+    found = yield from open_flow.find(path, kind="group")
+    return None if found is None else found.zarr_format
+
+
+def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
+    metas = (meta_of(value, path) for path, value in nodes.items())
+    return next((meta.zarr_format for meta in metas if meta is not None), None)
+
+
+def tree(
+    group: StoreLike | Group | Array,
+    expand: bool | None = None,
+    level: int | None = None,
+    *,
+    path: str | None = None,
+    max_nodes: int | None = 500,
+    plain: bool = True,
+) -> Tree:
+    """Return a drawing of a hierarchy, to print or for a notebook to show.
+
+    Parameters
+    ----------
+    group
+        A group, an array, or where one is, as for `tessarr.open`.
+    path
+        Of the group in the store; by default the root.
+    expand, level, max_nodes, plain
+        As for `tessarr.Group.tree`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> items = {}
+    >>> _ = tessarr.zeros((3, 4), store=items, path="a/b", dtype="i4")
+    >>> tessarr.tree(items)
+    /
+    └── a
+        └── b (3, 4) int32
+    """
+    from tessarr.drawing import Tree
+
+    node = group if isinstance(group, Array | Group) else open_node(group, "r", path=path)
+    if isinstance(node, Array):
+        return Tree(repr(node), {})
+    return node.tree(expand, level, max_nodes=max_nodes, plain=plain)
 
 
 def consolidate_metadata(

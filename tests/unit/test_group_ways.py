@@ -89,6 +89,32 @@ def test_arrays_by_all_their_names(root: tessarr.Group) -> None:
     assert {array.zarr_format for array in made.values()} == {root.zarr_format}
 
 
+def test_arrays_like_others(root: tessarr.Group) -> None:
+    source = tessarr.full((4, 6), 5, dtype="i2", chunks=(2, 3), zarr_format=root.zarr_format)
+    for name, fill in (("empty", 0), ("zeros", 0), ("ones", 1), ("full", 5)):
+        made = getattr(root, f"{name}_like")(name, source)
+        assert root[name] == made
+        assert (made.shape, made.dtype, made.chunks) == ((4, 6), np.int16, (2, 3))
+        assert made.compressors == source.compressors
+        assert np.unique(made[:]).tolist() == [fill]
+    assert root.full_like("seven", source, 7, chunks=(4, 6)).chunks == (4, 6)
+    assert root.full_like("eight", [1, 2, 3], fill_value=8)[:].tolist() == [8, 8, 8]
+    assert root.create_dataset_like("d", source, dtype="f8").dtype == np.float64
+    other = tessarr.ones((4, 6), chunks=(2, 3), zarr_format=5 - root.zarr_format)
+    assert root.zeros_like("other", other).zarr_format == root.zarr_format
+
+
+def test_an_assigned_array_is_copied_with_all_that_it_says(root: tessarr.Group) -> None:
+    source = root.create_array(
+        "source", data=["a", "bc", ""], dtype=str, chunks=2, attributes={"k": 1}
+    )
+    root["target"] = source
+    target = root.get_array("target")
+    assert target.metadata == source.metadata
+    assert target.attrs["k"] == 1
+    assert target[:].tolist() == ["a", "bc", ""]
+
+
 def test_assignment(root: tessarr.Group) -> None:
     root["x"] = [1, 2, 3]
     root["deep/er"] = np.ones((2, 2))

@@ -8,16 +8,18 @@ be wrong with the new node is found before a request changes anything: with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tessarr.drive import Delete, Flow, Get, Put, Replace
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
-from tessarr.keys import ancestors, node_path
+from tessarr.keys import ancestors, node_path, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
-__all__ = ["ancestors_of", "commit", "create", "documents"]
+__all__ = ["ancestors_of", "commit", "create", "create_all", "documents"]
 
 
 def create(
@@ -58,6 +60,60 @@ def create(
     if not (yield from commit(prefix_of(path), own)):
         raise _exists(path)
     yield from copies.update(keepers, path, below=True)
+
+
+def create_all(
+    nodes: Mapping[str, Node], *, overwrite: bool = False, within: str | None = None
+) -> Flow[dict[str, Node]]:
+    """Store several new nodes and the groups above them.
+
+    Parameters
+    ----------
+    nodes
+        What, by path; normalised.
+    overwrite, within
+        As for `create`.
+
+    Returns
+    -------
+    dict
+        All that are new, by path, sorted: `nodes`, and the groups above.
+
+    Raises
+    ------
+    ExistsError
+        If there is a node at one of the paths, or an array above one; nothing has changed then.
+    ArgumentError
+        If a node lies below an array of `nodes`.
+
+    Notes
+    -----
+    If the store fails, nodes that have been created are deleted again.
+    """
+    new = dict(nodes)
+    for path, meta in nodes.items():
+        for above in ancestors(path):
+            if isinstance(nodes.get(above), ArrayMeta):
+                raise ArgumentError(f"{path!r} cannot lie below array {above!r}", path=path)
+            if above in new or (within is not None and len(above) <= len(within)):
+                continue
+            if not (yield from exists(above)):
+                new[above] = GroupMeta(meta.zarr_format)
+    for path in nodes:
+        if not overwrite and (yield from exists(path, v1=True)):
+            raise _exists(path)
+    done: dict[str, Node] = {}
+    try:
+        for path in sorted(new, key=lambda path: path.split("/") if path else []):
+            parent = split(path)[0]
+            near = parent if path and parent in done else within
+            yield from create(path, new[path], overwrite=overwrite, within=near)
+            done[path] = new[path]
+    except BaseException:
+        for path in reversed(done):
+            yield from delete(path)
+        raise
+    return done
 
 
 def documents(meta: Node) -> dict[str, bytes]:

@@ -11,16 +11,19 @@ from tessarr.array import Array
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.group.members import Members
+from tessarr.keys import join, node_path
 from tessarr.metadata.node import GroupMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Self
 
     from tessarr.dtype.names import DataTypeLike
-    from tessarr.types import ArrayLike, ShapeLike
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.store import Store
+    from tessarr.types import ArrayLike, ShapeLike, ZarrFormat
 
-__all__ = ["Making"]
+__all__ = ["Making", "metas_of"]
 
 
 class Making(Members):
@@ -115,6 +118,55 @@ class Making(Members):
         """Return several groups, as `require_group` does each of them."""
         return tuple([self.require_group(name) for name in names])
 
+    def create_hierarchy(
+        self, nodes: Mapping[str, Any], *, overwrite: bool = False
+    ) -> Iterator[tuple[str, Array | Self]]:
+        """Create several nodes, and the groups between: all of them, or none.
+
+        Parameters
+        ----------
+        nodes
+            What is to be created, by path from here. A mapping with a ``shape`` is an
+            array, with settings as `create_array` takes them; None, or a mapping with
+            nothing but ``attributes``, is a group. Nodes, their metadata, and documents as JSON
+            (those of zarr-python, too) say what they say: nodes like these are created,
+            without their values.
+        overwrite
+            Delete what is there, with everything below it. By default that is an error.
+
+        Returns
+        -------
+        iterator of (str, Array or Group)
+            The new nodes, by path, sorted; the groups between, too. They exist already.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at one of the paths, or an array above one; nothing has changed.
+        ArgumentError, MetadataError
+            If what is to be created is not valid; nothing has changed.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> made = g.create_hierarchy({"a": None, "a/b": {"shape": (3,), "dtype": "i2"}})
+        >>> dict(made)
+        {'a': Group(/a, zarr_format=3), 'a/b': Array(/a/b, (3,), int16, chunks=(3,), order=C)}
+        """
+        self._check_writable()
+        metas = metas_of(nodes, self._store, self._path, self._meta.zarr_format)
+        if self._path in metas:
+            raise ArgumentError(f"cannot create group {self.name!r} in itself", path=self._path)
+        from tessarr.flow import create
+
+        flow = create.create_all(metas, overwrite=overwrite, within=self._path)
+        made = {}
+        for path, meta in drive.run(flow, self._store).items():
+            node = made[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(path, meta)
+            self._note_new(node)
+        return iter(made.items())
+
     # Arrays
 
     def create_array(
@@ -149,24 +201,20 @@ class Making(Members):
         from tessarr.creating import create_array
 
         self._check_writable()
-        form = settings.get("zarr_format")
+        given = self._settings({**settings, "shape": shape, "dtype": dtype, "data": data})
+        created = create_array(self._store, self._child(name), within=self._path, **given)
+        self._note_new(created)
+        return created
+
+    def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings of a new array as this group completes them."""
+        settings = {**self._opened, **given}
+        form = settings.pop("zarr_version", None) or settings.get("zarr_format")
         if form not in (None, self._meta.zarr_format):
             raise ArgumentError(
                 f"an array of format {form} cannot be in a group of format {self.zarr_format}"
             )
-        form = self._meta.zarr_format
-        given: dict[str, Any] = {**self._opened, **settings, "zarr_format": form}
-        created = create_array(
-            self._store,
-            self._child(name),
-            within=self._path,
-            shape=shape,
-            dtype=dtype,
-            data=data,
-            **given,
-        )
-        self._note_new(created)
-        return created
+        return {**settings, "zarr_format": self._meta.zarr_format}
 
     def create_dataset(
         self,
@@ -252,7 +300,7 @@ class Making(Members):
 
     def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
         """Create an array that reads as 0."""
-        return self.create_array(name, shape, fill_value=0, **settings)
+        return self.create_array(name, shape, **settings)
 
     def ones(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
         """Create an array that reads as 1."""
@@ -269,19 +317,73 @@ class Making(Members):
         """
         return self.create_array(name, shape, fill_value=fill_value, **settings)
 
-    def array(self, name: str, data: ArrayLike, **settings: Any) -> Array:
-        """Create an array that holds `data`."""
-        return self.create_array(name, data=data, **settings)
+    def array(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array that holds `data`, with its chunks if it has any."""
+        from tessarr.likeness import chunks_of
+
+        return self.create_array(name, data=data, **{"chunks": chunks_of(data), **settings})
+
+    def full_like(
+        self, name: str, data: Any, fill_value: Any = "keep", **settings: Any
+    ) -> Array:
+        """Create an array like another one that reads as `fill_value`.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        data, fill_value, **settings
+            The other array, and what is to be otherwise: as for `tessarr.full_like`.
+
+        Examples
+        --------
+        >>> import numpy as np, tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.full_like("a", np.zeros(3, "u1"), 7)[:]
+        array([7, 7, 7], dtype=uint8)
+        """
+        from tessarr.likeness import settings_like
+
+        if not isinstance(fill_value, str) or fill_value != "keep":
+            settings["fill_value"] = fill_value
+        elif "fillvalue" not in settings:
+            settings["fill_value"] = getattr(data, "fill_value", "auto")
+        return self.create_array(name, **settings_like(data, self._settings(settings)))
+
+    def zeros_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one that reads as 0, as `full_like` does."""
+        return self.full_like(name, data, "auto", **settings)
+
+    def ones_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one that reads as 1, as `full_like` does."""
+        return self.full_like(name, data, 1, **settings)
+
+    def empty_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one whose elements mean nothing yet."""
+        return self.full_like(name, data, None, **settings)
+
+    def create_dataset_like(self, name: str, other: Any, **settings: Any) -> Array:
+        """Create an array like another one, without its values: what h5py calls `full_like`."""
+        return self.full_like(name, other, **settings)
 
     # As in a dictionary
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Store values as the array `name`, in the place of what is there."""
+        """Store values as the array `name`, in the place of what is there.
+
+        An array of Tessarr is copied with all that it says of itself.
+        """
         if isinstance(value, Members):
             raise TypeError(
                 f"cannot assign group {value.name!r}: to copy it is tessarr.copy, to move it move"
             )
-        self.create_array(name, data=value, overwrite=True)
+        if not isinstance(value, Array):
+            self.array(name, value, overwrite=True)
+            return
+        from tessarr.likeness import settings_like
+
+        settings = settings_like(value, self._settings({"overwrite": True}), whole=True)
+        self.create_array(name, data=value, **settings)
 
     def update(
         self, other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **values: Any
@@ -312,6 +414,55 @@ class Making(Members):
             node._copies = self._copies
             self._copies.remove(node.path)
             node._note_change()
+
+
+def metas_of(nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat) -> dict[str, NodeMeta]:
+    """Return the metadata of nodes that are to be, by whole path.
+
+    Parameters
+    ----------
+    nodes
+        As for `Making.create_hierarchy`.
+    store, base
+        Where they are to be, and the path from which their paths are.
+    zarr_format
+        Which they have to have.
+    """
+    metas: dict[str, NodeMeta] = {}
+    for name, value in nodes.items():
+        below = node_path(name, zarr_format)
+        path = join(base, below) if below else base
+        if path in metas:
+            raise ArgumentError(f"{path!r} is there twice", path=path)
+        metas[path] = _meta_of(value, store, path, zarr_format)
+    return metas
+
+
+def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
+    """Return the metadata of a node that is to be, from whatever says what it is."""
+    from tessarr.metadata.build import attributes_of
+    from tessarr.metadata.given import meta_of
+
+    found = meta_of(value, path)
+    if found is None:
+        settings = {"attributes": None} if value is None else dict(value)
+        if settings.keys() == {"attributes"}:
+            return GroupMeta(zarr_format, attributes_of(settings["attributes"], zarr_format))
+        if "shape" not in settings or settings.get("data") is not None:
+            raise TypeError(
+                f"cannot create {path!r} from {value!r}: an array has a shape and no data yet, a "
+                "group has nothing but attributes"
+            )
+        from tessarr.creating import Plan
+
+        found = Plan.of(store, **{"zarr_format": zarr_format, **settings}).meta
+    if found.zarr_format != zarr_format:
+        raise ArgumentError(
+            f"cannot create {path!r} of format {found.zarr_format} in a hierarchy of format "
+            f"{zarr_format}",
+            path=path,
+        )
+    return found
 
 
 def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:

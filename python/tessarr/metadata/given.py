@@ -1,0 +1,58 @@
+"""The metadata of a node, in whatever form a user has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tessarr.metadata import v2, v3
+from tessarr.metadata.consolidated import MEMBER
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+__all__ = ["meta_of"]
+
+
+def meta_of(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
+    """Return what an object says of a node that is to be, or None if it is no metadata.
+
+    Parameters
+    ----------
+    value
+        Metadata of Tessarr; a node, or any object whose ``metadata`` or ``to_dict()`` is such;
+        or a document as JSON: the content of ``zarr.json``, or that of ``.zarray`` or
+        ``.zgroup``, with ``attributes`` in it.
+    path
+        Of the node, for messages.
+
+    Raises
+    ------
+    MetadataError
+        If a document is not what it should be; ``.problems`` are all faults.
+
+    Examples
+    --------
+    >>> meta_of({"zarr_format": 2, "attributes": {"a": 1}}, "x")
+    GroupMeta(zarr_format=2, attributes={'a': 1}, extra={}, consolidated=None)
+    >>> meta_of({"shape": (3,)}, "x") is None
+    True
+    """
+    value = getattr(value, "metadata", value)
+    if isinstance(value, ArrayMeta | GroupMeta):
+        return value
+    if not isinstance(value, Mapping) and hasattr(value, "to_dict"):
+        value = value.to_dict()
+    if not isinstance(value, Mapping) or "zarr_format" not in value:
+        return None
+    # Tuples become lists, and the document is not the user's.
+    document = json.loads(json.dumps({k: item for k, item in value.items() if k != MEMBER}))
+    form = document["zarr_format"]
+    if form == 3 and "node_type" in document:
+        return v3.read(document, where=path)
+    attributes = document.pop("attributes", None) or {}
+    document.pop("node_type", None)  # zarr-python says it in format 2, too
+    if form == 2 and {"shape", "chunks", "compressor"} <= document.keys():
+        return v2.read_array(document, dict(attributes), where=path)
+    if form == 2 and document.keys() == {"zarr_format"}:
+        return v2.read_group(document, dict(attributes), where=path)
+    return None

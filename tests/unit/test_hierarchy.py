@@ -1,0 +1,154 @@
+"""Hierarchies made at once, and drawn."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError, ExistsError, MetadataError, StoreError
+from tessarr.stores import MemoryStore
+
+NODES: dict[str, Any] = {
+    "b/x": {"shape": (4,), "dtype": "i2", "chunks": 2, "attributes": {"k": 1}},
+    "a": {"attributes": {"title": "t"}},
+    "a/deep/er/y": {"shape": (2, 2)},
+    "c": None,
+}
+PATHS = ["a", "a/deep", "a/deep/er", "a/deep/er/y", "b", "b/x", "c"]
+
+
+def stored(store: Any) -> dict[str, bytes | None]:
+    return {key: store.get(key) for key in store.list("")}
+
+
+def test_a_hierarchy_is_created_with_the_groups_between(store: Any, zarr_format: Any) -> None:
+    made = dict(tessarr.create_hierarchy(store, NODES, zarr_format=zarr_format))
+    assert list(made) == ["", *PATHS]
+    root = tessarr.open_group(store)
+    assert [path for path, _ in root.members(None)] == PATHS
+    assert all(made[path] == root[path] for path in PATHS)
+    assert made["a"].attrs["title"] == "t"
+    assert made["b/x"].attrs["k"] == 1
+    assert (made["b/x"].shape, made["b/x"].dtype, made["b/x"].chunks) == ((4,), np.int16, (2,))
+    assert {node.zarr_format for node in made.values()} == {zarr_format}
+    made["b/x"][:] = 5
+    assert root["b/x"][:].tolist() == [5] * 4
+
+
+def test_in_a_group(store: Any, zarr_format: Any) -> None:
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    group = root.create_group("here")
+    made = dict(group.create_hierarchy(NODES))
+    assert list(made) == PATHS
+    assert root["here/b/x"] == made["b/x"]
+    more = dict(group.create_hierarchy({"a/z": None}))
+    assert list(more) == ["a/z"]
+    with pytest.raises(ArgumentError, match="in itself"):
+        group.create_hierarchy({"": None})
+
+
+def test_nodes_like_others(store: Any, zarr_format: Any) -> None:
+    """A node, its metadata and its documents say the same."""
+    source = tessarr.create_group(None, zarr_format=zarr_format, attributes={"k": 1})
+    x = source.create_array("x", data=[1, 2, 3], chunks=2, attributes={"u": "m"})
+    documents: dict[str, Any] = {}
+    for path, node in ("", source), ("x", x):
+        names = ("zarr.json",) if zarr_format == 3 else (".zarray", ".zgroup", ".zattrs")
+        found: dict[str, Any] = {}
+        for name in names:
+            content = node._store.get(f"{path}/{name}" if path else name)
+            if content is not None:
+                value = json.loads(content)
+                found |= {"attributes": value} if name == ".zattrs" else value
+        documents[path] = found
+    for nodes in (
+        {"": source, "x": x},
+        {"": source.metadata, "x": x.metadata},
+        documents,
+    ):
+        made = dict(tessarr.create_hierarchy(store, nodes, overwrite=True))
+        assert made["x"].metadata == x.metadata
+        assert made["x"].attrs.asdict() == {"u": "m"}
+        assert made[""].attrs.asdict() == {"k": 1}
+        assert made["x"][:].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "error"),
+    [
+        ({"new": None, "there": None}, ExistsError),
+        ({"new": None, "array/x": None}, ExistsError),
+        ({"new": {"shape": (3,)}, "new/x": None}, ArgumentError),
+        ({"new": None, "/new/": None}, ArgumentError),
+        ({"new": None, "..": None}, ArgumentError),
+        ({"new": None, "x": {"shape": (-1,)}}, ArgumentError),
+        ({"new": None, "x": {"shape": (1,), "colour": 1}}, TypeError),
+        ({"new": None, "x": {"shape": (1,), "data": [1]}}, TypeError),
+        ({"new": None, "x": {"colour": 1}}, TypeError),
+        ({"new": None, "x": {"zarr_format": 3, "node_type": "array"}}, MetadataError),
+        ({"new": None, "x": {"zarr_format": 2}}, ArgumentError),
+        ({"new": None, "x": {"attributes": {"k": object()}}}, ArgumentError),
+    ],
+)
+def test_what_cannot_be_created_changes_nothing(nodes: Any, error: type[Exception]) -> None:
+    store = MemoryStore()
+    root = tessarr.create_group(store)
+    root.create_group("there/below")
+    root.zeros("array", shape=1)
+    before = stored(store)
+    for create in (root.create_hierarchy, lambda nodes: tessarr.create_hierarchy(store, nodes)):
+        with pytest.raises(error):
+            create(nodes)
+        assert stored(store) == before
+
+
+def test_overwriting() -> None:
+    store = MemoryStore()
+    root = tessarr.create_group(store, attributes={"kept": True})
+    root.create_group("there/below")
+    made = dict(tessarr.create_hierarchy(store, {"there/new": None, "there": None}, overwrite=True))
+    assert list(made) == ["there", "there/new"]
+    assert [path for path, _ in root.members(None)] == ["there", "there/new"]
+    assert tessarr.open_group(store).attrs["kept"]
+
+
+class Failing(dict[str, bytes]):
+    """A mapping that refuses to store anything more, after a while."""
+
+    left = 1000
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise StoreError("full")
+        super().__setitem__(key, value)
+
+
+def test_a_store_that_fails_is_left_as_it_was(zarr_format: Any) -> None:
+    items = Failing()
+    tessarr.create_group(items, zarr_format=zarr_format)
+    before = dict(items)
+    for steps in range(100):
+        items.left = steps
+        try:
+            tessarr.create_hierarchy(items, NODES)
+            break
+        except StoreError:
+            assert dict(items) == before
+    assert steps >= len(PATHS)
+    assert [path for path, _ in tessarr.open_group(items).members(None)] == PATHS
+
+
+def test_drawing(store: Any) -> None:
+    tessarr.create_hierarchy(store, NODES)
+    drawn = "/\n├── a\n│   └── deep\n├── b\n│   └── x (4,) int16\n└── c"
+    root = tessarr.open_group(store)
+    assert str(tessarr.tree(store, level=2)) == drawn
+    assert str(tessarr.tree(root, False, 2)) == drawn
+    assert str(tessarr.tree(store, path="b")) == "/b\n└── x (4,) int16"
+    x = root.get_array("b/x")
+    assert str(tessarr.tree(x)) == str(tessarr.tree(store, path="b/x")) == repr(x)
