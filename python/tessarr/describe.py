@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
@@ -96,12 +97,17 @@ class NodeInfo(Generic[Meta]):
         Whether it was opened for reading only.
     store
         The store in words.
+    store_type, chunk_store_type, synchronizer_type
+        The names of their classes; None where there is none of its own.
     """
 
     name: str
     meta: Meta
     read_only: bool
     store: str
+    store_type: str
+    chunk_store_type: str | None
+    synchronizer_type: str | None
 
     def asdict(self) -> JSONObject:
         """Return what there is to say as plain JSON."""
@@ -113,6 +119,30 @@ class NodeInfo(Generic[Meta]):
             "read_only": self.read_only,
         }
 
+    @abstractmethod
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+
+    def store_items(self) -> list[tuple[str, str]]:
+        """Return the kinds of what holds and guards the node, as labels and values."""
+        kinds = [
+            ("Synchronizer type", self.synchronizer_type),
+            ("Store type", self.store_type),
+            ("Chunk store type", self.chunk_store_type),
+        ]
+        return [(label, text) for label, text in kinds if text is not None]
+
+    def store_line(self) -> str:
+        """Return the same as the last line of what is printed."""
+        others = (("chunk_store", self.chunk_store_type), ("synchronizer", self.synchronizer_type))
+        stores = [f"{what}: {name}" for what, name in others if name is not None]
+        return "; ".join([f"store: {self.store_type}", *stores])
+
+    def _repr_html_(self) -> str:
+        from tessarr import html
+
+        return html.table(self.items())
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -123,19 +153,14 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
     Parameters
     ----------
-    name, meta, read_only, store
+    name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
         As of every node.
-    store_type, chunk_store_type, synchronizer_type
-        The names of their classes; None where there is none of its own.
     stored_bytes
         Bytes of everything that is stored, metadata included.
     chunk_count, stored_chunk_count
         How many chunks there are, and how many of them are stored.
     """
 
-    store_type: str
-    chunk_store_type: str | None
-    synchronizer_type: str | None
     stored_bytes: int
     chunk_count: int
     stored_chunk_count: int
@@ -181,26 +206,16 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
     def items(self) -> list[tuple[str, str]]:
         """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
-        optional = [
-            ("Synchronizer type", self.synchronizer_type),
-            ("Store type", self.store_type),
-            ("Chunk store type", self.chunk_store_type),
-        ]
         return [
             *([("Name", self.name)] if self.name != "/" else []),
             ("Type", "tessarr.Array"),
             *array_items(self.meta, read_only=self.read_only),
-            *((label, text) for label, text in optional if text is not None),
+            *self.store_items(),
             ("No. bytes", _bytes_text(self.size_bytes)),
             ("No. bytes stored", _bytes_text(self.stored_bytes)),
             ("Storage ratio", f"{self.ratio:.1f}"),
             ("Chunks initialized", f"{self.stored_chunk_count}/{self.chunk_count}"),
         ]
-
-    def _repr_html_(self) -> str:
-        from tessarr import html
-
-        return html.table(self.items())
 
     def __str__(self) -> str:
         sizes = (
@@ -214,10 +229,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             label = "filters: " if what == "filter" else f"{what}: "
             lines.append((" " * len(label) if what == before else label) + codec)
             before = what
-        others = (("chunk_store", self.chunk_store_type), ("synchronizer", self.synchronizer_type))
-        stores = [f"{what}: {name}" for what, name in others if name is not None]
-        lines.append("; ".join([f"store: {self.store_type}", *stores]))
-        return "\n  ".join(lines)
+        return "\n  ".join([*lines, self.store_line()])
 
 
 def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
@@ -279,7 +291,7 @@ class GroupInfo(NodeInfo[GroupMeta]):
 
     Parameters
     ----------
-    name, meta, read_only, store
+    name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
         As of every node.
     arrays, groups, unreadable
         The names of the members.
@@ -303,6 +315,23 @@ class GroupInfo(NodeInfo[GroupMeta]):
             "consolidated": self.consolidated,
         }
 
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        members = len(self.arrays) + len(self.groups) + len(self.unreadable)
+        return [
+            ("Name", self.name),
+            ("Type", "tessarr.Group"),
+            ("Zarr format", str(self.meta.zarr_format)),
+            ("Read-only", str(self.read_only)),
+            *self.store_items(),
+            ("No. members", str(members)),
+            ("No. arrays", str(len(self.arrays))),
+            ("No. groups", str(len(self.groups))),
+            *([("Arrays", ", ".join(self.arrays))] if self.arrays else []),
+            *([("Groups", ", ".join(self.groups))] if self.groups else []),
+            *([("Unreadable", ", ".join(self.unreadable))] if self.unreadable else []),
+        ]
+
     def __str__(self) -> str:
         count = len(self.arrays) + len(self.groups) + len(self.unreadable)
         lines = [f"Group({self.name}, {count})"]
@@ -311,5 +340,4 @@ class GroupInfo(NodeInfo[GroupMeta]):
             if names:
                 line = f"  {what}: {len(names)}; {', '.join(names)}"
                 lines.append(line if len(line) <= 80 else line[:77] + "...")
-        lines.append(f"  store: {self.store}")
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  {self.store_line()}"])

@@ -120,6 +120,19 @@ class Node(Generic[Meta]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _told(self) -> dict[str, Any]:
+        """Return what there is to say about every node, for `info`."""
+        store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer
+        return {
+            "name": self.name,
+            "meta": self.metadata,
+            "read_only": self._read_only,
+            "store": repr(self._store),
+            "store_type": type(store).__name__,
+            "chunk_store_type": None if chunk_store is store else type(chunk_store).__name__,
+            "synchronizer_type": None if synchronizer is None else type(synchronizer).__name__,
+        }
+
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
         from dataclasses import replace
 

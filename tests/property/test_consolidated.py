@@ -14,9 +14,13 @@ import tessarr
 from tessarr.errors import TessarrError
 from tessarr.stores import MemoryStore
 
-NAMES = st.sampled_from(["a", "b", "a/b", "a/a", "b/a/b", "a/b/a"])
+PATHS = ["a", "b", "a/b", "a/a", "b/a/b", "a/b/a"]
+NAMES = st.sampled_from(PATHS)
 ACTIONS = st.sampled_from(
-    ["group", "array", "overwrite", "delete", "attributes", "resize", "consolidate", "inner"]
+    [
+        *("group", "array", "overwrite", "delete", "attributes", "resize", "consolidate", "inner"),
+        *("move", "several"),
+    ]
 )
 
 
@@ -33,6 +37,11 @@ def act(store: Any, handle: tessarr.Group, action: str, name: str, number: int) 
         node = handle[name]
         if isinstance(node, tessarr.Array):
             node.resize(number, number)
+    elif action == "move":
+        handle.move(name, PATHS[number])
+    elif action == "several":
+        nodes = {name: None, PATHS[number]: {"shape": (number,), "dtype": "u1"}}
+        handle.create_hierarchy(nodes, overwrite=number == 1)
     elif action == "consolidate":
         tessarr.consolidate_metadata(store)
     elif "/" in name:

@@ -282,16 +282,8 @@ class Facts(Node[ArrayMeta]):
         """
         from tessarr.describe import ArrayInfo
 
-        meta, store, chunk_store = self.metadata, self.store, self.chunk_store
-        synchronizer = self.synchronizer
         return ArrayInfo(
-            name=self.name,
-            meta=meta,
-            read_only=self._read_only,
-            store=repr(self._store),
-            store_type=type(store).__name__,
-            chunk_store_type=None if chunk_store is store else type(chunk_store).__name__,
-            synchronizer_type=None if synchronizer is None else type(synchronizer).__name__,
+            **self._told(),
             stored_bytes=self.nbytes_stored,
             chunk_count=self.nchunks,
             stored_chunk_count=self.nchunks_initialized,

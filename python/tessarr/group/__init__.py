@@ -106,26 +106,50 @@ class Group(Making):
         self._opened = how
 
     @property
+    def metadata(self) -> GroupMeta:
+        """The metadata, whatever the format; not to be modified."""
+        if not self._opened.get("cache_metadata", True):
+            self.refresh()
+        return self._meta
+
+    @property
     def synchronizer(self) -> Any:
         """What guards writing to arrays of the group; None where nothing more has to."""
         return self._opened.get("synchronizer")
 
     @property
     def info(self) -> GroupInfo:
-        """What there is to say about the group, as a table to print; costs what `members` does."""
+        """What there is to say about the group, as a table to print; costs what `members` does.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> _ = g.create_group("foo"), g.zeros("bar", shape=3)
+        >>> g.info
+        Group(/, 2)
+          arrays: 1; bar
+          groups: 1; foo
+          store: MemoryStore
+        """
         from tessarr.describe import GroupInfo
 
         members = self._members(0)
         return GroupInfo(
-            name=self.name,
-            meta=self._meta,
-            read_only=self._read_only,
-            store=repr(self._store),
+            **self._told(),
             arrays=tuple(name for name, meta in members.items() if isinstance(meta, ArrayMeta)),
             groups=tuple(name for name, meta in members.items() if isinstance(meta, GroupMeta)),
             unreadable=tuple(name for name, meta in members.items() if isinstance(meta, Exception)),
             consolidated=self.consolidated,
         )
+
+    def info_complete(self) -> GroupInfo:
+        """Return `info`, which has always looked at all members."""
+        return self.info
+
+    def info_items(self) -> list[tuple[str, str]]:
+        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        return self.info.items()
 
     @property
     def consolidated(self) -> bool:

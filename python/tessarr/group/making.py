@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.store import Store
-    from tessarr.types import ArrayLike, ShapeLike, ZarrFormat
+    from tessarr.types import ShapeLike, ZarrFormat
 
 __all__ = ["Making", "metas_of"]
 
@@ -323,9 +323,7 @@ class Making(Members):
 
         return self.create_array(name, data=data, **{"chunks": chunks_of(data), **settings})
 
-    def full_like(
-        self, name: str, data: Any, fill_value: Any = "keep", **settings: Any
-    ) -> Array:
+    def full_like(self, name: str, data: Any, fill_value: Any = "keep", **settings: Any) -> Array:
         """Create an array like another one that reads as `fill_value`.
 
         Parameters
@@ -416,7 +414,9 @@ class Making(Members):
             node._note_change()
 
 
-def metas_of(nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat) -> dict[str, NodeMeta]:
+def metas_of(
+    nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat
+) -> dict[str, NodeMeta]:
     """Return the metadata of nodes that are to be, by whole path.
 
     Parameters

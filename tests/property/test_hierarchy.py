@@ -1,0 +1,197 @@
+"""Random changes of a hierarchy, beside a dictionary that says what has to be there."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+import tessarr
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.keys import ancestors
+
+PATHS = st.sampled_from(["a", "b", "c", "a/a", "a/b", "b/a", "a/b/c", "c/b/a"])
+GROUP = None
+
+DOCUMENTS = {".zarray", ".zgroup", ".zattrs", "zarr.json"}
+
+
+class Hierarchy(RuleBasedStateMachine):
+    """A group and its model: the values of each array by path, None for a group."""
+
+    make_store: Any
+    zarr_format: Any
+
+    @initialize()
+    def start(self) -> None:
+        self.store = self.make_store()
+        self.root = tessarr.create_group(self.store, zarr_format=self.zarr_format)
+        self.model: dict[str, list[int] | None] = {}
+        self.attributes: dict[str, dict[str, int]] = {}
+
+    # The model
+
+    def below(self, path: str) -> list[str]:
+        return [other for other in self.model if f"{other}/".startswith(f"{path}/")]
+
+    def refused(self, path: str) -> type[Exception] | None:
+        """What prevents a new node at a path."""
+        above = [at for at in ancestors(path) if at]
+        if path in self.model or any(self.model.get(at) is not GROUP for at in above):
+            return ExistsError
+        return None
+
+    def put(self, path: str, values: list[int] | None) -> None:
+        for above in ancestors(path):
+            if above and above not in self.model:
+                self.model[above] = GROUP
+                self.attributes[above] = {}
+        self.model[path] = values
+        self.attributes[path] = {}
+
+    def drop(self, path: str) -> None:
+        for other in self.below(path):
+            del self.model[other], self.attributes[other]
+
+    def array_above(self, path: str) -> bool:
+        return any(self.model.get(above) is not GROUP for above in ancestors(path) if above)
+
+    # Changes
+
+    @rule(path=PATHS)
+    def create_group(self, path: str) -> None:
+        error = self.refused(path)
+        if error is None:
+            self.root.create_group(path)
+            self.put(path, GROUP)
+        else:
+            with pytest.raises(error):
+                self.root.create_group(path)
+
+    @rule(path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
+    def create_array(self, path: str, values: list[int]) -> None:
+        error = self.refused(path)
+        if error is None:
+            self.root.create_array(path, data=np.array(values, "u1"), chunks=2)
+            self.put(path, values)
+        else:
+            with pytest.raises(error):
+                self.root.create_array(path, data=np.array(values, "u1"))
+
+    @rule(path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
+    def assign(self, path: str, values: list[int]) -> None:
+        if self.array_above(path):
+            with pytest.raises(ExistsError):
+                self.root[path] = values
+        else:
+            self.root[path] = values
+            self.drop(path)
+            self.put(path, values)
+
+    @rule(path=PATHS, source=PATHS)
+    def assign_another(self, path: str, source: str) -> None:
+        """Of an array that may be at the path itself, or below it."""
+        values = self.model.get(source)
+        if values is None or self.array_above(path):
+            return
+        attributes = self.attributes[source]
+        self.root[path] = self.root[source]
+        self.drop(path)
+        self.put(path, values)
+        self.attributes[path] = dict(attributes)
+
+    @rule(path=PATHS)
+    def require(self, path: str) -> None:
+        if path in self.model and self.model[path] is GROUP:
+            assert self.root.require_group(path) == self.root[path]
+        elif self.refused(path) is None:
+            self.root.require_group(path)
+            self.put(path, GROUP)
+        else:
+            with pytest.raises((NotFoundError, ExistsError)):
+                self.root.require_group(path)
+
+    @rule(path=PATHS)
+    def delete(self, path: str) -> None:
+        if path in self.model:
+            del self.root[path]
+            self.drop(path)
+        else:
+            with pytest.raises(NotFoundError):
+                del self.root[path]
+
+    @rule(source=PATHS, dest=PATHS)
+    def move(self, source: str, dest: str) -> None:
+        into_itself = f"{dest}/".startswith(f"{source}/") and source != dest
+        if source in self.model and not into_itself and self.refused(dest) is None:
+            self.root.move(source, dest)
+            moved = {path: self.model[path] for path in self.below(source)}
+            told = {path: self.attributes[path] for path in moved}
+            self.drop(source)
+            self.put(dest, GROUP)
+            for path, values in moved.items():
+                self.model[dest + path[len(source) :]] = values
+                self.attributes[dest + path[len(source) :]] = told[path]
+        else:
+            with pytest.raises((NotFoundError, ExistsError, ArgumentError)):
+                self.root.move(source, dest)
+
+    @rule(path=PATHS, number=st.integers(0, 9))
+    def tell(self, path: str, number: int) -> None:
+        if path in self.model:
+            self.root[path].attrs["n"] = number
+            self.attributes[path]["n"] = number
+
+    # What has to be
+
+    @invariant()
+    def nodes_are_as_the_model_says(self) -> None:
+        found = dict(self.root.members(None))
+        assert list(found) == sorted(self.model, key=lambda path: path.split("/"))
+        for path, values in self.model.items():
+            node: Any = found[path]
+            assert path in self.root
+            assert node.attrs.asdict() == self.attributes[path]
+            if values is GROUP:
+                assert isinstance(node, tessarr.Group)
+            else:
+                assert node[:].tolist() == values
+        arrays = [path for path, values in self.model.items() if values is not GROUP]
+        assert sorted(self.root.array_keys(recurse=True)) == sorted(arrays)
+
+    @invariant()
+    def nothing_is_left_over(self) -> None:
+        """Every key belongs to a node that is there."""
+        for key in self.root._store.list(""):
+            path, _, name = key.rpartition("/")
+            if name in DOCUMENTS:
+                assert path == "" or path in self.model, key
+            else:
+                assert any(key.startswith(f"{at}/") for at, v in self.model.items() if v), key
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["memory", "mapping", "local"])
+def test_a_hierarchy_is_what_was_made_of_it(kind: str, zarr_format: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        makers: dict[str, Any] = {
+            "memory": lambda _: tessarr.stores.MemoryStore(),
+            "mapping": lambda _: {},
+            "local": lambda _: tempfile.mkdtemp(dir=folder),
+        }
+        machine: Any = type(
+            "Made", (Hierarchy,), {"make_store": makers[kind], "zarr_format": zarr_format}
+        )
+        few = settings(max_examples=settings.default.max_examples // 5, stateful_step_count=15)
+        run_state_machine_as_test(machine, settings=few)
