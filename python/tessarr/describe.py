@@ -134,9 +134,12 @@ class NodeInfo(Generic[Meta]):
 
     def store_line(self) -> str:
         """Return the same as the last line of what is printed."""
-        others = (("chunk_store", self.chunk_store_type), ("synchronizer", self.synchronizer_type))
-        stores = [f"{what}: {name}" for what, name in others if name is not None]
-        return "; ".join([f"store: {self.store_type}", *stores])
+        kinds = (
+            ("store", self.store_type),
+            ("chunk_store", self.chunk_store_type),
+            ("synchronizer", self.synchronizer_type),
+        )
+        return "; ".join(f"{what}: {kind}" for what, kind in kinds if kind is not None)
 
     def _repr_html_(self) -> str:
         from tessarr import html

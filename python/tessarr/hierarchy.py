@@ -86,6 +86,7 @@ def create_hierarchy(
     >>> for path, node in tessarr.create_hierarchy(items, nodes):
     ...     print(repr(path), node)
     '' Group(/, zarr_format=3)
+    'a' Group(/a, zarr_format=3)
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
     opened, at = locate(store, "a", path, zarr_format)

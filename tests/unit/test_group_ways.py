@@ -41,6 +41,65 @@ def test_direct_construction(root: tessarr.Group, store: Any) -> None:
         tessarr.Group(store, zarr_format=5 - root.zarr_format)
 
 
+def test_chunks_in_another_store(zarr_format: Any) -> None:
+    documents: dict[str, bytes] = {}
+    chunks: dict[str, bytes] = {}
+    tessarr.create_group(documents, zarr_format=zarr_format)
+    group = tessarr.Group(documents, chunk_store=chunks)
+    group.create_group("a").array("b", [1, 2, 3])
+    assert group.store is documents
+    assert group.chunk_store is chunks
+    assert len(chunks) == 1
+    assert tessarr.Group(documents, None, True, chunks)["a/b"][:].tolist() == [1, 2, 3]
+    assert tessarr.Group(documents)["a/b"][:].tolist() == [0, 0, 0]
+    group.move("a", "c")
+    assert group["c/b"][:].tolist() == [1, 2, 3]
+    assert all(key.startswith("c/b/") for key in chunks)
+
+
+def test_a_synchronizer_goes_to_all_below(store: Any) -> None:
+    guard = tessarr.ThreadSynchronizer()
+    tessarr.create_group(store).create_group("a").zeros("b", shape=2)
+    for group in (
+        tessarr.Group(store, synchronizer=guard),
+        tessarr.open_group(store, synchronizer=guard),
+        tessarr.group(store, synchronizer=guard),
+    ):
+        assert group.synchronizer is guard
+        assert group["a"].synchronizer is guard
+        assert group["a/b"].synchronizer is guard
+        assert {node.synchronizer for _, node in group.members(None)} == {guard}
+        assert group.zeros("new", shape=1, overwrite=True).synchronizer is guard
+        assert group.zeros("new", shape=1, overwrite=True, synchronizer=None).synchronizer is None
+    assert pickle.loads(pickle.dumps(group)).synchronizer is guard
+    assert str(group.info).endswith("; synchronizer: ThreadSynchronizer")
+
+
+def test_attributes_that_are_not_kept(store: Any, zarr_format: Any) -> None:
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    follows, keeps = tessarr.Group(store, cache_attrs=False), tessarr.Group(store)
+    root.attrs["k"] = 1
+    assert follows.attrs.asdict() == {"k": 1}
+    assert keeps.attrs.asdict() == {}
+
+
+def test_info(root: tessarr.Group) -> None:
+    root.create_group("empty")
+    kind = type(root.store).__name__
+    assert str(root.info) == (
+        f"Group(/, 3)\n  arrays: 1; quux\n  groups: 2; empty, foo\n  store: {kind}"
+    )
+    assert str(root["empty"].info) == f"Group(/empty, 0)\n  store: {kind}"
+    items = dict(root.info_items())
+    assert items["No. members"] == "3"
+    assert (items["Arrays"], items["Groups"], items["Store type"]) == ("quux", "empty, foo", kind)
+    assert "<td" in root.info._repr_html_()
+    assert str(root.info_complete()) == str(root.info)
+    for i in range(30):
+        root.create_group(f"group{i:02}")
+    assert max(len(line) for line in str(root.info).splitlines()) <= 80
+
+
 def test_attribute_access(root: tessarr.Group) -> None:
     assert root.foo.bar.baz == root["foo/bar/baz"]
     assert {"foo", "quux", "create_group"} <= set(dir(root))

@@ -16,9 +16,9 @@ from tessarr.array import bind as bind_array
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.group.making import Making
-from tessarr.keys import join, node_path, split
+from tessarr.keys import split
+from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store import open_store
 
 if TYPE_CHECKING:
     from tessarr.describe import GroupInfo
@@ -46,8 +46,13 @@ class Group(Making):
         The path of the group in the store; by default the root.
     read_only
         Whether changes are refused, also through what is opened by the group.
+    chunk_store
+        Where the chunks are, if that is another store.
     synchronizer
         Guards what is written to arrays of the group; see `tessarr.open_array`.
+    cache_attrs
+        Whether attributes are kept until `refresh`. If not, the metadata of the group, and of
+        arrays that are opened by it, is read whenever it is asked for.
     zarr_format
         The only format to look for.
 
@@ -78,14 +83,18 @@ class Group(Making):
         store: StoreLike,
         path: str | None = None,
         read_only: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
+        chunk_store: StoreLike = None,
         *,
         synchronizer: Any = None,
+        cache_attrs: bool = True,
         zarr_format: ZarrFormat | None = None,
     ) -> None:
-        opened, at = open_store(store, "r" if read_only else "r+")
-        at = node_path(join(at, path or ""), zarr_format)
+        mode = "r" if read_only else "r+"
+        opened, at = locate(store, mode, path, zarr_format, chunk_store=chunk_store)
         meta = drive.run(open_flow.group(at, zarr_format=zarr_format), opened)
         how = {} if synchronizer is None else {"synchronizer": synchronizer}
+        if not cache_attrs:
+            how["cache_metadata"] = False
         self._set(meta, opened, at, read_only=read_only, copies=None, how=how)
 
     def _set(

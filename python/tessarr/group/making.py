@@ -455,7 +455,8 @@ def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> No
             )
         from tessarr.creating import Plan
 
-        found = Plan.of(store, **{"zarr_format": zarr_format, **settings}).meta
+        given: dict[str, Any] = {"zarr_format": zarr_format, **settings}
+        found = Plan.of(store, **given).meta
     if found.zarr_format != zarr_format:
         raise ArgumentError(
             f"cannot create {path!r} of format {found.zarr_format} in a hierarchy of format "
