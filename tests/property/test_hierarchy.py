@@ -193,5 +193,5 @@ def test_a_hierarchy_is_what_was_made_of_it(kind: str, zarr_format: Any) -> None
         machine: Any = type(
             "Made", (Hierarchy,), {"make_store": makers[kind], "zarr_format": zarr_format}
         )
-        few = settings(max_examples=settings.default.max_examples // 5, stateful_step_count=15)
+        few = settings(max_examples=settings.default.max_examples // 2, stateful_step_count=20)
         run_state_machine_as_test(machine, settings=few)
