@@ -68,8 +68,8 @@ def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str
     """
     below = (node or "").strip("/")
     if "://" in text:
-        parts = urlsplit(text)
-        if parts.scheme.lower() == "file" and parts.netloc in {"", "localhost"}:
+        parts = urlsplit(text) if text.lower().startswith("file:") else None
+        if parts is not None and parts.netloc in {"", "localhost"}:
             root, above = _split(unquote(parts.path, errors="surrogateescape"))
         else:
             root, above = _climbed(text) if far else (text, "")

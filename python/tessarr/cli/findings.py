@@ -63,6 +63,8 @@ _LOCK: Final = ".__lock"
 _TEMPORARY: Final = re.compile(r"\.partial$|\.te?mp$|~$|^\.nfs|[._-]tmp[._-]|__lock$", re.I)  # noqa: FURB167
 _MOST_BYTES: Final = 64 << 20
 """How much of a shard is read at a time."""
+_COUNTED: Final = 10_000
+"""Of a damaged shard with more subchunks it is not counted how many are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +271,13 @@ class _Examination:
             yield Finding("metadata", path, str(error))
             return
 
-        def read(cell: Shape) -> list[Finding]:
-            return list(_read(array, cell))
+        def read(cell: Shape) -> Finding | None:
+            return _read(array, cell)
 
         checked = in_parallel(read, cells)
         for cell, found in zip(cells, progress(f"/{path}", checked, len(cells)), strict=True):
-            yield from found
+            if found is not None:
+                yield found
             self.counts.objects += 1
             self.counts.decoded_bytes += size_of(region_of(meta, cell)) * array.itemsize
 
@@ -289,33 +292,41 @@ def _is_inside(cell: Shape, meta: ArrayMeta) -> bool:
     return all(at < count for at, count in zip(cell, meta.grid_shape, strict=True))
 
 
-def _read(array: Array, cell: Shape) -> Iterator[Finding]:
-    """Read the chunk of the grid at `cell`, a shard part by part."""
+def _read(array: Array, cell: Shape) -> Finding | None:
+    """Read the chunk of the grid at `cell`, a shard part by part; tell what cannot be read."""
     meta = array.metadata
-    key = join(array.path, meta.chunk_key_encoding.encode(cell))
+    region = region_of(meta, cell)
     most = _MOST_BYTES // max(array.itemsize, 1)
-    for part in boxes(region_of(meta, cell), meta.chunk_cuts, most):
+    bad: list[tuple[slice, ...]] = []
+    first: Exception | None = None
+    for part in boxes(region, meta.chunk_cuts, most):
         try:
             array[part]
         except Exception as error:  # noqa: BLE001 (codecs of users raise what they like)
-            yield from _damage(array, part, key, error)
+            first = first or error
+            bad.append(part)
+    if first is None:
+        return None
+    text = str(first) if isinstance(first, TessarrError) else f"{type(first).__name__}: {first}"
+    key = join(array.path, meta.chunk_key_encoding.encode(cell))
+    return Finding("damaged", array.path, text + _lost(array, region, bad), key)
 
 
-def _damage(
-    array: Array, region: tuple[slice, ...], key: str, error: Exception
-) -> Iterator[Finding]:
-    """Yield what is lost of a part of a chunk."""
-    known = isinstance(error, TessarrError)
-    text = str(error) if known else f"{type(error).__name__}: {error}"
-    lost = count = 0
-    for part in boxes(region, array.metadata.chunk_cuts, 1):
-        count += 1
-        try:
-            array[part]
-        except Exception:  # noqa: BLE001 (as above)
-            lost += 1
-    more = f" ({lost} of {count} subchunks are lost)" if count > 1 and lost else ""
-    yield Finding("damaged", array.path, text + more, key)
+def _lost(array: Array, region: tuple[slice, ...], bad: list[tuple[slice, ...]]) -> str:
+    """Return how many subchunks of a shard are lost, given what cannot be read of it."""
+    cuts = array.metadata.chunk_cuts
+    pairs = zip(region, cuts, strict=True)
+    count = prod(axis.cell(part.stop - 1) - axis.cell(part.start) + 1 for part, axis in pairs)
+    if not 1 < count <= _COUNTED:
+        return ""
+    lost = 0
+    for box in bad:
+        for part in boxes(box, cuts, 1):
+            try:
+                array[part]
+            except Exception:  # noqa: BLE001 (as above)
+                lost += 1
+    return f" ({lost:,} of {count:,} subchunks are lost)" if lost else ""
 
 
 def _left_over(store: Store, path: str) -> Iterator[Finding]:
