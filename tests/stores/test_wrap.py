@@ -129,9 +129,54 @@ def test_latency_is_what_was_asked_for() -> None:
     slow = LatencyStore({}, read_s=0.1)
     with ThreadPoolExecutor(8) as pool:
         assert took(lambda: list(pool.map(slow.size, ["a"] * 8))) < 0.7
-    for wrong in ({"read_s": -1.0}, {"write_s": float("nan")}, {"bytes_per_s": 0.0}):
+    wrongs: list[dict[str, Any]] = [
+        {"read_s": -1.0},
+        {"write_s": float("nan")},
+        {"bytes_per_s": 0.0},
+    ]
+    for wrong in wrongs:
         with pytest.raises(ArgumentError):
             LatencyStore({}, **wrong)
+
+
+@pytest.mark.parametrize("kind", ["read-only", "cache", "logging"])
+def test_chunks_that_are_waited_for_are_waited_for_together(kind: str, tmp_path: Path) -> None:
+    """More requests are under way than there are threads, through every wrapper."""
+    data = np.arange(64).reshape(8, 8)
+    inner = MemoryStore()
+    far = LatencyStore(inner, read_s=0.05, write_s=0.05, concurrency=64)
+    with tessarr.options(threads=1):
+        array = tessarr.create_array(far, shape=(8, 8), chunks=(1, 1), dtype="i8")
+        start = time.perf_counter()
+        array[:] = data
+        read = tessarr.open_array(MAKERS[kind](far), mode="r")
+        np.testing.assert_array_equal(read[:], data)
+        assert time.perf_counter() - start < 64 * 0.05  # one after another twice as much
+    again = LatencyStore(LocalStore(tmp_path), read_s=0.001)
+    sharded = tessarr.create_array(again, data=data, chunks=(1, 1), shards=(8, 8), compressors=None)
+    np.testing.assert_array_equal(sharded[::2, ::2], data[::2, ::2])
+
+
+def test_an_error_of_one_of_many_requests() -> None:
+    """It is raised, and Ctrl-C too."""
+
+    class Failing(dict[str, bytes]):
+        concurrency = 8
+
+        def get(self, key: str) -> bytes | None:  # type: ignore[override]
+            if key == "c/13":
+                raise ZeroDivisionError(key)
+            return self[key]
+
+        put = dict.__setitem__
+        delete = dict.__delitem__
+        list = dict.keys
+
+    array = tessarr.create_array(Failing(), shape=(50,), chunks=(1,), dtype="i4", fill_value=1)
+    array[:] = np.arange(50)
+    with pytest.raises(ZeroDivisionError):
+        array[:]
+    assert array[:10].tolist() == list(range(10))
 
 
 def test_messages_of_a_logging_store(caplog: pytest.LogCaptureFixture) -> None:

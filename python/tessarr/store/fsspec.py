@@ -36,6 +36,9 @@ class FsspecStore(DescribedStore):
     allowed_exceptions : tuple of exception classes, optional
         What the file system raises for a key that is absent: by default what says that there is
         no such file. Some servers forbid what does not exist: add `PermissionError`.
+    concurrency : int, default 16
+        How many chunks are fetched or stored at a time. Each of them is in memory, so that
+        an operation needs as many chunks beside its result.
 
     Notes
     -----
@@ -63,24 +66,21 @@ class FsspecStore(DescribedStore):
         *,
         read_only: bool = False,
         allowed_exceptions: tuple[type[Exception], ...] | None = None,
+        concurrency: int = 16,
     ) -> Self:
         arguments = {
             "fs": fs,
             "path": path,
             "read_only": read_only,
             "allowed_exceptions": allowed_exceptions,
+            "concurrency": concurrency,
         }
-        return cls._over(fs, path, arguments, read_only, allowed_exceptions)
+        return cls._over(fs, path, arguments)
 
     @classmethod
-    def _over(
-        cls,
-        fs: Any,
-        path: str,
-        arguments: dict[str, Any],
-        read_only: bool,
-        allowed_exceptions: tuple[type[Exception], ...] | None,
-    ) -> Self:
+    def _over(cls, fs: Any, path: str, arguments: dict[str, Any]) -> Self:
+        read_only: bool = arguments["read_only"]
+        missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING
         fs, path = _plain(fs, path)
         protocols = _protocols(fs)
         read_only = read_only or bool(protocols & _READ_ONLY)
@@ -88,7 +88,7 @@ class FsspecStore(DescribedStore):
         if protocols & {"file", "local"}:
             inner = LocalStore(path or "/", read_only=read_only)
         else:
-            inner = _Files(fs, path, allowed_exceptions or _MISSING)
+            inner = _Files(fs, path, missing, arguments["concurrency"])
         made = cls._make(arguments, ForeignStore(inner, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
         return made
@@ -100,7 +100,7 @@ class FsspecStore(DescribedStore):
         storage_options: Mapping[str, Any] | None = None,
         *,
         read_only: bool = False,
-        allowed_exceptions: tuple[type[Exception], ...] | None = None,
+        **settings: Any,
     ) -> Self:
         """Make the store of a URL, also of a chained one.
 
@@ -111,7 +111,7 @@ class FsspecStore(DescribedStore):
             ``simplecache::https://host/path``.
         storage_options : mapping, optional
             Arguments of the file system.
-        read_only, allowed_exceptions
+        read_only, **settings
             As for the class.
 
         Raises
@@ -125,17 +125,17 @@ class FsspecStore(DescribedStore):
         FsspecStore('memory:///example/x')
         """
         fs, path = _of_url(url, storage_options or {})
-        return cls(fs, path, read_only=read_only, allowed_exceptions=allowed_exceptions)
+        return cls(fs, path, read_only=read_only, **settings)
 
     @classmethod
-    def from_upath(cls, upath: Any, *, read_only: bool = False) -> Self:
-        """Make the store of a ``upath.UPath``."""
-        return cls(upath.fs, upath.path, read_only=read_only)
+    def from_upath(cls, upath: Any, **settings: Any) -> Self:
+        """Make the store of a ``upath.UPath``; settings are those of the class."""
+        return cls(upath.fs, upath.path, **settings)
 
     @classmethod
-    def from_mapper(cls, fs_map: Any, *, read_only: bool = False) -> Self:
-        """Make the store of an ``fsspec.FSMap``."""
-        return cls(fs_map.fs, fs_map.root, read_only=read_only)
+    def from_mapper(cls, fs_map: Any, **settings: Any) -> Self:
+        """Make the store of an ``fsspec.FSMap``; settings are those of the class."""
+        return cls(fs_map.fs, fs_map.root, **settings)
 
     @property
     def fs(self) -> Any:
@@ -209,16 +209,19 @@ class FSStore(FsspecStore):
             raise TypeError(f"FSStore() takes no {name!r} where a file system is given")
         else:
             path = url
-        missing = missing_exceptions or exceptions
         arguments = {
             "url": path,
             "fs": fs,
             "mode": mode,
             "dimension_separator": separator,
-            "missing_exceptions": missing,
-            "read_only": mode == "r",
+            "missing_exceptions": missing_exceptions or exceptions,
         }
-        return cls._over(fs, path, arguments, mode == "r", missing)
+        inner = {
+            "read_only": mode == "r",
+            "allowed_exceptions": missing_exceptions or exceptions,
+            "concurrency": 16,
+        }
+        return cls._over(fs, path, arguments | inner)
 
     @property
     def path(self) -> str:
@@ -232,7 +235,8 @@ class FSStore(FsspecStore):
         return self._arguments["dimension_separator"]
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        arguments = {k: v for k, v in self._arguments.items() if k != "read_only"}
+        inner = {"read_only", "allowed_exceptions", "concurrency"}
+        arguments = {k: v for k, v in self._arguments.items() if k not in inner}
         return _again, (type(self), arguments)
 
 
@@ -311,7 +315,10 @@ def _plain(fs: Any, path: str) -> tuple[Any, str]:
 class _Files:
     """The methods of `tessarr.store.protocol.StoreProtocol`."""
 
-    def __init__(self, fs: Any, root: str, missing: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
+    ) -> None:
+        self.concurrency = concurrency
         self._made_in = os.getpid()
         self._given = fs
         self._root = root

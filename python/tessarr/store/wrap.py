@@ -109,6 +109,8 @@ class LatencyStore(WrapperStore):
         Seconds before each change.
     bytes_per_s : float, optional
         How fast bytes come and go, each request for itself; by default at once.
+    concurrency : int, default 16
+        How many requests for chunks are under way at a time.
 
     Examples
     --------
@@ -123,10 +125,16 @@ class LatencyStore(WrapperStore):
         read_s: float = 0.0,
         write_s: float = 0.0,
         bytes_per_s: float | None = None,
+        concurrency: int = 16,
     ) -> Self:
         found = _opened(store)
-        options = {"read_s": read_s, "write_s": write_s, "bytes_per_s": bytes_per_s}
-        engine = _engine.delayed(found, read_s, write_s, bytes_per_s)
+        options: dict[str, Any] = {
+            "read_s": read_s,
+            "write_s": write_s,
+            "bytes_per_s": bytes_per_s,
+            "concurrency": concurrency,
+        }
+        engine = _engine.delayed(found, read_s, write_s, bytes_per_s, concurrency)
         return cls._make({"store": found, **options}, engine)
 
 

@@ -40,16 +40,27 @@ unsafe impl Send for Address {}
 unsafe impl Sync for Address {}
 
 /// How tasks are run.
-#[derive(Clone, Copy)]
-pub struct Run {
-    /// Spread tasks over the pool.
-    pub parallel: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// One after another, on the calling thread.
+    Here,
+    /// Spread over the pool.
+    Pool,
+    /// On so many threads of their own: they wait for the store, and do not work meanwhile.
+    Waiting(usize),
 }
 
 impl Run {
-    /// Decide for `tasks` tasks of `bytes` decoded bytes each.
-    pub fn decide(tasks: usize, bytes: usize) -> Run {
-        Run { parallel: tasks > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES && pool::threads() > 1 }
+    /// Decide for `tasks` tasks of `bytes` decoded bytes each, of which a store wants
+    /// `concurrency` under way; 0: it does not wait.
+    pub fn decide(tasks: usize, bytes: usize, concurrency: usize) -> Run {
+        let threads = pool::threads();
+        match tasks {
+            0 | 1 => Run::Here,
+            _ if concurrency > threads => Run::Waiting(concurrency),
+            _ if threads > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES => Run::Pool,
+            _ => Run::Here,
+        }
     }
 
     /// Do `work` for 0..tasks. The first error ends it.
@@ -60,8 +71,12 @@ impl Run {
         work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
         let interrupt = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-        let threads = if self.parallel { usize::MAX } else { 1 };
-        pool::parallel_for(tasks, threads, interrupt, &|task| Scratch::with(|scratch| work(task, scratch)))
+        let task = |task| Scratch::with(|scratch| work(task, scratch));
+        match self {
+            Run::Here => pool::parallel_for(tasks, 1, interrupt, &task),
+            Run::Pool => pool::parallel_for(tasks, usize::MAX, interrupt, &task),
+            Run::Waiting(threads) => pool::wait_for(tasks, threads, interrupt, &task),
+        }
     }
 }
 
@@ -152,12 +167,12 @@ impl Operation<'_> {
         let division = divide(&whole, &base, cuts)?;
         let spread = division.tasks() < 2 * pool::threads();
         let run = match division.tasks() {
-            1 => Run { parallel: false },
+            1 => Run::Here,
             tasks => {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
                 let level = self.array.level(&grid::bounds(cuts, &first).1)?;
-                Run::decide(tasks, level.decoded_bytes)
+                Run::decide(tasks, level.decoded_bytes, self.store.concurrency())
             }
         };
         run.each(division.tasks(), self.interrupt, &|task, scratch| {

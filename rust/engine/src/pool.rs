@@ -97,6 +97,33 @@ pub fn parallel_for(
     job.outcome()
 }
 
+/// As [`parallel_for`], for tasks that wait for something far away: on up to `threads`
+/// threads of their own, so that waiting keeps no worker from its work. To make a thread
+/// costs far less than what it then waits for.
+pub fn wait_for(
+    tasks: usize,
+    threads: usize,
+    interrupt: Option<&dyn Fn() -> bool>,
+    task: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
+    let job = Job::new(tasks, task);
+    let mut watch = Watch::new(interrupt);
+    std::thread::scope(|scope| {
+        for number in 1..tasks.min(threads) {
+            let named = std::thread::Builder::new().name(format!("tessarr-wait-{number}"));
+            let work = || job.work(&mut { Watch::BLIND });
+            if named.spawn_scoped(scope, work).is_err() {
+                break; // no more threads: the others do it
+            }
+        }
+        job.work(&mut watch);
+    });
+    if watch.interrupted {
+        return Err(Error::new(Kind::Interrupted, "interrupted"));
+    }
+    job.outcome()
+}
+
 /// Run `operation` on a worker, as soon as one is free, in the order of the calls.
 ///
 /// The operation reports its own outcome; a panic in it ends it and nothing else.

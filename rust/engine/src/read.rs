@@ -122,8 +122,14 @@ impl Reader<'_> {
             }
         }
         let groups = group(&mut found, source)?;
-        let run = Run::decide(groups.len(), level.decoded_bytes * (found.len() / groups.len().max(1)));
-        let run = Run { parallel: run.parallel && self.spread };
+        let run = if self.spread {
+            let waits = source.in_memory().is_none();
+            let concurrency = if waits { self.operation.store.concurrency() } else { 0 };
+            let bytes = level.decoded_bytes * (found.len() / groups.len().max(1));
+            Run::decide(groups.len(), bytes, concurrency)
+        } else {
+            Run::Here
+        };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let entries = &found[groups[number].clone()];
             self.group(level, source, entries, &division, portion.origin, scratch)

@@ -289,9 +289,12 @@ impl<'a> Writer<'a> {
         // that took its own would allocate them anew for every shard.
         let results: Vec<Mutex<Encoded>> =
             groups.iter().map(|_| Mutex::new(Encoded::over(scratch.take()))).collect();
-        let run =
-            Run::decide(groups.len(), shard.level.decoded_bytes * (touched.len() / groups.len().max(1)));
-        let run = Run { parallel: run.parallel && self.spread };
+        let run = if self.spread {
+            let bytes = shard.level.decoded_bytes * (touched.len() / groups.len().max(1));
+            Run::decide(groups.len(), bytes, 0)
+        } else {
+            Run::Here
+        };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let mut encoded = results[number].lock().unwrap_or_else(PoisonError::into_inner);
             let touched = &touched[groups[number].clone()];

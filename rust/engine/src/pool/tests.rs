@@ -409,3 +409,39 @@ fn stress() {
         }
     });
 }
+
+/// Tasks that wait do so together, on more threads than the limit, each once.
+#[test]
+fn tasks_that_wait_have_threads_of_their_own() {
+    let runs: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+    let together = Barrier::new(10);
+    with_limit(1, || {
+        wait_for(100, 10, None, &|index| {
+            together.wait();
+            runs[index].fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
+    });
+    assert!(runs.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+}
+
+/// The first error ends them, and so does an interrupt.
+#[test]
+fn waiting_tasks_end_with_an_error_or_an_interrupt() {
+    let failed = wait_for(1000, 4, None, &|index| match index {
+        7 => Err(Error::internal("seven")),
+        _ => Ok(()),
+    });
+    assert_eq!(failed.unwrap_err().message, "seven");
+    let ran = AtomicUsize::new(0);
+    let interrupted = wait_for(100_000, 2, Some(&|| true), &|_| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(10));
+        Ok(())
+    });
+    assert_eq!(interrupted.unwrap_err().kind, Kind::Interrupted);
+    assert!(ran.load(Ordering::Relaxed) < 1000);
+    let panicked = wait_for(10, 4, None, &|_| panic!("now"));
+    assert_eq!(panicked.unwrap_err().kind, Kind::Internal);
+}

@@ -206,6 +206,10 @@ impl Store for CachedStore {
     fn read_only(&self) -> bool {
         self.inner.read_only()
     }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
 }
 
 struct WholeObject(Arc<Whole>);

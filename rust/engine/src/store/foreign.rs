@@ -32,6 +32,11 @@ pub trait Foreign: Send + Sync + Debug {
 
     /// Removes every key under `prefix`. False: the store has no such call.
     fn delete_prefix(&self, prefix: &str) -> Result<bool>;
+
+    /// As [`Store::concurrency`].
+    fn concurrency(&self) -> usize {
+        0
+    }
 }
 
 /// How often a change is decided anew because somebody else was faster.
@@ -189,5 +194,9 @@ impl<F: Foreign> Store for ForeignStore<F> {
 
     fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    fn concurrency(&self) -> usize {
+        self.foreign.concurrency()
     }
 }

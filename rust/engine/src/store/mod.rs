@@ -177,6 +177,12 @@ pub trait Store: Send + Sync + Debug {
     fn read_only(&self) -> bool {
         false
     }
+
+    /// How many requests should be under way at a time, because each is waited for;
+    /// 0: answers come at once.
+    fn concurrency(&self) -> usize {
+        0
+    }
 }
 
 impl dyn Store + '_ {

@@ -82,4 +82,8 @@ impl Store for PrefixStore {
     fn read_only(&self) -> bool {
         self.inner.read_only()
     }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
 }

@@ -54,4 +54,8 @@ impl Store for ReadOnlyStore {
     fn read_only(&self) -> bool {
         true
     }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
 }

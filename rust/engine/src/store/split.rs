@@ -85,6 +85,10 @@ impl Store for SplitStore {
     fn read_only(&self) -> bool {
         self.metadata.read_only() || self.chunks.read_only()
     }
+
+    fn concurrency(&self) -> usize {
+        self.metadata.concurrency().max(self.chunks.concurrency())
+    }
 }
 
 #[cfg(test)]

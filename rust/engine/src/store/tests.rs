@@ -108,7 +108,7 @@ fn each(test: impl Fn(&dyn Store)) {
     test(&PrefixStore::new(memory.clone(), "a/b/").unwrap());
     test(&CachedStore::new(Arc::new(MemoryStore::new()), u64::MAX, None));
     test(&CachedStore::new(local_in(&folder, "cached"), 400, None));
-    let latency = Latency { bytes_per_second: Some(1e12), ..Latency::default() };
+    let latency = Latency { concurrency: 4, bytes_per_second: Some(1e12), ..Latency::default() };
     test(&WatchedStore::watched_by(Arc::new(MemoryStore::new()), latency));
 }
 

@@ -67,6 +67,11 @@ pub trait Watch: Send + Sync + Debug {
 
     /// After it was. `key` is a prefix for listings.
     fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
+
+    /// How many calls should be under way at a time, because they are made to wait.
+    fn concurrency(&self) -> usize {
+        0
+    }
 }
 
 /// Passes everything on to another store, and tells a [`Watch`].
@@ -159,6 +164,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     fn read_only(&self) -> bool {
         self.inner.read_only()
     }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency().max(self.watch.concurrency())
+    }
 }
 
 struct WatchedObject<W> {
@@ -201,9 +210,15 @@ pub struct Latency {
     pub write: Duration,
     /// How many bytes pass per second; None: any number.
     pub bytes_per_second: Option<f64>,
+    /// How many calls should be under way at a time.
+    pub concurrency: usize,
 }
 
 impl Watch for Latency {
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
     fn before(&self, call: Call) -> Result<()> {
         sleep(if call.changes() { self.write } else { self.read })
     }

@@ -22,6 +22,7 @@ pub(super) struct PyForeign {
     has_replace: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
+    concurrency: usize,
 }
 
 impl PyForeign {
@@ -42,7 +43,12 @@ impl PyForeign {
                 object.get_type().fully_qualified_name()?
             )));
         }
+        let concurrency = match object.getattr_opt("concurrency")? {
+            Some(wanted) if !mapping => wanted.extract()?,
+            _ => 0,
+        };
         let foreign = PyForeign {
+            concurrency,
             mapping,
             has_open_value: !mapping && has("open_value")?,
             has_get_prefix: !mapping && has("get_prefix")? && has("open_value")?,
@@ -197,6 +203,10 @@ impl Foreign for PyForeign {
             })?;
         }
         Ok(self.has_delete_prefix)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
     }
 }
 

@@ -44,7 +44,13 @@ fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
 
 /// `store`, answering late.
 #[pyfunction]
-fn delayed(store: &Bound<'_, Store>, read_s: f64, write_s: f64, bytes_per_s: Option<f64>) -> PyResult<Store> {
+fn delayed(
+    store: &Bound<'_, Store>,
+    read_s: f64,
+    write_s: f64,
+    bytes_per_s: Option<f64>,
+    concurrency: usize,
+) -> PyResult<Store> {
     let py = store.py();
     if bytes_per_s.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
         return Err(argument(py, "bytes_per_s must be a positive number"));
@@ -53,6 +59,7 @@ fn delayed(store: &Bound<'_, Store>, read_s: f64, write_s: f64, bytes_per_s: Opt
         read: duration(py, "read_s", read_s)?,
         write: duration(py, "write_s", write_s)?,
         bytes_per_second: bytes_per_s,
+        concurrency,
     };
     Ok(made(engine::WatchedStore::watched_by(store.get().engine(), latency)))
 }
