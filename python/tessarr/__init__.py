@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from tessarr.codecs import PackBitsV2 as PackBits
     from tessarr.converting import convert
+    from tessarr.copying import copy, copy_all, copy_store, copy_to
     from tessarr.future import Future
     from tessarr.hierarchy import (
         consolidate_metadata,
@@ -84,6 +85,10 @@ __all__ = [
     "consolidate_metadata",
     "consolidated_differences",
     "convert",
+    "copy",
+    "copy_all",
+    "copy_store",
+    "copy_to",
     "create",
     "create_array",
     "create_group",
@@ -138,6 +143,10 @@ _ELSEWHERE = {
     "consolidate_metadata": "hierarchy",
     "consolidated_differences": "hierarchy",
     "convert": "converting",
+    "copy": "copying",
+    "copy_all": "copying",
+    "copy_store": "copying",
+    "copy_to": "copying",
     "create_hierarchy": "hierarchy",
     "load": "saving",
     "migrate_1to2": "hierarchy",

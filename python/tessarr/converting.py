@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 from tessarr import drive
 from tessarr.array import bind
+from tessarr.copying.moves import move
 from tessarr.creating import create_array
 from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
 from tessarr.flow import convert as convert_flow
@@ -19,6 +19,7 @@ from tessarr.keys import join
 from tessarr.locating import locate
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.options import current
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -327,10 +328,9 @@ def _goal(at: str, path: str, goal_path: str) -> str:
 
 def _copy_chunks(source: Store, step: Step, goal: Store, path: str) -> None:
     cut = len(prefix_of(step.path))
-    for old, new in drive.run(convert_flow.chunk_keys(step), source):
-        value = source.get(old)
-        if value is not None:
-            goal.put(join(path, new[cut:]), value)
+    keys = drive.run(convert_flow.chunk_keys(step), source)
+    pairs = [(old, join(path, new[cut:])) for old, new in keys]
+    move(source, goal, pairs, memory_bytes=current().copy_bytes)
 
 
 def _recode(
@@ -351,8 +351,4 @@ def _recode(
         within=within,
         overwrite=overwrite,
     )
-    axes = [range(0, length, step) for length, step in zip(old.shape, new.chunks, strict=True)]
-    for corner in product(*axes):
-        pairs = zip(corner, new.chunks, strict=True)
-        region = tuple(slice(start, start + step) for start, step in pairs)
-        new[region] = old[region]
+    new[...] = old

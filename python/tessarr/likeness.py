@@ -81,7 +81,10 @@ def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> d
         if whole:
             like |= _rest_like(a, source, form)
     elif whole:
-        like |= {"fill_value": getattr(a, "fillvalue", None)}
+        fill: Any = getattr(a, "fillvalue", None)
+        if isinstance(fill, bytes) and like["dtype"] is str:  # of h5py
+            fill = fill.decode("utf-8", "replace")
+        like |= {"fill_value": fill}
     for name in _ruled_out(shape, like, given):
         like.pop(name, None)
     return {**{name: value for name, value in like.items() if value is not None}, **given}

@@ -54,3 +54,40 @@ def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
     threads = len(os.sched_getaffinity(0))
     chunk = 4 * MB
     assert output * 0.9 < grown <= output + threads * 2 * chunk + 60 * MB
+
+
+COPIER = """
+import sys, tessarr
+
+def peak():
+    with open("/proc/self/status") as status:
+        return int(status.read().split("VmHWM:")[1].split()[0]) * 1024
+
+source = tessarr.open_array(sys.argv[1], mode="r")
+source[0, 0]
+before = peak()
+tessarr.copy_to(source, sys.argv[2], chunks=(4096, 16), memory_bytes=32 << 20)
+target = tessarr.open_array(sys.argv[2], mode="r+")
+target[...] = source
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_peak_memory_of_a_copy_from_rows_to_columns(tmp_path: Path) -> None:
+    """A 128 MB array is copied through 32 MB, and assigned through what the option allows."""
+    array = tessarr.create_array(
+        tmp_path / "a", shape=(4096, 8192), dtype="float32", chunks=(16, 8192)
+    )
+    rows = np.random.default_rng(0).integers(0, 1 << 20, (4096, 1)).astype("float32")
+    array[:] = rows + np.arange(8192, dtype="float32")
+    code = COPIER.replace("target[...]", "with tessarr.options(copy_bytes=32 << 20): target[...]")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a"), str(tmp_path / "b")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) <= 32 * MB + 60 * MB
+    copied = tessarr.open_array(tmp_path / "b", mode="r")
+    assert (copied[::100] == array[::100]).all()

@@ -7,7 +7,7 @@ work, and `assignment` is what ``a[key] = other`` does with an array that is not
 from tessarr.transfer.assignment import assign, is_lazy
 from tessarr.transfer.ends import Source, Target, source_of, target_of
 from tessarr.transfer.plan import Plan, cut_points, make_plan
-from tessarr.transfer.run import plan_of, run
+from tessarr.transfer.run import most_at_once, plan_of, run, work_off
 
 __all__ = [
     "Plan",
@@ -17,8 +17,10 @@ __all__ = [
     "cut_points",
     "is_lazy",
     "make_plan",
+    "most_at_once",
     "plan_of",
     "run",
     "source_of",
     "target_of",
+    "work_off",
 ]

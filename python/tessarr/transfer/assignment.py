@@ -16,7 +16,7 @@ import numpy as np
 from tessarr._engine import LocalStore
 from tessarr.errors import ArgumentError
 from tessarr.options import current
-from tessarr.transfer.ends import as_stored, source_of, target_of
+from tessarr.transfer.ends import as_stored, in_memory, source_of, target_of
 from tessarr.transfer.run import plan_of, run
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _box(array: StoredArray, selection: Selection) -> Target | None:
 
 
 def _whole(value: Any) -> npt.NDArray[Any]:
-    return np.asarray(value[(slice(None),) * len(value.shape)])
+    return in_memory(value, (slice(None),) * len(value.shape))
 
 
 def _check_known(value: Any) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tessarr._engine import ArrayBase
+from tessarr.indexing import Selection, broadcast_value
 from tessarr.transfer.plan import cut_points
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.grid import Cuts
-    from tessarr.indexing import Range, Selection
+    from tessarr.indexing import Range
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.transfer.plan import Region
     from tessarr.types import Shape
 
-__all__ = ["Source", "StoredArray", "Target", "as_stored", "source_of", "target_of"]
+__all__ = ["Source", "StoredArray", "Target", "as_stored", "in_memory", "source_of", "target_of"]
 
 _CONCURRENT: Final = frozenset(("tessarr", "numpy", "zarr", "h5py", "dask", "xarray"))
 """Packages whose arrays may be read by several threads at a time."""
@@ -127,8 +128,22 @@ class Source:
             values = self.array.get_basic_selection(key, out=out)
         else:
             with self._lock:
-                values = np.asarray(self.array[key])
+                values = in_memory(self.array, key)
         return np.broadcast_to(values, tuple(last - first for first, last in region))
+
+
+def in_memory(array: Any, key: Any) -> npt.NDArray[Any]:
+    """Read a part of an array of any library; text of HDF5, which h5py has as bytes, as text."""
+    values = np.asarray(array[key])
+    metadata = getattr(array.dtype, "metadata", None)
+    if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
+        return values
+    found = np.empty(values.shape, object)
+    found.reshape(-1)[:] = [
+        item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
+        for item in values.reshape(-1)
+    ]
+    return found
 
 
 def _view(buffer: npt.NDArray[np.uint8], shape: Shape, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -231,13 +246,15 @@ class Target:
         stored = as_stored(self.array)
         if stored is not None:
             given: Any = stored.metadata.data_type.given(values)
-            stored._put(places, self.axes, _fitting(given, stored.dtype))
+            whole = Selection(places, self.axes, given.shape, given.shape)
+            stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype))
         else:
             key = tuple(
                 start if axis is None else _slice(start, step, count)
                 for (start, step, count), axis in zip(places, self.axes, strict=True)
             )
-            self.array[key] = values
+            # Others do not know NumPy's type of text.
+            self.array[key] = values.astype(object) if values.dtype.kind == "T" else values
 
 
 def target_of(array: Any, selection: Selection | None = None) -> Target:
@@ -252,13 +269,6 @@ def target_of(array: Any, selection: Selection | None = None) -> Target:
     stored = as_stored(array)
     chunks = _chunks(array) if stored is None else _along(stored.metadata.chunk_grid.cuts, shape)
     return Target(array, ranges, axes, wanted, np.dtype(array.dtype), chunks)
-
-
-def _fitting(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    from tessarr.indexing import Selection, broadcast_value
-
-    whole = Selection((), (), values.shape, values.shape)
-    return broadcast_value(values, whole, dtype)
 
 
 def _count(bounds: tuple[int, int]) -> int:

@@ -6,7 +6,7 @@ import queue
 import threading
 from contextvars import copy_context
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,17 +15,20 @@ from tessarr.options import current
 from tessarr.transfer.plan import make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy.typing as npt
+    from collections.abc import Callable, Iterable, Iterator
 
     from tessarr.transfer.ends import Source, Target
     from tessarr.transfer.plan import Plan
 
-__all__ = ["plan_of", "run"]
+__all__ = ["most_at_once", "plan_of", "run", "work_off"]
 
 _OF_ANY_LENGTH: Final = 64
 """What an element that NumPy keeps elsewhere is taken to need, in bytes."""
+
+
+def most_at_once() -> int:
+    """Return how many pieces of work are worth having under way: one for each thread, and one."""
+    return _engine.threads() + 1
 
 
 def plan_of(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
@@ -46,7 +49,7 @@ def plan_of(source: Source, target: Target, memory_bytes: int | None = None) -> 
         target.cuts(),
         item_bytes=max(item_bytes, 1),
         memory_bytes=current().copy_bytes if memory_bytes is None else memory_bytes,
-        workers=_engine.threads() + 1,
+        workers=most_at_once(),
     )
 
 
@@ -77,46 +80,71 @@ def run(
     The first error ends it: what is under way is finished, and it is raised here. So is
     what `done` raises, and Ctrl-C.
     """
-    work = iter(range(plan.count) if numbers is None else numbers)
     size = prod(plan.longest) * source.dtype.itemsize
     reused = source.is_stored and not source.dtype.hasobject
-    if plan.at_once == 1:
+
+    def worker() -> Callable[[int], None]:
         buffer = np.empty(size, np.uint8) if reused else None
-        for number in work:
+
+        def copy(number: int) -> None:
             region = plan.region(number)
             target.write(region, source.read(region, buffer))
-            if done is not None:
-                done(number)
+
+        return copy
+
+    work_off(range(plan.count) if numbers is None else numbers, worker, plan.at_once, done)
+
+
+def work_off(
+    numbers: Iterable[int],
+    worker: Callable[[], Callable[[int], object]],
+    at_once: int,
+    done: Callable[[int], None] | None = None,
+) -> None:
+    """Do numbered pieces of work, several at a time.
+
+    Parameters
+    ----------
+    numbers
+        Of the pieces, in their order.
+    worker
+        Called once in each thread; returns what does a piece.
+    at_once
+        How many threads there are; with one the calling thread does it all.
+    done
+        Told the number of each piece that is done, in the calling thread.
+    """
+    if at_once > 1:
+        _Workers(iter(numbers), worker).run(at_once, done)
         return
-    _Workers(source, target, plan, work, size if reused else None).run(done)
+    work = worker()
+    for number in numbers:
+        work(number)
+        if done is not None:
+            done(number)
 
 
 class _Workers:
-    """Threads that take the next region as long as there is one, and nothing failed."""
+    """Threads that take the next piece as long as there is one, and nothing failed."""
 
     def __init__(
-        self, source: Source, target: Target, plan: Plan, work: Any, buffer_bytes: int | None
+        self, numbers: Iterator[int], worker: Callable[[], Callable[[int], object]]
     ) -> None:
-        self._source = source
-        self._target = target
-        self._plan = plan
-        self._work = work
-        self._buffer_bytes = buffer_bytes
+        self._numbers = numbers
+        self._worker = worker
         self._taking = threading.Lock()
         self._stop = False
         self._told: queue.SimpleQueue[int | BaseException | None] = queue.SimpleQueue()
-        """The number of a region that is stored, an error, or None when a thread ends."""
+        """The number of a piece that is done, an error, or None when a thread ends."""
 
-    def run(self, done: Callable[[int], None] | None) -> None:
-        threads = [
-            threading.Thread(
-                target=copy_context().run, args=(self._thread,), name=f"tessarr-copy-{i}"
-            )
-            for i in range(self._plan.at_once)
-        ]
+    def run(self, at_once: int, done: Callable[[int], None] | None) -> None:
         begun: list[threading.Thread] = []
         try:
-            for thread in threads:
+            for number in range(at_once):
+                inside = copy_context()  # with the options that hold here
+                thread = threading.Thread(
+                    target=inside.run, args=(self._thread,), name=f"tessarr-copy-{number}"
+                )
                 thread.start()
                 begun.append(thread)
             self._listen(len(begun), done)
@@ -136,13 +164,10 @@ class _Workers:
                 done(told)
 
     def _thread(self) -> None:
-        buffer: npt.NDArray[np.uint8] | None = None
         try:
+            work = self._worker()
             while (number := self._next()) is not None:
-                if buffer is None and self._buffer_bytes is not None:
-                    buffer = np.empty(self._buffer_bytes, np.uint8)
-                region = self._plan.region(number)
-                self._target.write(region, self._source.read(region, buffer))
+                work(number)
                 self._told.put(number)
         except BaseException as error:  # noqa: BLE001 (raised again where the copy was asked for)
             self._stop = True
@@ -152,4 +177,4 @@ class _Workers:
 
     def _next(self) -> int | None:
         with self._taking:
-            return None if self._stop else next(self._work, None)
+            return None if self._stop else next(self._numbers, None)

@@ -221,6 +221,27 @@ def test_an_error_of_the_source_is_raised_as_it_is_and_ends_the_copy():
     assert len(source.asked) < 8
 
 
+def test_chunks_are_held_as_the_synchronizer_of_the_array_says():
+    """By the thread that writes them, one region at a time."""
+
+    class Noting(tessarr.ThreadSynchronizer):
+        def __init__(self):
+            super().__init__()
+            self.held = []
+
+        def __getitem__(self, key):
+            self.held.append(key)
+            return super().__getitem__(key)
+
+    noting = Noting()
+    target = tessarr.create_array(
+        None, shape=SHAPE, dtype="i4", chunks=(64, 100), synchronizer=noting
+    )
+    target[...] = Sliced(VALUES)
+    assert sum("c/" in key for key in noting.held) == target.nchunks
+    np.testing.assert_array_equal(target[...], VALUES)
+
+
 def test_text_is_copied_from_arrays_that_are_not_in_memory():
     words = np.array([f"word {i}" for i in range(40_000)], object)
     source = tessarr.create_array(None, data=words, dtype=str, chunks=(999,))

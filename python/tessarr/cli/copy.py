@@ -1,0 +1,194 @@
+"""``tessarr copy SRC DST`` and ``tessarr rechunk SRC DST --chunks …``: see `tessarr.copy_to`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.cli.address import PLACE, add_json, place
+from tessarr.cli.render import Progress, as_json
+from tessarr.cli.selection import parse_selection
+from tessarr.copying import copy_to
+from tessarr.copying.hdf5 import is_hdf5
+from tessarr.describe import human_bytes
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_to"]
+
+_LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verbs to the command."""
+    copy = verbs.add_parser(
+        "copy",
+        help="copy to any store, with other chunks, codecs or format",
+        description="Copy an array, or a group with all that is below, or a file of HDF5. What is "
+        "not asked to change stays what it is, and chunks that stay the same are copied as they "
+        "are stored. An interrupted copy is continued by --resume.",
+    )
+    _add_arguments(copy)
+    copy.add_argument("--format", type=int, choices=(2, 3), help="the format of the copy")
+    copy.add_argument("--select", metavar="SLICES", help="copy a part of an array: '0:10, ::2'")
+    copy.add_argument("--dtype", help="the data type of the new array")
+    copy.add_argument("--fill-value", metavar="JSON", help="the fill value of new arrays")
+    copy.set_defaults(run=_run)
+    rechunk = verbs.add_parser(
+        "rechunk",
+        help="copy with other chunks, in bounded memory",
+        description="Copy an array, or a group with all that is below, with other chunks. Each "
+        "chunk is read as seldom as memory allows, and written once. An interrupted copy is "
+        "continued by --resume.",
+    )
+    _add_arguments(rechunk)
+    rechunk.set_defaults(run=_rechunk, format=None, select=None, dtype=None, fill_value=None)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SRC", help=PLACE)
+    parser.add_argument("target", metavar="DST", help="where to, likewise")
+    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
+    parser.add_argument("--chunks", metavar="LENGTHS", help=f"{_LENGTHS}; auto: chosen for you")
+    parser.add_argument("--shards", metavar="LENGTHS", help=f"{_LENGTHS}; none: no shards")
+    parser.add_argument(
+        "--compressors",
+        metavar="CODEC",
+        action="append",
+        help="the name of a codec or its JSON; none for no compression; several are applied in "
+        "their order",
+    )
+    parser.add_argument("--filters", metavar="CODEC", action="append", help="likewise")
+    parser.add_argument("--overwrite", action="store_true", help="delete what is at DST")
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted copy")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="how much may be held in memory, such as 256MB"
+    )
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="a folder with room for the largest array, uncompressed, by way of which it is copied "
+        "where memory is too little to read each chunk once (see --dry-run)",
+    )
+    add_json(parser)
+
+
+def _rechunk(arguments: argparse.Namespace) -> int:
+    if arguments.chunks is None and arguments.shards is None:
+        raise ArgumentError("to what? give --chunks, or --shards, or both")
+    return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    source, path = (
+        (arguments.source, arguments.node)
+        if is_hdf5(arguments.source)
+        else place(arguments.source, arguments.node)
+    )
+    target, target_path = place(arguments.target)
+    settings = {
+        "chunks": None if arguments.chunks == "auto" else _lengths(arguments.chunks, "chunks"),
+        "shards": _lengths(arguments.shards, "shards"),
+        "compressors": _codecs(arguments.compressors, "compressors"),
+        "filters": _codecs(arguments.filters, "filters"),
+        "dtype": arguments.dtype,
+        "fill_value": _json(arguments.fill_value, "--fill-value"),
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    if arguments.chunks == "auto":
+        given["chunks"] = True
+    try:
+        with Progress("copying", unit="bytes") as bar:
+            done = copy_to(
+                source,
+                target,
+                path=path,
+                target_path=target_path,
+                select=... if arguments.select is None else parse_selection(arguments.select),
+                zarr_format=arguments.format,
+                overwrite=arguments.overwrite,
+                resume=arguments.resume,
+                dry_run=arguments.dry_run,
+                memory_bytes=_bytes(arguments.memory),
+                scratch=arguments.scratch,
+                progress=bar,
+                **given,
+            )
+    except BaseException as error:
+        for note in getattr(error, "__notes__", ()):
+            if "--resume" in (hint := note.replace("resume=True", "--resume")):
+                sys.stderr.write(f"tessarr: {hint.replace('overwrite=True', '--overwrite')}\n")
+        raise
+    if arguments.json:
+        print(as_json(done.asdict()))
+    elif arguments.dry_run:
+        print(done)
+    else:
+        count = sum(node.kind == "array" for node in done.nodes)
+        print(f"copied {count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}")
+    return 0
+
+
+def _lengths(text: str | None, name: str) -> Any:
+    """Return lengths of chunks as `tessarr.copy_to` takes them.
+
+    Examples
+    --------
+    >>> _lengths("10,-1", "chunks"), _lengths("time=5", "chunks"), _lengths("7", "chunks")
+    ((10, -1), {'time': 5}, (7,))
+    """
+    if text is None:
+        return None
+    if name == "shards" and text == "none":
+        return False
+    parts = [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
+    try:
+        if parts and all("=" in part for part in parts):
+            pairs = (part.split("=") for part in parts)
+            return {axis.strip(): int(length) for axis, length in pairs}
+        return tuple(map(int, parts))
+    except ValueError as error:
+        raise ArgumentError(f"--{name} {text!r} is not understood: {_LENGTHS}") from error
+
+
+def _codecs(texts: list[str] | None, name: str) -> Any:
+    """Return codecs: names, or what JSON says."""
+    if texts is None:
+        return None
+    if texts == ["none"]:
+        return ()
+    return [_json(text, f"--{name}") if text.lstrip()[:1] == "{" else text for text in texts]
+
+
+def _json(text: str | None, name: str) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"{name} {text!r} is not JSON: {error}") from error
+
+
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def _bytes(text: str | None) -> int | None:
+    """Return a size in bytes.
+
+    Examples
+    --------
+    >>> _bytes("256MB"), _bytes("1.5 GiB"), _bytes("1000")
+    (268435456, 1610612736, 1000)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmgt]?)(?:i?b)?\s*", text.lower())
+    size = 0 if found is None else int(float(found[1]) * 1024 ** _UNITS[found[2]])
+    if size < 1:
+        raise ArgumentError(f"--memory {text!r} is not a size such as 256MB")
+    return size

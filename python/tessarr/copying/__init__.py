@@ -1,0 +1,11 @@
+"""Copies of arrays and hierarchies: between stores, formats, chunks, and libraries.
+
+`copy_to` is the copy of everything to everything, `copy_store` that of keys; `copy` and
+`copy_all` are those that users of zarr-python 2 know. Elements are moved by `tessarr.transfer`.
+"""
+
+from tessarr.copying.keys import copy_store
+from tessarr.copying.nodes import copy, copy_all
+from tessarr.copying.whole import CopiedNode, Copy, copy_to
+
+__all__ = ["CopiedNode", "Copy", "copy", "copy_all", "copy_store", "copy_to"]

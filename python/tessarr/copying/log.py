@@ -1,0 +1,55 @@
+"""Where the functions that copy write what they do."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+__all__ = ["LogLike", "log_to", "summary"]
+
+LogLike: TypeAlias = "Callable[[str], object] | str | os.PathLike[str] | Any | None"
+"""A function that is given lines, the path of a file, an object with ``write``, or None."""
+
+
+@contextmanager
+def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
+    """Yield a function that writes a line.
+
+    Examples
+    --------
+    >>> with log_to(print) as say:
+    ...     say("copy a")
+    copy a
+    """
+    if log is None:
+        yield lambda _: None
+    elif callable(log):
+        yield log
+    elif isinstance(log, str | os.PathLike):
+        with Path(log).open("w", encoding="utf-8") as file:
+            yield lambda line: file.write(f"{line}\n")
+    elif hasattr(log, "write"):
+        yield lambda line: log.write(f"{line}\n")
+    else:
+        raise ArgumentError(f"log={log!r} is no function, no path, and nothing to write to")
+
+
+def summary(copied: int, skipped: int, copied_bytes: int | None) -> str:
+    """Return the last line of a log; without bytes it tells of what was only tried.
+
+    Examples
+    --------
+    >>> summary(3, 0, 800)
+    'all done: 3 copied, 0 skipped, 800 bytes copied'
+    """
+    counts = f"{copied:,} copied, {skipped:,} skipped"
+    if copied_bytes is None:
+        return f"dry run: {counts}"
+    return f"all done: {counts}, {copied_bytes:,} bytes copied"

@@ -1,0 +1,173 @@
+"""Where a copy comes from: nodes in a store of Zarr, or those of another library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tessarr import drive
+from tessarr.array import Array, bind
+from tessarr.copying import hdf5
+from tessarr.copying.journal import fingerprint
+from tessarr.errors import ArgumentError, TessarrError
+from tessarr.flow import walk
+from tessarr.flow.open import prefix_of
+from tessarr.group import Group
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.opening import open as open_node
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Foreign", "Origin", "Stored", "origin_of"]
+
+
+@dataclass
+class Stored:
+    """An array or a group of Zarr, with all that is below.
+
+    Parameters
+    ----------
+    store, path
+        Where.
+    meta
+        Of the node itself.
+    """
+
+    store: Store
+    path: str
+    meta: ArrayMeta | GroupMeta
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format of the node; 2 for one of format 1."""
+        return self.meta.zarr_format
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether the group keeps copies of metadata."""
+        if not isinstance(self.meta, GroupMeta):
+            return False
+        if self.zarr_format == 2:
+            return self.store.size(prefix_of(self.path) + ".zmetadata") is not None
+        return self.meta.consolidated is not None
+
+    def nodes(self) -> dict[str, Any]:
+        """Return the metadata of all nodes by path from the top one, which is "".
+
+        Raises
+        ------
+        MetadataError, UnsupportedError
+            If that of one of them cannot be read.
+        """
+        found: dict[str, Any] = {"": self.meta}
+        if isinstance(self.meta, GroupMeta):
+            prefix = len(prefix_of(self.path))
+            below = drive.run(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
+            for path, meta in below.items():
+                if isinstance(meta, TessarrError):
+                    raise meta
+                found[path[prefix:]] = meta
+        return found
+
+    def array(self, path: str, meta: ArrayMeta) -> Array:
+        """Return one of the arrays."""
+        return bind(meta, self.store, self._at(path), read_only=True)
+
+    def keys_of(self, path: str) -> list[str]:
+        """Return the keys of a node and all below."""
+        prefix = prefix_of(self._at(path))
+        return [key for key in self._keys if key.startswith(prefix)]
+
+    def fingerprint(self) -> str | None:
+        """Return a hash of all that is stored, as far as that is cheap to know."""
+        return fingerprint(self.store, prefix_of(self.path), self._keys)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return self.store.list(prefix_of(self.path))
+
+    def _at(self, path: str) -> str:
+        return "/".join(part for part in (self.path, path) if part)
+
+
+@dataclass
+class Foreign:
+    """An array or a group of another library, such as h5py or Dask.
+
+    Parameters
+    ----------
+    node
+        It has a shape, or keys.
+    zarr_format
+        What format it is of; None if of no format of Zarr.
+    """
+
+    node: Any
+    zarr_format: ZarrFormat | None = None
+    is_consolidated: bool = field(default=False, init=False)
+
+    def nodes(self) -> dict[str, Any]:
+        """Return all nodes by path from the top one, which is ""."""
+        found = {"": self.node}
+        if not hasattr(self.node, "shape"):
+            found.update(hdf5.members(self.node))
+        for path, node in found.items():
+            if hasattr(node, "shape"):
+                hdf5.check_type(node, path)
+        return found
+
+    def array(self, path: str, node: Any) -> Any:
+        """Return one of the arrays."""
+        return node
+
+    def fingerprint(self) -> str | None:
+        """Return a hash of the file of h5py that it is in; None for all others."""
+        import os
+
+        file = getattr(getattr(self.node, "file", None), "filename", None)
+        if not isinstance(file, str) or not os.path.isfile(file):  # noqa: PTH113 (as it is given)
+            return None
+        status = os.stat(file)  # noqa: PTH116 (likewise)
+        return f"{status.st_size} {status.st_mtime_ns} {self.node.name}"
+
+
+Origin: TypeAlias = "Stored | Foreign"
+
+
+def origin_of(source: Any, path: str | None) -> Origin:
+    """Return what is to be copied.
+
+    Parameters
+    ----------
+    source
+        An array or group of Tessarr, h5py or zarr-python; an array of another library; a file
+        of HDF5; or a store, as for `tessarr.open`.
+    path
+        Of the node in it.
+    """
+    if hdf5.is_hdf5(source):
+        source = hdf5.open_file(source)
+    node = source
+    if isinstance(source, Array | Group):
+        if path and isinstance(source, Group):
+            node = source[path]
+        elif path:
+            raise ArgumentError(f"there is nothing at path {path!r} of an array")
+    elif _is_foreign(source):
+        node = source[path] if path else source
+    else:
+        node = open_node(source, "r", path=path, use_consolidated=False)
+    if isinstance(node, Array | Group):
+        return Stored(node._store, node.path, node.metadata)
+    form: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
+    return Foreign(node, form)
+
+
+def _is_foreign(source: Any) -> bool:
+    if hasattr(source, "shape") and hasattr(source, "dtype"):
+        return True
+    top = type(source).__module__.partition(".")[0]
+    return top in ("h5py", "zarr") and hasattr(source, "attrs") and hasattr(source, "keys")

@@ -1,0 +1,260 @@
+"""What is to be done for each node: what it becomes, and how its elements get there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tessarr.array import Array
+from tessarr.copying import hdf5
+from tessarr.copying.moves import has_same_chunks
+from tessarr.creating import Plan as Creation
+from tessarr.errors import ArgumentError
+from tessarr.grid import RegularGrid
+from tessarr.indexing import basic
+from tessarr.keys import V2Keys
+from tessarr.likeness import settings_like
+from tessarr.metadata.build import attributes_of
+from tessarr.metadata.convert import convert, words
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store.given import separator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tessarr.copying.origin import Origin
+    from tessarr.indexing import Range
+    from tessarr.store import Store
+    from tessarr.types import Shape, ZarrFormat
+
+__all__ = ["Step", "steps_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is to be done for one node.
+
+    Parameters
+    ----------
+    name
+        Its path from the node at the top.
+    old
+        What it is: metadata of Zarr, or a node of another library.
+    new
+        The metadata that it becomes.
+    ranges
+        Which part of an array is copied.
+    as_stored
+        Whether its chunks stay the bytes that they are.
+    """
+
+    name: str
+    old: Any
+    new: ArrayMeta | GroupMeta
+    ranges: tuple[Range, ...] = ()
+    as_stored: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to copy, as it is in memory."""
+        if not isinstance(self.new, ArrayMeta):
+            return 0
+        return prod(self.new.shape) * self.new.data_type.item_bytes
+
+
+def steps_for(
+    origin: Origin,
+    store: Store,
+    select: Any,
+    settings: Mapping[str, Any],
+    *,
+    zarr_format: ZarrFormat,
+) -> list[Step]:
+    """Return what is to be done, the node at the top first.
+
+    Parameters
+    ----------
+    origin
+        What is copied.
+    store
+        Where to.
+    select
+        Which part of it, if it is an array.
+    settings
+        What new arrays shall have otherwise; ``chunks`` and ``shards`` count for those of as
+        many axes, or with axes of these names.
+    zarr_format
+        The format of the new nodes.
+
+    Raises
+    ------
+    ArgumentError
+        If settings do not fit an array, or chunks fit none.
+    """
+    nodes = origin.nodes()
+    top = nodes[""]
+    whole = select is ... or select is None
+    if not whole and not (isinstance(top, ArrayMeta) or hasattr(top, "shape")):
+        raise ArgumentError("a part can be selected of an array only, not of a group")
+    steps: list[Step] = []
+    wanted = _Chunks(settings)
+    for name, node in nodes.items():
+        if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
+            ranges = _ranges(select, tuple(node.shape), whole=whole)
+            given = wanted.settings_of(node, len(ranges))
+            steps.append(_array_step(origin, store, name, node, ranges, given, zarr_format))
+        else:
+            steps.append(Step(name, node, _group(node, zarr_format)))
+    wanted.check_used()
+    return steps
+
+
+def _group(node: Any, zarr_format: ZarrFormat) -> GroupMeta:
+    if isinstance(node, GroupMeta):
+        return GroupMeta(zarr_format, attributes_of(node.attributes, zarr_format))
+    return GroupMeta(zarr_format, attributes_of(hdf5.attributes_of(node), zarr_format))
+
+
+def _ranges(select: Any, shape: Shape, *, whole: bool) -> tuple[Range, ...]:
+    if whole:
+        return tuple((0, 1, length) for length in shape)
+    found = basic(select, shape)
+    if None in found.out_axes or found.shape != found.buffer_shape:
+        raise ArgumentError(
+            "select takes slices, so that the array keeps its axes: in place of 3 write 3:4"
+        )
+    ranges: Any = found.axes
+    return tuple(ranges)
+
+
+def _array_step(  # noqa: PLR0917 (of private parts)
+    origin: Origin,
+    store: Store,
+    name: str,
+    node: Any,
+    ranges: tuple[Range, ...],
+    given: dict[str, Any],
+    zarr_format: ZarrFormat,
+) -> Step:
+    shape = tuple(count for _, _, count in ranges)
+    old = node if isinstance(node, ArrayMeta) else None
+    new = _as_it_is(old, store, shape, zarr_format) if old is not None and not given else None
+    if new is None:
+        array = origin.array(name, node)
+        try:
+            new = _otherwise(array, store, shape, given, zarr_format)
+        except ArgumentError as error:
+            raise ArgumentError(f"array {name or '/'!r}: {error}", kind=error.kind) from error
+    same = old is not None and tuple(old.shape) == shape and has_same_chunks(old, new)
+    whole = all(start == 0 and step == 1 for start, step, _ in ranges)
+    return Step(name, node, new, ranges, as_stored=same and whole)
+
+
+def _as_it_is(
+    old: ArrayMeta, store: Store, shape: Shape, zarr_format: ZarrFormat
+) -> ArrayMeta | None:
+    """Return the metadata itself, or in the words of the other format, if it has any."""
+    meta: Any = old
+    if old.zarr_format != zarr_format or old.is_v1:
+        meta = convert(old, "", zarr_format).meta
+    if not isinstance(meta, ArrayMeta):
+        return None
+    found = meta
+    if found.shape != shape:
+        if not isinstance(found.chunk_grid, RegularGrid):
+            return None
+        found = replace(found, shape=shape)
+    own = separator(store)
+    if zarr_format == 2 and own is not None:
+        found = replace(found, chunk_key_encoding=V2Keys(own))
+    return found
+
+
+def _otherwise(
+    array: Any, store: Store, shape: Shape, given: dict[str, Any], zarr_format: ZarrFormat
+) -> ArrayMeta:
+    """Return metadata with settings that are given, and for all others those of an array."""
+    settings = {"zarr_format": zarr_format, "shape": shape, **given}
+    like = settings_like(array, settings, whole=True)
+    if isinstance(array, Array):
+        attributes, names = words(array.metadata, zarr_format)
+        like |= {"attributes": attributes, "dimension_names": names}
+        regular = isinstance(array.metadata.chunk_grid, RegularGrid)
+        if not regular and (array.shape != shape or zarr_format == 2):
+            like["chunks"] = array.metadata.chunk_shape
+    elif not hasattr(array, "zarr_format") and not hasattr(array, "fill_value"):
+        names = hdf5.dimension_names_of(array)
+        like |= {"attributes": hdf5.attributes_of(array), "dimension_names": names}
+        if zarr_format == 2 and names and None not in names:
+            like["attributes"]["_ARRAY_DIMENSIONS"] = list(names)
+    if zarr_format == 2:
+        like = {name: value for name, value in like.items() if name not in _ONLY_3}
+        if separator(store) is not None:
+            like.pop("dimension_separator", None)
+    if "chunks" in given and "shards" not in given and not _fit(like):
+        like.pop("shards", None)
+    like.update(given)
+    return Creation.of(store, **like).meta
+
+
+_ONLY_3 = ("shards", "dimension_names", "serializer", "chunk_key_encoding")
+
+
+def _fit(like: dict[str, Any]) -> bool:
+    """Tell whether shards are multiples of chunks."""
+    shards, chunks = like.get("shards"), like["chunks"]
+    if not isinstance(shards, tuple) or not isinstance(chunks, tuple | list):
+        return False
+    pairs = list(zip(shards, chunks, strict=False))
+    plain = len(shards) == len(chunks) and all(
+        isinstance(shard, int) and isinstance(chunk, int) and chunk > 0 for shard, chunk in pairs
+    )
+    return plain and all(shard % chunk == 0 for shard, chunk in pairs)
+
+
+class _Chunks:
+    """Settings for arrays of which chunks and shards may be meant for some only."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = {name: value for name, value in settings.items() if value is not None}
+        self._used = not any(name in self._settings for name in ("chunks", "shards"))
+
+    def settings_of(self, node: Any, rank: int) -> dict[str, Any]:
+        """Return those for an array of `rank` axes."""
+        found = {}
+        for name, value in self._settings.items():
+            if name not in ("chunks", "shards"):
+                found[name] = value
+                continue
+            lengths = _lengths(name, value, node, rank)
+            if lengths is not None:
+                found[name] = lengths
+                self._used = True
+        return found
+
+    def check_used(self) -> None:
+        """Check that there was an array for the chunks that were asked for."""
+        if not self._used:
+            what = {name: self._settings.get(name) for name in ("chunks", "shards")}
+            wanted = " and ".join(f"{k}={v!r}" for k, v in what.items() if v is not None)
+            raise ArgumentError(f"there is no array with such axes as {wanted} is for")
+
+
+def _lengths(setting: str, value: Any, node: Any, rank: int) -> Any:
+    """Return what a setting for chunks or shards is for an array; None if it is not for that."""
+    if hasattr(value, "items"):
+        names = _names_of(node) or ()
+        if not any(name in value for name in names):
+            return None
+        own = getattr(node, setting, None) or getattr(node, "chunks", None) or (None,) * rank
+        return tuple(value.get(name, length) for name, length in zip(names, own, strict=True))
+    if isinstance(value, list | tuple) and len(value) != rank:
+        return None
+    return value
+
+
+def _names_of(node: Any) -> Sequence[str | None] | None:
+    if isinstance(node, ArrayMeta):
+        return words(node, 3)[1]
+    return hdf5.dimension_names_of(node)

@@ -1,0 +1,156 @@
+"""``tessarr copy`` and ``tessarr rechunk``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import main
+
+VALUES = np.arange(6000, dtype="f4").reshape(60, 100)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    group = tessarr.create_group(tmp_path / "old")
+    group.create_array(
+        "a/v", data=VALUES, chunks=(1, 100), dimension_names=["time", "x"], attributes={"u": "m"}
+    )
+    group.create_array("a/time", data=np.arange(60), dimension_names=["time"])
+    return str(tmp_path / "old")
+
+
+def test_a_hierarchy_is_copied_and_told_of(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "new")
+    assert main(["copy", source, target, "--chunks", "time=60,x=10", "--format", "2"]) == 0
+    assert capsys.readouterr().out == "copied 2 arrays of 23.9K\n"
+    new = tessarr.open_group(target, "r")
+    assert new["a/v"].chunks == (60, 10)
+    assert new.zarr_format == 2
+    np.testing.assert_array_equal(new["a/v"][...], VALUES)  # type: ignore[index]
+
+
+def test_options_say_what_the_copy_is_like(source: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    options = ["--chunks", "10,10", "--shards", "30,50", "--dtype", "f8", "--fill-value", "-1"]
+    options += ["--compressors", "zstd", "--select", "[0:30, ::2]", "--memory", "1MB"]
+    assert main(["copy", f"{source}/a/v", target, *options]) == 0
+    new = tessarr.open_array(target, "r")
+    assert (new.chunks, new.shards) == ((10, 10), (30, 50))
+    assert (str(new.dtype), new.fill_value) == ("float64", -1)
+    assert isinstance(new.compressors[0], tessarr.Zstd)
+    np.testing.assert_array_equal(new[...], VALUES[:30, ::2])
+    plain = str(tmp_path / "plain")
+    assert main(["copy", target, plain, "--shards", "none", "--compressors", "none"]) == 0
+    assert tessarr.open_array(plain).shards is None
+    assert tessarr.open_array(plain).compressors == ()
+
+
+def test_rechunk_goes_into_a_hierarchy_and_wants_to_know_to_what(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rechunk", f"{source}/a/v", f"{source}/a/w"]) == 1
+    assert "--chunks" in capsys.readouterr().err
+    assert main(["rechunk", f"{source}/a/v", f"{source}/a/w", "--chunks", "60,1"]) == 0
+    group = tessarr.open_group(source, "r")
+    np.testing.assert_array_equal(group["a/w"][...], VALUES)  # type: ignore[index]
+
+
+def test_a_dry_run_says_what_would_be_done(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "new")
+    assert main(["copy", source, target, "--dry-run"]) == 0
+    assert "/a/v: array, 24,000 bytes, chunks (1, 100), as they are" in capsys.readouterr().out
+    assert main(["copy", source, target, "-n", "--json", "--chunks", "auto"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert not told["done"]
+    assert told["size_bytes"] == 24480
+    assert not Path(target).exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--chunks", "a,b"],
+        ["--chunks", "1,2,3"],
+        ["--memory", "much"],
+        ["--memory", "0"],
+        ["--fill-value", "{"],
+        ["--compressors", "{"],
+        ["--compressors", "nonesuch"],
+        ["--select", "0:3"],
+    ],
+)
+def test_what_is_not_understood_is_one_line_and_changes_nothing(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
+    assert main(["copy", source, str(tmp_path / "new"), *wrong]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tessarr: ")
+    assert error.count("\n") <= 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_there_is_replaced_only_if_asked_for(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "new")
+    assert main(["copy", source, target]) == 0
+    assert main(["copy", source, target]) == 1
+    assert "overwrite" in capsys.readouterr().err
+    assert main(["copy", source, target, "--overwrite", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"]
+
+
+def test_a_file_of_hdf5_is_copied_whole_or_by_node(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file.create_dataset("g/v", data=VALUES, chunks=(7, 9))
+    assert main(["copy", str(tmp_path / "f.h5"), str(tmp_path / "a")]) == 0
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "a", path="g/v")[...], VALUES)
+    arguments = ["copy", str(tmp_path / "f.h5"), str(tmp_path / "b"), "--node", "g/v"]
+    assert main(arguments) == 0
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "b")[...], VALUES)
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
+def test_a_copy_that_is_killed_is_resumed(
+    tmp_path: Path, signal_: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.random.default_rng(0).integers(0, 9, (3000, 2000))
+    tessarr.create_array(tmp_path / "old", data=values, chunks=(10, 2000))
+    target = tmp_path / "new"
+    arguments = ["copy", str(tmp_path / "old"), str(target), "--chunks", "50,50"]
+    arguments += ["--memory", "2MB"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tessarr", *arguments],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    deadline = time.monotonic() + 60
+    while not (target / "c" / "4").exists() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal_)
+    _, error = process.communicate(timeout=60)
+    if signal_ == signal.SIGINT:
+        assert process.returncode == 130, error
+        assert b"--resume" in error
+    assert process.returncode != 0
+    assert not (target / "zarr.json").exists()
+    assert main([*arguments]) == 1
+    assert "resume" in capsys.readouterr().err
+    assert main([*arguments, "--resume"]) == 0
+    np.testing.assert_array_equal(tessarr.open_array(target, "r")[...], values)
+    assert not list(target.glob(".tessarr*"))

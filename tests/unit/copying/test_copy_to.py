@@ -1,0 +1,479 @@
+"""`copy_to`: everything to everything, resumable, and never half an array."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import tessarr
+from tessarr.copying.journal import JOURNAL
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, UnsupportedError
+from tessarr.store import CountingStore, LocalStore, MemoryStore
+
+VALUES = np.random.default_rng(3).integers(0, 99, (60, 70)).astype("i4")
+
+
+@pytest.fixture
+def rows(tmp_path) -> Path:
+    """An array in a folder, cut into rows."""
+    tessarr.create_array(
+        tmp_path / "rows",
+        data=VALUES,
+        chunks=(1, 70),
+        dimension_names=["y", "x"],
+        attributes={"unit": "m"},
+        fill_value=7,
+    )
+    return tmp_path / "rows"
+
+
+def opened(path):
+    return tessarr.open_array(path, "r")
+
+
+def test_rows_become_columns_and_all_else_stays(rows, tmp_path):
+    told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1))
+    new = opened(tmp_path / "new")
+    np.testing.assert_array_equal(new[...], VALUES)
+    assert new.chunks == (60, 1)
+    assert (new.fill_value, dict(new.attrs), new.dimension_names) == (7, {"unit": "m"}, ("y", "x"))
+    assert new.compressors == opened(rows).compressors
+    assert told.size_bytes == VALUES.nbytes
+    assert not told.nodes[0].as_stored
+    assert not list((tmp_path / "new").rglob(f"*{JOURNAL}*"))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"compressors": None},
+        {"compressors": "zstd", "chunks": (16, 70)},
+        {"dtype": "f8"},
+        {"fill_value": 0},
+        {"order": "F"},
+        {"chunks": {"x": 9}},
+        {"attributes": {}},
+    ],
+    ids=str,
+)
+def test_settings_change_what_they_say_in_either_format(rows, tmp_path, zarr_format, settings):
+    tessarr.copy_to(rows, tmp_path / "new", zarr_format=zarr_format, **settings)
+    new = opened(tmp_path / "new")
+    np.testing.assert_array_equal(new[...], VALUES)
+    assert new.zarr_format == zarr_format
+    if "dtype" in settings:
+        assert new.dtype == "f8"
+    if "chunks" in settings:
+        assert new.chunks == ((1, 9) if isinstance(settings["chunks"], dict) else (16, 70))
+    if "attributes" in settings:
+        assert "unit" not in new.attrs
+
+
+def test_shards_come_and_go_and_stay_where_they_fit(rows, tmp_path):
+    tessarr.copy_to(rows, tmp_path / "a", chunks=(5, 7), shards=(30, 35))
+    assert opened(tmp_path / "a").shards == (30, 35)
+    tessarr.copy_to(tmp_path / "a", tmp_path / "b", chunks=(15, 7))
+    assert (opened(tmp_path / "b").chunks, opened(tmp_path / "b").shards) == ((15, 7), (30, 35))
+    tessarr.copy_to(tmp_path / "a", tmp_path / "c", chunks=(11, 7))
+    assert opened(tmp_path / "c").shards is None
+    for name in "abc":
+        np.testing.assert_array_equal(opened(tmp_path / name)[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"zarr_format": 2},
+        {"zarr_format": 3},
+        {"zarr_format": 3, "chunks": (5, 7), "shards": (10, 70)},
+        {"zarr_format": 3, "chunks": [[10, 50], 7]},
+        {"zarr_format": 2, "order": "F", "dtype": ">i2", "filters": [tessarr.Delta(dtype=">i2")]},
+    ],
+    ids=str,
+)
+def test_chunks_that_stay_the_same_are_moved_as_they_are_stored(tmp_path, made):
+    made = {"dtype": "i4", "chunks": (7, 70), **made}
+    source = tessarr.create_array(tmp_path / "old", shape=VALUES.shape, **made)
+    source[...] = VALUES
+    told = tessarr.copy_to(source, tmp_path / "new")
+    assert told.nodes[0].as_stored
+
+    def files(name):
+        folder = tmp_path / name
+        return {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    assert files("new") == files("old")
+
+
+@pytest.mark.parametrize(("one", "other"), [(2, 3), (3, 2)])
+def test_a_change_of_format_alone_moves_chunks_under_their_new_keys(tmp_path, one, other):
+    source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(20, 20), zarr_format=one)
+    told = tessarr.copy_to(source, tmp_path / "new", zarr_format=other)
+    assert told.nodes[0].as_stored
+    np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+
+
+def test_codecs_that_the_other_format_lacks_are_replaced(tmp_path):
+    source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(5, 7), shards=(30, 35))
+    told = tessarr.copy_to(source, tmp_path / "new", zarr_format=2)
+    assert not told.nodes[0].as_stored
+    np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [(slice(10, 30),), (slice(None, None, -1), slice(5, 60, 3)), (..., slice(0, 0)), slice(3, 4)],
+    ids=str,
+)
+def test_a_part_is_selected_by_slices(rows, tmp_path, select):
+    for settings in ({}, {"chunks": (4, 9)}, {"zarr_format": 2}):
+        tessarr.copy_to(rows, tmp_path / "new", select=select, overwrite=True, **settings)
+        np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES[select])
+
+
+def test_integers_do_not_select(rows, tmp_path):
+    with pytest.raises(ArgumentError, match="3:4"):
+        tessarr.copy_to(rows, tmp_path / "new", select=(3,))
+
+
+def test_a_hierarchy_is_copied_with_attributes_and_consolidated_metadata(tmp_path):
+    group = tessarr.create_group(tmp_path / "old", attributes={"title": "t"})
+    group.create_array("a/b", data=VALUES, dimension_names=["y", "x"])
+    group.create_array("a/y", data=np.arange(60), dimension_names=["y"])
+    group.create_group("c", attributes={"empty": True})
+    tessarr.consolidate_metadata(tmp_path / "old")
+    for form, name in ((3, "three"), (2, "two")):
+        told = tessarr.copy_to(tmp_path / "old", tmp_path / name, zarr_format=form, chunks=(6, 7))
+        assert [node.path for node in told.nodes] == ["", "a", "a/b", "a/y", "c"]
+        new = tessarr.open_consolidated(tmp_path / name, "r")
+        assert new.attrs["title"] == "t"
+        assert new["c"].attrs["empty"]
+        assert new["a/b"].chunks == (6, 7)  # of as many axes
+        assert new["a/y"].chunks == (60,)
+        np.testing.assert_array_equal(new["a/b"][...], VALUES)
+        np.testing.assert_array_equal(new["a/y"][...], np.arange(60))
+
+
+def test_a_node_inside_goes_to_a_path_inside(tmp_path):
+    group = tessarr.create_group(tmp_path / "old")
+    group.create_array("a/b", data=VALUES)
+    tessarr.copy_to(tmp_path / "old", tmp_path / "new", path="a", target_path="x/y")
+    np.testing.assert_array_equal(tessarr.open(tmp_path / "new")["x/y/b"][...], VALUES)
+    tessarr.copy_to(tmp_path / "old", tmp_path / "new", path="a/b", target_path="x/z")
+    np.testing.assert_array_equal(tessarr.open(tmp_path / "new")["x/z"][...], VALUES)
+
+
+def test_chunks_for_no_array_are_an_error(rows, tmp_path):
+    for chunks in ((1, 2, 3), {"time": 3}):
+        with pytest.raises(ArgumentError, match="no array with such axes"):
+            tessarr.copy_to(rows, tmp_path / "new", chunks=chunks)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_setting_is_a_type_error(rows, tmp_path):
+    with pytest.raises(TypeError, match="chnks"):
+        tessarr.copy_to(rows, tmp_path / "new", chnks=3)
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_there_is_replaced_only_if_asked_for(rows, tmp_path):
+    tessarr.create_array(tmp_path / "new", data=[1, 2])
+    with pytest.raises(ExistsError) as caught:
+        tessarr.copy_to(rows, tmp_path / "new")
+    assert caught.value.kind == "node_exists"
+    assert opened(tmp_path / "new")[...].tolist() == [1, 2]
+    tessarr.copy_to(rows, tmp_path / "new", overwrite=True)
+    assert opened(tmp_path / "new").shape == VALUES.shape
+
+
+def test_overwrite_leaves_a_folder_alone_in_which_there_is_no_node(rows, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    tessarr.copy_to(rows, tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+def test_source_and_target_must_be_apart(tmp_path):
+    group = tessarr.create_group(tmp_path / "g")
+    group.create_array("a", data=VALUES)
+    for source, target, path in [
+        (tmp_path / "g", tmp_path / "g", None),
+        (tmp_path / "g", tmp_path / "g", "b"),
+        (tmp_path / "g", tmp_path / "g" / "b", None),
+        (tmp_path / "g" / "a", tmp_path / "g", None),
+        (group["a"], tmp_path / "g", None),
+    ]:
+        with pytest.raises(ArgumentError, match="inside of the other"):
+            tessarr.copy_to(source, target, target_path=path, overwrite=True)
+    np.testing.assert_array_equal(group["a"][...], VALUES)
+    tessarr.copy_to(group["a"], tmp_path / "g", target_path="b")  # beside it
+
+
+def test_a_dry_run_tells_and_stores_nothing(rows, tmp_path):
+    told = tessarr.copy_to(rows, tmp_path / "new", chunks=(60, 1), dry_run=True)
+    assert not told.done
+    assert str(told) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
+    assert json.loads(json.dumps(told.asdict()))["nodes"][0]["chunks"] == [60, 1]
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_missing_source_is_an_error(tmp_path):
+    with pytest.raises(NotFoundError):
+        tessarr.copy_to(tmp_path / "nothing", tmp_path / "new")
+
+
+def test_chunks_that_were_never_written_are_neither_read_nor_stored(tmp_path):
+    counted = CountingStore(LocalStore(tmp_path / "old"))
+    source = tessarr.create_array(counted, shape=(100_000, 1000), dtype="f8", chunks=(100, 100))
+    source[555, 55] = 5
+    told = []
+    tessarr.copy_to(
+        source,
+        tmp_path / "new",
+        chunks=(50, 500),
+        memory_bytes=1 << 20,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    new = opened(tmp_path / "new")
+    assert new.nchunks_initialized == 1
+    assert new[555, 55] == 5
+    assert told[-1] == (source.nbytes, source.nbytes)
+    assert counted.counts()["opens"] < 20
+
+
+def test_progress_ends_at_the_total(rows, tmp_path):
+    for name, settings in (("a", {}), ("b", {"chunks": (7, 7)})):
+        told = []
+        tessarr.copy_to(
+            rows,
+            tmp_path / name,
+            memory_bytes=2000,
+            progress=lambda done, total, told=told: told.append((done, total)),
+            **settings,
+        )
+        assert told[-1] == (VALUES.nbytes, VALUES.nbytes)
+        assert [done for done, _ in told] == sorted(done for done, _ in told)
+        assert len(told) > 3
+
+
+def test_a_folder_saves_reading_rows_again_for_each_few_columns(tmp_path):
+    values = np.arange(400 * 500, dtype="i4").reshape(400, 500)
+    counted = CountingStore(LocalStore(tmp_path / "old"))
+    source = tessarr.create_array(counted, data=values, chunks=(1, 500))
+    settings = {"chunks": (400, 1), "memory_bytes": 60_000}
+    told = tessarr.copy_to(source, tmp_path / "a", dry_run=True, **settings)
+    assert told.nodes[0].decodes > 10
+    assert "read 1" in str(told)
+    before = counted.counts()["opens"]
+    (tmp_path / "disk").mkdir()
+    told = tessarr.copy_to(source, tmp_path / "a", scratch=tmp_path / "disk", **settings)
+    assert told.nodes[0].decodes == 1
+    assert counted.counts()["opens"] - before < 2.2 * 400  # once for its size, once to read it
+    np.testing.assert_array_equal(opened(tmp_path / "a")[...], values)
+    assert not list((tmp_path / "disk").iterdir())
+
+
+def test_a_store_that_says_how_keys_of_chunks_are_written_is_followed(tmp_path):
+    source = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(30, 70), zarr_format=2)
+    target = tessarr.storage.NestedDirectoryStore(str(tmp_path / "new"))
+    for settings in ({}, {"chunks": (30, 35)}):
+        tessarr.copy_to(source, target, overwrite=True, **settings)
+        assert (tmp_path / "new" / "1" / "0").exists()
+        np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+
+
+# From other libraries
+
+
+def test_a_file_of_hdf5_becomes_a_hierarchy(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file.attrs["title"] = "t"
+        grid = file.create_dataset("g/v", data=VALUES, chunks=(7, 9), compression="gzip")
+        grid.attrs["scale"] = np.float32(0.5)
+        grid.attrs["names"] = np.array([b"a", b"b"])
+        y = file.create_dataset("g/y", data=np.arange(60))
+        y.make_scale()
+        grid.dims[0].attach_scale(y)
+        grid.dims[1].label = "x"
+        file["text"] = ["ä", "b", ""]
+        file["flag"] = np.array([True, False])
+        file["one"] = 5.0
+        file["null"] = h5py.Empty("f4")
+        file["link"] = h5py.SoftLink("/nowhere")
+    for form in (2, 3):
+        told = tessarr.copy_to(tmp_path / "f.h5", tmp_path / f"z{form}", zarr_format=form)
+        assert [node.path for node in told.nodes] == ["", "flag", "g", "g/v", "g/y", "one", "text"]
+        new = tessarr.open_group(tmp_path / f"z{form}", "r")
+        assert new.attrs["title"] == "t"
+        values = new["g/v"]
+        np.testing.assert_array_equal(values[...], VALUES)
+        assert values.chunks == (7, 9)
+        assert values.attrs["scale"] == 0.5
+        assert values.attrs["names"] == ["a", "b"]
+        assert new["text"][...].tolist() == ["ä", "b", ""]
+        assert new["flag"][...].tolist() == [True, False]
+        assert new["one"][()] == 5
+        if form == 3:
+            assert values.dimension_names == ("y", "x")
+            assert new["g/y"].dimension_names == ("y",)
+        else:
+            assert values.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
+
+
+def test_references_of_hdf5_are_refused_before_anything_is_stored(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["a"] = VALUES
+        file.create_dataset("r", data=file["a"].ref, dtype=h5py.ref_dtype)
+    with pytest.raises(UnsupportedError, match="references"):
+        tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_arrays_of_other_libraries_are_copied(tmp_path):
+    theirs = zarr.create_array(tmp_path / "z", shape=VALUES.shape, dtype="i4", chunks=(10, 10))
+    theirs[...] = VALUES
+    theirs.attrs["unit"] = "m"
+    for i, source in enumerate((theirs, da.from_array(VALUES, chunks=20), VALUES)):
+        tessarr.copy_to(source, tmp_path / f"new{i}", chunks=(6, 7))
+        np.testing.assert_array_equal(opened(tmp_path / f"new{i}")[...], VALUES)
+    assert opened(tmp_path / "new0").attrs["unit"] == "m"
+
+
+# Interrupted
+
+
+class StoppedError(Exception):
+    """What stands for Ctrl-C."""
+
+
+def interrupt(source, target, after, **settings):
+    """Copy, until so much is done."""
+
+    def progress(done, total):
+        if done >= after * total:
+            raise StoppedError
+
+    with pytest.raises(StoppedError) as caught:
+        tessarr.copy_to(source, target, progress=progress, **settings)
+    assert "resume=True" in caught.value.__notes__[0]
+
+
+SETTINGS = {
+    "read and written anew": {"chunks": (60, 1), "memory_bytes": 1000},
+    "as stored": {},
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_an_interrupted_copy_goes_on_where_it_was(rows, tmp_path, kind):
+    settings = SETTINGS[kind]
+    target = tmp_path / "new"
+    interrupt(rows, target, 0.5, **settings)
+    with pytest.raises(NotFoundError):  # nothing looks like an array that is not complete
+        opened(target)
+    with pytest.raises(ExistsError, match="resume"):
+        tessarr.copy_to(rows, target, **settings)
+    counted = CountingStore(LocalStore(target))
+    tessarr.copy_to(rows, counted, resume=True, **settings)
+    np.testing.assert_array_equal(opened(target)[...], VALUES)
+    assert counted.counts()["updates"] < 45  # of 60 or 70 chunks
+    assert not (target / JOURNAL).exists()
+
+
+def test_resuming_begins_where_there_is_nothing_to_resume(rows, tmp_path):
+    tessarr.copy_to(rows, tmp_path / "new", resume=True)
+    np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+    with pytest.raises(ExistsError):
+        tessarr.copy_to(rows, tmp_path / "new", resume=True)
+
+
+def test_a_source_that_has_changed_is_not_resumed(rows, tmp_path):
+    interrupt(rows, tmp_path / "new", 0.3)
+    tessarr.open_array(rows)[0, 0] += 1
+    with pytest.raises(ArgumentError, match="source has changed"):
+        tessarr.copy_to(rows, tmp_path / "new", resume=True)
+    tessarr.copy_to(rows, tmp_path / "new", overwrite=True)
+    np.testing.assert_array_equal(opened(tmp_path / "new")[...], opened(rows)[...])
+
+
+def test_other_settings_are_not_resumed(rows, tmp_path):
+    interrupt(rows, tmp_path / "new", 0.3, chunks=(60, 1), memory_bytes=1000)
+    for settings in ({"chunks": (60, 2)}, {}, {"chunks": (60, 1), "select": slice(0, 50)}):
+        with pytest.raises(ArgumentError, match="other settings"):
+            tessarr.copy_to(rows, tmp_path / "new", resume=True, **settings)
+
+
+def test_a_source_of_which_nothing_is_known_is_not_resumed(tmp_path):
+    interrupt(VALUES, tmp_path / "new", 0.3, chunks=(60, 1), memory_bytes=1000)
+    with pytest.raises(ArgumentError, match="source has changed"):
+        tessarr.copy_to(VALUES, tmp_path / "new", resume=True, chunks=(60, 1), memory_bytes=1000)
+
+
+def test_resuming_with_another_amount_of_memory_gives_the_same_array(rows, tmp_path):
+    interrupt(rows, tmp_path / "new", 0.5, chunks=(60, 1), memory_bytes=1000)
+    tessarr.copy_to(rows, tmp_path / "new", resume=True, chunks=(60, 1), memory_bytes=3000)
+    np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+
+
+@pytest.mark.parametrize("after", [0.1, 0.4, 0.7, 1])
+def test_a_hierarchy_is_resumed_at_any_point(tmp_path, after):
+    group = tessarr.create_group(tmp_path / "old")
+    for name in "abc":
+        group.create_array(f"g/{name}", data=VALUES, chunks=(10, 10))
+    settings = {"chunks": (60, 1), "memory_bytes": 2000}
+    interrupt(tmp_path / "old", tmp_path / "new", after, **settings)
+    tessarr.copy_to(tmp_path / "old", tmp_path / "new", resume=True, **settings)
+    new = tessarr.open_group(tmp_path / "new", "r")
+    for name in "abc":
+        np.testing.assert_array_equal(new[f"g/{name}"][...], VALUES)
+
+
+def test_a_foreign_document_in_place_of_the_journal_is_an_error(rows, tmp_path):
+    store = MemoryStore({JOURNAL: b"[]"})
+    with pytest.raises(ValueError, match="no journal"):
+        tessarr.copy_to(rows, store, resume=True)
+
+
+def test_copies_of_sources_that_cannot_be_read_fail_before_anything_is_stored(tmp_path):
+    group = tessarr.create_group(tmp_path / "old")
+    group.create_array("a", data=VALUES)
+    LocalStore(tmp_path / "old").put("b/zarr.json", b"{")
+    with pytest.raises(ValueError, match=r"b/zarr\.json"):
+        tessarr.copy_to(tmp_path / "old", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_array_of_format_1_is_copied_to_formats_2_and_3(tmp_path):
+    old = tessarr.create_array(tmp_path / "old", data=VALUES, chunks=(20, 20), zarr_format=2)
+    document = json.loads((tmp_path / "old" / ".zarray").read_text())
+    document = {
+        "zarr_format": 1,
+        "shape": document["shape"],
+        "chunks": document["chunks"],
+        "dtype": document["dtype"],
+        "fill_value": 0,
+        "order": "C",
+        "compression": "blosc",
+        "compression_opts": {"cname": "lz4", "clevel": 5, "shuffle": 1},
+    }
+    (tmp_path / "old" / "meta").write_text(json.dumps(document))
+    (tmp_path / "old" / "attrs").write_text("{}")
+    (tmp_path / "old" / ".zarray").unlink()
+    (tmp_path / "old" / ".zattrs").unlink()
+    assert old.zarr_format == 2
+    for form in (2, 3):
+        tessarr.copy_to(tmp_path / "old", tmp_path / f"new{form}", zarr_format=form)
+        new = opened(tmp_path / f"new{form}")
+        assert new.zarr_format == form
+        np.testing.assert_array_equal(new[...], VALUES)
