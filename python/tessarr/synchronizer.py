@@ -120,6 +120,16 @@ class ThreadSynchronizer:
 _synchronizers: WeakValueDictionary[str, ThreadSynchronizer] = WeakValueDictionary()
 
 
+def _after_fork() -> None:
+    """Forget locks in a child process: who holds them are threads of its parent."""
+    for synchronizer in list(_synchronizers.values()):
+        synchronizer._mutex = threading.Lock()
+        synchronizer._locks = WeakValueDictionary()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def _recalled(token: str) -> ThreadSynchronizer:
     return _synchronizers.get(token) or ThreadSynchronizer()
 

@@ -281,3 +281,35 @@ def test_what_others_have_appended_to_the_last_chunk_is_kept(zarr_format: Any) -
     late.append([9])
     late[4] = 0
     assert late[:].tolist() == [0, 1, 2, 3, 0, 5, 6, 8, 9]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> None:
+    """Locks of threads stay with them; those of processes hold in the child as elsewhere."""
+    threads, processes = ThreadSynchronizer(), ProcessSynchronizer(tmp_path)
+    context = multiprocessing.get_context("fork")
+    done = context.Event()
+
+    def child() -> None:
+        with threads["a"], processes["b"]:
+            done.set()
+
+    with processes["b"]:
+        held, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with threads["a"]:
+                held.set()
+                over.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(60)
+        process = context.Process(target=child)
+        process.start()
+        assert not done.wait(0.1)
+    assert done.wait(60)
+    over.set()
+    thread.join()
+    process.join(60)
+    assert process.exitcode == 0

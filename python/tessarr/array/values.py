@@ -69,7 +69,7 @@ class Values(Selecting):
         TypeError
             If the array has no axes.
         ArgumentError
-            If they are negative.
+            If they are negative, or no integers.
 
         Notes
         -----
@@ -84,10 +84,15 @@ class Values(Selecting):
         """
         if not self.metadata.shape:
             raise TypeError("iteration over an array without axes")
-        first = 0 if start is None else operator.index(start)
-        last = len(self) if end is None else min(operator.index(end), len(self))
+        try:
+            first = 0 if start is None else operator.index(start)
+            last = len(self) if end is None else min(operator.index(end), len(self))
+        except TypeError:
+            first = last = -1
         if first < 0 or last < 0:
-            raise ArgumentError(f"cannot iterate from {start} to {end}: they count from 0")
+            raise ArgumentError(
+                f"cannot iterate from {start!r} to {end!r}: both count from 0, in integers"
+            )
         return (item for slab in self._slabs(first, last) for item in slab)
 
     def __contains__(self, item: object) -> bool:

@@ -1,0 +1,56 @@
+"""The chunks that a selection touches, against counting them element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr.grid import grid_of
+from tessarr.indexing import default, outer, points
+from tessarr.indexing.cells import cells
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
+    rank = draw(st.integers(1, 3))
+    shape = tuple(draw(st.lists(st.integers(1, 12), min_size=rank, max_size=rank)))
+    lengths = []
+    for size in shape:
+        parts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=12))
+        even = draw(st.booleans())
+        covering = [*parts, size]  # long enough, whatever was drawn
+        lengths.append(parts[0] if even else covering)
+    kind = draw(st.sampled_from([default, outer, points]))
+    key: list[Any] = []
+    count = draw(st.integers(1, 4))
+    for size in shape:
+        indices = st.lists(st.integers(0, size - 1), min_size=count, max_size=count)
+        step = draw(st.sampled_from([1, 2, 5, -1, -3]))
+        bound = st.none() | st.integers(-size, size)
+        part = st.builds(slice, bound, bound, st.just(step))
+        key.append(draw(indices if kind is points else part | indices))
+    return shape, lengths, kind, tuple(key)
+
+
+@given(cases())
+def test_cells_are_those_of_the_selected_elements(case: Any) -> None:
+    shape, lengths, kind, key = case
+    cuts = grid_of(lengths).cuts
+    selection = kind(key, shape)
+    if not selection.size:
+        return
+    where = np.zeros(shape, bool)
+    if kind is outer:
+        where[np.ix_(*(np.arange(n)[part] for n, part in zip(shape, key, strict=True)))] = True
+    else:
+        where[key] = True
+    expected = {
+        tuple(cut.cell(at) for cut, at in zip(cuts, place, strict=True))
+        for place in np.argwhere(where).tolist()
+    }
+    found = list(cells(selection.axes, cuts))
+    assert len(found) == len(expected)
+    assert set(found) == expected
