@@ -67,75 +67,80 @@ class Hierarchy(RuleBasedStateMachine):
     def array_above(self, path: str) -> bool:
         return any(self.model.get(above) is not GROUP for above in ancestors(path) if above)
 
+    def at(self, path: str) -> tessarr.Group:
+        """A group that knows the others by their path from the root."""
+        found = self.root.get(path)
+        return found if isinstance(found, tessarr.Group) else self.root
+
     # Changes
 
-    @rule(path=PATHS)
-    def create_group(self, path: str) -> None:
+    @rule(via=PATHS, path=PATHS)
+    def create_group(self, via: str, path: str) -> None:
         error = self.refused(path)
         if error is None:
-            self.root.create_group(path)
+            self.at(via).create_group(f"/{path}")
             self.put(path, GROUP)
         else:
             with pytest.raises(error):
-                self.root.create_group(path)
+                self.at(via).create_group(f"/{path}")
 
-    @rule(path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
-    def create_array(self, path: str, values: list[int]) -> None:
+    @rule(via=PATHS, path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
+    def create_array(self, via: str, path: str, values: list[int]) -> None:
         error = self.refused(path)
         if error is None:
-            self.root.create_array(path, data=np.array(values, "u1"), chunks=2)
+            self.at(via).create_array(f"/{path}", data=np.array(values, "u1"), chunks=2)
             self.put(path, values)
         else:
             with pytest.raises(error):
-                self.root.create_array(path, data=np.array(values, "u1"))
+                self.at(via).create_array(f"/{path}", data=np.array(values, "u1"))
 
-    @rule(path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
-    def assign(self, path: str, values: list[int]) -> None:
+    @rule(via=PATHS, path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
+    def assign(self, via: str, path: str, values: list[int]) -> None:
         if self.array_above(path):
             with pytest.raises(ExistsError):
-                self.root[path] = values
+                self.at(via)[f"/{path}"] = values
         else:
-            self.root[path] = values
+            self.at(via)[f"/{path}"] = values
             self.drop(path)
             self.put(path, values)
 
-    @rule(path=PATHS, source=PATHS)
-    def assign_another(self, path: str, source: str) -> None:
+    @rule(via=PATHS, path=PATHS, source=PATHS)
+    def assign_another(self, via: str, path: str, source: str) -> None:
         """Of an array that may be at the path itself, or below it."""
         values = self.model.get(source)
         if values is None or self.array_above(path):
             return
         attributes = self.attributes[source]
-        self.root[path] = self.root[source]
+        self.at(via)[f"/{path}"] = self.root[source]
         self.drop(path)
         self.put(path, values)
         self.attributes[path] = dict(attributes)
 
-    @rule(path=PATHS)
-    def require(self, path: str) -> None:
+    @rule(via=PATHS, path=PATHS)
+    def require(self, via: str, path: str) -> None:
         if path in self.model and self.model[path] is GROUP:
-            assert self.root.require_group(path) == self.root[path]
+            assert self.at(via).require_group(f"/{path}") == self.root[path]
         elif self.refused(path) is None:
-            self.root.require_group(path)
+            self.at(via).require_group(f"/{path}")
             self.put(path, GROUP)
         else:
             with pytest.raises((NotFoundError, ExistsError)):
-                self.root.require_group(path)
+                self.at(via).require_group(f"/{path}")
 
-    @rule(path=PATHS)
-    def delete(self, path: str) -> None:
+    @rule(via=PATHS, path=PATHS)
+    def delete(self, via: str, path: str) -> None:
         if path in self.model:
-            del self.root[path]
+            del self.at(via)[f"/{path}"]
             self.drop(path)
         else:
             with pytest.raises(NotFoundError):
-                del self.root[path]
+                del self.at(via)[f"/{path}"]
 
-    @rule(source=PATHS, dest=PATHS)
-    def move(self, source: str, dest: str) -> None:
+    @rule(via=PATHS, source=PATHS, dest=PATHS)
+    def move(self, via: str, source: str, dest: str) -> None:
         into_itself = f"{dest}/".startswith(f"{source}/") and source != dest
         if source in self.model and not into_itself and self.refused(dest) is None:
-            self.root.move(source, dest)
+            self.at(via).move(f"/{source}", f"/{dest}")
             moved = {path: self.model[path] for path in self.below(source)}
             told = {path: self.attributes[path] for path in moved}
             self.drop(source)
@@ -145,12 +150,12 @@ class Hierarchy(RuleBasedStateMachine):
                 self.attributes[dest + path[len(source) :]] = told[path]
         else:
             with pytest.raises((NotFoundError, ExistsError, ArgumentError)):
-                self.root.move(source, dest)
+                self.at(via).move(f"/{source}", f"/{dest}")
 
-    @rule(path=PATHS, number=st.integers(0, 9))
-    def tell(self, path: str, number: int) -> None:
+    @rule(via=PATHS, path=PATHS, number=st.integers(0, 9))
+    def tell(self, via: str, path: str, number: int) -> None:
         if path in self.model:
-            self.root[path].attrs["n"] = number
+            self.at(via)[f"/{path}"].attrs["n"] = number
             self.attributes[path]["n"] = number
 
     # What has to be

@@ -37,7 +37,7 @@ def create(
         Delete the node that is there, with everything below it.
     within
         The path of a group that is known to exist, so that the groups from it
-        upwards are not looked for.
+        upwards are not looked for, if the node is below it.
 
     Raises
     ------
@@ -92,12 +92,10 @@ def create_all(
     """
     new = dict(nodes)
     for path, meta in nodes.items():
-        for above in ancestors(path):
+        for above in _not_known(path, within):
             if isinstance(nodes.get(above), ArrayMeta):
                 raise ArgumentError(f"{path!r} cannot lie below array {above!r}", path=path)
-            if above in new or (within is not None and len(above) <= len(within)):
-                continue
-            if not (yield from exists(above)):
+            if above not in new and not (yield from exists(above)):
                 new[above] = GroupMeta(meta.zarr_format)
     for path in nodes:
         if not overwrite and (yield from exists(path, v1=True)):
@@ -125,7 +123,7 @@ def documents(meta: Node) -> dict[str, bytes]:
 
 def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:
     """Create the groups above `path` that are missing, from the root downwards."""
-    above = [above for above in ancestors(path) if within is None or len(above) > len(within)]
+    above = _not_known(path, within)
     if not above:
         return
     form = meta.zarr_format
@@ -153,6 +151,12 @@ def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]
             # Somebody else was faster, which is fine if that is a group.
             own = yield tuple(Get(prefix_of(at) + name) for name in MARKERS[form])
             _check_group(path, at, form, own[0])
+
+
+def _not_known(path: str, within: str | None) -> list[str]:
+    """Return the paths above `path` but for those of a group that is there, and above that."""
+    above = list(ancestors(path))
+    return above[above.index(within) + 1 :] if within in above else above
 
 
 def _check_group(path: str, above: str, zarr_format: int, document: bytes | None) -> None:

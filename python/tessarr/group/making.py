@@ -254,8 +254,8 @@ class Making(Members):
         name
             Its name, or its path from here.
         shape, dtype
-            What it has to have. A data type fits if that of the array can be cast to it
-            safely: what is read can be taken for it.
+            What it has to have. A data type fits if it can be cast safely to that of
+            the array: what has it can be stored there.
         exact
             Whether the data type has to be the same.
         **settings
@@ -467,7 +467,7 @@ def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> No
 
 
 def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
-    """Tell whether what is read from an array can safely be taken for a data type."""
+    """Tell whether elements of a data type can be stored safely in `array`."""
     from tessarr import dtype as dtypes
 
     has = array.metadata.data_type
@@ -477,4 +477,4 @@ def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
     if has.elements is not None or wanted.elements is not None:
         return has.name == wanted.name
     same = array.dtype == wanted.numpy
-    return same or (not exact and np.can_cast(array.dtype, wanted.numpy))
+    return same or (not exact and np.can_cast(wanted.numpy, array.dtype))

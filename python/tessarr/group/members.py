@@ -154,7 +154,7 @@ class Members(Node[GroupMeta]):
         return list(self)
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
+        if not isinstance(name, str | bytes):
             return False
         try:
             path = self._child(name)
@@ -378,7 +378,9 @@ class Members(Node[GroupMeta]):
 
     # What the others stand on
 
-    def _child(self, name: str) -> str:
+    def _child(self, name: str | bytes) -> str:
+        if isinstance(name, bytes):  # h5py takes both
+            name = name.decode()
         if not isinstance(name, str):
             raise TypeError(f"the name of a member is a string, not {name!r}")
         below = node_path(name, self._meta.zarr_format)
