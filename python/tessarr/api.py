@@ -136,9 +136,9 @@ def create_array(
         h5py's: "gzip" or another codec's name, or a level of gzip; what the codec takes; a
         byte shuffle before it, and a checksum. ``maxshape`` is not needed: every array may
         grow. In format 2, "gzip" is zlib's form of it, as zarr-python 2 has it.
-    cache_attrs, meta_array
-        Of zarr-python 2: with ``cache_attrs=False`` metadata is not kept either, and
-        `meta_array` has to be NumPy's.
+    cache_attrs, meta_array, partial_decompress
+        Of zarr-python 2: with ``cache_attrs=False`` metadata is not kept either, `meta_array`
+        has to be NumPy's, and blocks of Blosc are decoded by themselves in any case.
 
     Returns
     -------

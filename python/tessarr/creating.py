@@ -150,15 +150,14 @@ class _Data:
         dtype = settings.get("dtype")
         if data is None:
             return cls(None, None, dtype)
-        lazy = not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float))
-        if dtype is None and lazy:
-            return cls(data, data, type_of(data))
+        if not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float)):
+            return cls(data, data, type_of(data) if dtype is None else dtype)
         if dtype is not None and _is_flexible(dtype):
             # Not by way of NumPy's types of fixed length, which drop NULs at the end.
             rank = None if shape is None else len(normalize_shape(shape))
             values = np.asarray(data, object) if rank is None else objects(data, rank)
             return cls(data, values, dtype)
-        values = data if lazy else np.asarray(data)
+        values = np.asarray(data)
         return cls(data, values, _type_of(values, settings) if dtype is None else dtype)
 
     @property

@@ -106,9 +106,8 @@ def _ruled_out(shape: tuple[int, ...], like: dict[str, Any], given: Mapping[str,
 
 def _format_of(a: Any) -> int:
     source = a if hasattr(a, "zarr_format") else getattr(a, "metadata", None)
-    return max(
-        int(getattr(source, "zarr_format", 2)), 2
-    )  # what is of format 1 is told in the words of format 2
+    stated = int(getattr(source, "zarr_format", 2))
+    return max(stated, 2)  # what is of format 1 is told in the words of format 2
 
 
 def type_of(a: Any) -> Any:
@@ -122,9 +121,10 @@ def type_of(a: Any) -> Any:
     if isinstance(a, Array):
         return a.metadata.data_type
     dtype = getattr(a, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind == "O" and dtype.metadata:
-        return dtype.metadata.get("vlen", dtype)  # h5py's text and bytes
-    return dtype
+    if not isinstance(dtype, np.dtype) or dtype.kind != "O" or not dtype.metadata:
+        return dtype
+    items = dtype.metadata.get("vlen", dtype)  # of h5py: str, bytes, or the items of arrays
+    return f"array:{items.str}" if isinstance(items, np.dtype) and items != dtype else items
 
 
 def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class UnfilledSettings(TypedDict, total=False):
     maxshape: Iterable[int | None] | int | None
     zarr_version: ZarrFormat | None
     cache_attrs: bool
+    partial_decompress: bool
     meta_array: Any
 
 
@@ -189,7 +190,7 @@ def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creatio
     if left.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
         raise UnsupportedError(f"meta_array {settings['meta_array']!r}: arrays are read as NumPy's")
     how = opened(left)
-    for name in (*_OPENED, "cache_attrs", "config"):
+    for name in (*_OPENED, "cache_attrs", "config", "partial_decompress"):
         left.pop(name, None)
     return Creation(
         opened=how,

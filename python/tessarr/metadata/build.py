@@ -24,6 +24,7 @@ from tessarr.codec import (
     listed,
     of,
 )
+from tessarr.codec.base import codec_of_id
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -603,5 +604,7 @@ def _check_storable(
         order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
         stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
         if zarr_format == 2 and not stated:
-            what = f"format 2 has no codec {codec.label!r}"
+            other = codec_of_id(codec.name)
+            hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
+            what = f"format 2 has no codec {codec.label!r}{hint}"
             problems.add("codecs", what, "mismatch")

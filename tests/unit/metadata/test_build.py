@@ -220,6 +220,7 @@ def test_all_faults_are_named_at_once():
         ({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "-"}}}, "separator"),
         ({"dimension_separator": "-"}, "'-'"),
         ({"zarr_format": 4}, "not 2 or 3"),
+        ({"filters": "packbits", "zarr_format": 2}, "calls so is tessarr.codecs.PackBitsV2"),
         ({"codecs": [Transpose((1, 0)), "bytes"]}, "2 axes for chunks of 1"),
         ({"codecs": [Delta(), Transpose("F")], "zarr_format": 2}, "no codec 'transpose'"),
         (
