@@ -33,6 +33,7 @@ from tessarr.stores import (
     StoreProtocol,
     TempStore,
     WrapperStore,
+    ZipStore,
 )
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "StoreProtocol",
     "TempStore",
     "WrapperStore",
+    "ZipStore",
 ]
 
 

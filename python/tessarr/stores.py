@@ -22,6 +22,7 @@ from tessarr.store.wrap import (
     ReadOnlyStore,
     WrapperStore,
 )
+from tessarr.store.zip import ZipStore
 
 __all__ = [
     "DirectoryStore",
@@ -43,4 +44,5 @@ __all__ = [
     "StoreProtocol",
     "TempStore",
     "WrapperStore",
+    "ZipStore",
 ]

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import struct
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr.stores import LocalStore, MemoryStore, Store
+from tessarr.stores import LocalStore, Store, ZipStore
 
 ROOT = Path(os.environ.get("TESSARR_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 
@@ -55,21 +54,16 @@ def stores(*, hierarchies: bool = False) -> list[Any]:
 
 
 def located(place: str) -> tuple[Store, str]:
-    """Give the store and the path in it of ``folder`` or ``file.zip!/path``.
-
-    Zip files are unpacked into memory. Where a file occurs twice, the last one counts.
-    """
+    """Give the store and the path in it of ``folder`` or ``file.zip!/path``."""
     file, found, path = place.partition("!/")
     if found:
-        return _unpacked(ROOT / file), path
+        return _zipped(ROOT / file), path
     return LocalStore(ROOT / file, read_only=True), ""
 
 
 @cache
-def _unpacked(file: Path) -> MemoryStore:
-    with zipfile.ZipFile(file) as archive:
-        infos = [info for info in archive.infolist() if not info.is_dir()]
-        return MemoryStore({info.filename: archive.read(info) for info in infos})
+def _zipped(file: Path) -> Store:
+    return ZipStore(file, mode="r")
 
 
 def contents(row: Row) -> np.ndarray[Any, Any]:
@@ -143,7 +137,7 @@ def documents() -> Iterator[Document]:
             attributes = zattrs.read_bytes() if zattrs.exists() else None
             yield Document(where, path.name, path.read_bytes(), attributes)
         elif path.suffix == ".zip":
-            store = _unpacked(path)
+            store = _zipped(path)
             for key in sorted(store.list("")):
                 name = key.rpartition("/")[2]
                 data = store.get(key)

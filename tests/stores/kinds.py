@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zipfile import ZIP_DEFLATED
 
 import fsspec
 from fsspec.implementations.dirfs import DirFileSystem
@@ -23,6 +24,7 @@ from tessarr.stores import (
     PrefixStore,
     SQLiteStore,
     TempStore,
+    ZipStore,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "directory": lambda folder: DirectoryStore(folder / "root"),
     "nested directory": lambda folder: NestedDirectoryStore(folder / "root"),
     "temporary": lambda folder: TempStore(dir=made(folder)),
+    "zip": lambda folder: ZipStore(folder / "data.zip"),
+    "deflated zip": lambda folder: ZipStore(folder / "data.zip", ZIP_DEFLATED),
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 

@@ -27,7 +27,7 @@ import tessarr
 from stores.kinds import KINDS, SHARED
 from tessarr.errors import ArgumentError, DataError
 from tessarr.store import Store
-from tessarr.stores import DirectoryStore, PrefixStore, TempStore
+from tessarr.stores import DirectoryStore, PrefixStore, TempStore, ZipStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -373,7 +373,8 @@ def test_a_pickle_is_a_store_with_the_same_values(store: Store) -> None:
     store.put("a/k", b"v")
     again = pickle.loads(pickle.dumps(store))
     assert type(again) is (DirectoryStore if isinstance(store, TempStore) else type(store))
-    assert (again.list(), again.get("a/k"), again.read_only) == (["a/k"], b"v", False)
+    assert (again.list(), again.get("a/k")) == (["a/k"], b"v")
+    assert again.read_only == isinstance(store, ZipStore)  # it has one writer
 
 
 def increment(store: Store, count: int) -> None:
@@ -403,6 +404,8 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_uses_the_store(store: Store) -> None:
     """Reads what the parent wrote, writes, reads and lists that."""
+    if isinstance(store, ZipStore):
+        pytest.skip("a child may not write to the file of its parent: see test_zip.py")
     store.put("a", b"parent" * 100)
     child = os.fork()
     if child == 0:

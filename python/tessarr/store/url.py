@@ -39,12 +39,14 @@ def open_store(
 ) -> tuple[Store, str]:
     """Find the store that is meant, and the path in it.
 
-    Nothing is read or created: a folder that does not exist is an empty store.
+    Nothing is read or created: a folder that does not exist is an empty store. Only a Zip
+    file is opened, and created, at once.
 
     Parameters
     ----------
     store : str, os.PathLike, Store, mapping, object or None
-        A path of a folder; ``file:///path`` (percent-encoded); ``memory://name`` or
+        A path of a folder, or of a Zip file if it ends in ``.zip``; ``file:///path``
+        (percent-encoded); ``memory://name`` or
         ``memory://name/path`` (one store per name in the process); ``sqlite:///path/of/file``;
         any other URL that fsspec knows, also a chained one; a ``upath.UPath``; an
         ``fsspec.FSMap``; a store; a mapping of keys to bytes; an object with the methods of
@@ -81,7 +83,7 @@ def open_store(
     options = storage_options or {}
     scheme = _SCHEME.match(store) if isinstance(store, str) else None
     if scheme is not None:
-        return _open_url(cast("str", store), scheme[1].lower(), options, read_only=read_only)
+        return _open_url(cast("str", store), scheme[1].lower(), options, mode)
     if options:
         raise TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
     if store is None:
@@ -89,17 +91,15 @@ def open_store(
     if isinstance(store, Store):
         return store, ""
     if isinstance(store, (str, os.PathLike)):
-        return _folder(os.fspath(store), read_only=read_only), ""
+        return _at_path(os.fspath(store), mode)
     return adapt(store, read_only=read_only), ""
 
 
-def _open_url(
-    url: str, scheme: str, options: Mapping[str, Any], *, read_only: bool
-) -> tuple[Store, str]:
+def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> tuple[Store, str]:
     from urllib.parse import unquote, urlsplit
 
     if scheme not in {"file", "memory"} or "::" in url:
-        return _open_registered(url, scheme, options, read_only=read_only)
+        return _open_registered(url, scheme, options, read_only=mode == "r")
     if options:
         raise TypeError(f"storage_options are for URLs of other file systems, not for {url!r}")
     parts = urlsplit(url)
@@ -117,7 +117,7 @@ def _open_url(
             f"cannot open {url!r}: it names the host {parts.netloc!r}; "
             "the URL of a local file has three slashes, as in file:///path"
         )
-    return _folder(path, read_only=read_only), ""
+    return _at_path(path, mode)
 
 
 def is_file(store: Store) -> bool:
@@ -171,8 +171,14 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
     return add
 
 
-def _folder(path: str, *, read_only: bool) -> LocalStore:
-    return LocalStore(path, read_only=read_only, durable=current().durable)
+def _at_path(path: str, mode: str) -> tuple[Store, str]:
+    durable = current().durable
+    if path.lower().endswith(".zip"):
+        from tessarr.store.zip import is_zip, open_zip
+
+        if is_zip(path):
+            return open_zip(path, mode=mode, durable=durable)
+    return LocalStore(path, read_only=mode == "r", durable=durable), ""
 
 
 def file_in(url: str) -> tuple[str, str]:

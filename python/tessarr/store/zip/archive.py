@@ -1,0 +1,344 @@
+"""An open Zip file: where its values are, and what is to become of it."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import time
+from bisect import bisect_left
+from contextlib import contextmanager
+from threading import RLock
+from typing import IO, TYPE_CHECKING, Final
+from zlib import crc32
+
+from tessarr.errors import DataError, StoreError, UnsupportedError
+from tessarr.store.zip import format as zip_format
+from tessarr.store.zip.file import ObjectFile, PathFile
+from tessarr.store.zip.format import Entry
+from tessarr.store.zip.rewrite import tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tessarr.store.zip.file import File
+
+__all__ = ["Archive", "Keys"]
+
+_ALWAYS_TIDY_BYTES: Final = 1 << 24  # of a smaller file garbage is removed, be it ever so little
+_LARGE_BYTES: Final = 0x7FFFFFFF  # beyond, older programs need zip64
+
+
+class Archive:
+    """An open Zip file.
+
+    Parameters
+    ----------
+    place
+        An absolute path or a file object.
+    mode
+        r, r+, a, w or x.
+    method
+        How new values are compressed.
+    large
+        Whether zip64 may be needed.
+    durable
+        Whether flushing waits for the disk.
+    """
+
+    def __init__(
+        self, place: str | IO[bytes], mode: str, method: int, *, large: bool, durable: bool
+    ) -> None:
+        self.name = repr(place)
+        self.closed = False
+        self.entries: dict[str, Entry] = {}
+        self.changes = 1  # of the keys, not of the values
+        self._method = method
+        self._large = large
+        self._durable = durable
+        self._writes = mode != "r"
+        self._process = os.getpid()
+        self._lock = RLock()
+        self._file: File
+        self._file = PathFile(place, mode) if isinstance(place, str) else ObjectFile(place, mode)
+        self._start = self._end = 0
+        self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
+        self._garbage_bytes = 0
+        self._changed = self._writes  # a file without a byte is to become one without values
+        try:
+            self._read_directory()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read_directory(self) -> None:
+        size = self._file.size()
+        if self._writes and not size:
+            return
+        try:
+            found = zip_format.read_directory(self._file.read, size)
+        except (DataError, UnsupportedError) as error:
+            raise type(error)(
+                f"cannot open {self.name} as a Zip file: {error}{self._file.hint()}",
+                kind=error.kind,
+            ) from error
+        self.entries = found.entries
+        self._start = found.start
+        self._end = size
+        self._directory_bytes = size - found.end
+        self._garbage_bytes = found.garbage
+        self._changed = False
+
+    # Values
+
+    def open(self, key: str) -> Opened | None:
+        """Return a value to be read, or None."""
+        if self.closed:
+            raise self._is_closed()
+        entry = self.entries.get(key)
+        return None if entry is None else Opened(self._file, entry, f"{key!r} in {self.name}", key)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a value behind all others."""
+        self._check_writable()
+        packed = zip_format.compress(data, self._method)
+        entry = Entry(
+            name=key.encode(),
+            offset=0,
+            limit=0,
+            method=self._method,
+            crc=crc32(data),
+            packed=len(packed),
+            size=len(data),
+            flags=zip_format.flags_of(key, self._method),
+            modified=_dos_time(),
+            attributes=zip_format.PERMISSIONS,
+        )
+        with self._lock:
+            self._check_writable()
+            self._check_small(key, entry)
+            begin = self._end
+            self._append(zip_format.local_header(entry), packed)
+            self._garbage_bytes += self._directory_bytes
+            self._directory_bytes = 0
+            self._forget(key)
+            self.entries[key] = entry._replace(offset=begin, limit=self._end)
+
+    def _append(self, *parts: bytes) -> None:
+        at = self._end
+        try:
+            for part in parts:
+                self._file.write(at, part)
+                at += len(part)
+        except BaseException:
+            # Nothing may follow the directory that the file has, if it has one.
+            self._file.truncate(self._end)
+            raise
+        self._end = at
+
+    def delete(self, *keys: str) -> None:
+        """Forget values; those that are absent, too."""
+        with self._lock:
+            self._check_writable()
+            for key in keys:
+                self._forget(key)
+
+    def sorted_keys(self) -> tuple[int, list[str]]:
+        """Return the number of changes so far, and the keys as they are then."""
+        with self._lock:
+            return self.changes, sorted(self.entries)
+
+    def _forget(self, key: str) -> None:
+        self._changed = True
+        self.changes += 1
+        old = self.entries.pop(key, None)
+        if old is not None:
+            self._garbage_bytes += old.limit - old.offset
+
+    def _is_closed(self) -> StoreError:
+        return StoreError(f"the store in {self.name} is closed: open it again")
+
+    def _check_writable(self) -> None:
+        if self.closed:
+            raise self._is_closed()
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"cannot write to {self.name}: the process that opened it has forked, and only "
+                "that one may write"
+            )
+
+    def _check_small(self, key: str, entry: Entry) -> None:
+        many = len(self.entries) >= 0xFFFF and key not in self.entries
+        end = self._end + entry.packed + len(entry.name) + zip_format.LOCAL.size
+        if not self._large and (many or max(end, entry.size) > _LARGE_BYTES):
+            raise StoreError(
+                f"cannot store {key!r} in {self.name}: the file would need zip64, which "
+                "allowZip64=False forbids",
+                key=key,
+            )
+
+    # The end
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be written to."""
+        return not self.closed and self._writes and os.getpid() == self._process
+
+    def flush(self) -> None:
+        """Complete the file."""
+        with self._lock:
+            if self.closed:
+                raise self._is_closed()
+            if self._writes:
+                self._check_writable()
+                self._complete()
+
+    def _complete(self) -> None:
+        if self._changed:
+            directory = zip_format.directory_bytes(self.entries.values(), self._end)
+            self._append(directory)
+            self._garbage_bytes += self._directory_bytes
+            self._directory_bytes = len(directory)
+            self._changed = False
+        self._file.flush(durable=self._durable)
+
+    def close(self) -> None:
+        """Complete the file without its garbage, and let go of it."""
+        with self._lock:
+            if self.closed:
+                return
+            try:
+                if self._writes and os.getpid() == self._process:
+                    self._finish()
+            finally:
+                self.closed = True
+                self._file.close()
+
+    def _finish(self) -> None:
+        if self._file.discardable and not self._end:
+            self._file.discard()  # it was opened, and nothing came of it
+            return
+        garbage = self._garbage_bytes + self._directory_bytes * self._changed
+        live = self._end - garbage
+        if garbage and (self._end < _ALWAYS_TIDY_BYTES or garbage * 4 > live):
+            entries = sorted(self.entries.values(), key=lambda entry: entry.offset)
+            if tidy(self._file, self._start, entries, durable=self._durable):
+                return
+        self._complete()
+
+
+class Opened:
+    """A value: what it was when it was opened, whatever is written later.
+
+    Parameters
+    ----------
+    file, entry
+        Where it is.
+    what
+        Names it in errors.
+    """
+
+    def __init__(self, file: File, entry: Entry, what: str, key: str) -> None:
+        self.size = entry.size
+        self._file = file
+        self._entry = entry
+        self._what = what
+        self._key = key
+        self._start: int | None = None
+        self._data: bytes | None = None
+
+    def whole(self) -> bytes:
+        """Return all of it; its checksum is right."""
+        entry = self._entry
+        with self._telling():
+            head = zip_format.LOCAL.size + len(entry.name)
+            count = min(entry.limit - entry.offset, head + entry.packed + 64)
+            raw = self._file.read(entry.offset, count)
+            start = zip_format.parse_local(entry, raw) - entry.offset
+            packed = raw[start : start + entry.packed]
+            if len(packed) < entry.packed:
+                packed = self._file.read(entry.offset + start, entry.packed)
+            return zip_format.decompress(packed, entry)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return `count` bytes from `offset`; of a compressed value all is unpacked first."""
+        if self._entry.method != zip_format.STORED or count == self.size:
+            if self._data is None:
+                self._data = self.whole()
+            return self._data[offset : offset + count]
+        with self._telling():
+            if self._start is None:
+                head = zip_format.LOCAL.size + len(self._entry.name)
+                raw = self._file.read(self._entry.offset, head)
+                self._start = zip_format.parse_local(self._entry, raw)
+            return self._file.read(self._start + offset, count)
+
+    @contextmanager
+    def _telling(self) -> Generator[None]:
+        try:
+            yield
+        except (DataError, UnsupportedError) as error:
+            message = f"cannot read {self._what}: {error}"
+            raise type(error)(message, kind=error.kind, key=self._key) from error
+
+
+class Keys:
+    """An archive as a store; see `tessarr.store.protocol`."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._sorted: tuple[int, list[str]] = (0, [])
+
+    def get(self, key: str) -> bytes | None:
+        found = self._archive.open(key)
+        return None if found is None else found.whole()
+
+    def open_value(self, key: str) -> Opened | None:
+        return self._archive.open(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._archive.put(key, data)
+
+    def delete(self, key: str) -> None:
+        if key in self._archive.entries:
+            self._archive.delete(key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._archive.delete(*self.list(prefix))
+
+    def list(self, prefix: str) -> list[str]:
+        keys = self._keys()
+        first = bisect_left(keys, prefix)
+        # What follows "/" is "0": the first key that does not begin with the prefix.
+        last = bisect_left(keys, f"{prefix[:-1]}0") if prefix else len(keys)
+        return keys[first:last]
+
+    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        keys = self._keys()
+        found: list[str] = []
+        folders: list[str] = []
+        at = bisect_left(keys, prefix)
+        while at < len(keys) and keys[at].startswith(prefix):
+            slash = keys[at].find("/", len(prefix))
+            if slash < 0:
+                found.append(keys[at])
+                at += 1
+            else:
+                folders.append(keys[at][: slash + 1])
+                at = bisect_left(keys, f"{keys[at][:slash]}0", at)
+        return found, folders
+
+    def _keys(self) -> builtins.list[str]:
+        archive = self._archive
+        if archive.closed:
+            raise StoreError(f"the store in {archive.name} is closed: open it again")
+        changes, keys = self._sorted
+        if changes != archive.changes:
+            changes, keys = archive.sorted_keys()
+            self._sorted = changes, keys
+        return keys
+
+
+def _dos_time() -> int:
+    year, month, day, hour, minute, second = time.localtime()[:6]
+    date = max(year - 1980, 0) << 9 | month << 5 | day
+    return date << 16 | hour << 11 | minute << 5 | second // 2

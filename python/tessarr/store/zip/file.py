@@ -1,0 +1,256 @@
+"""Where a Zip file is: in a file of this machine, or in an object that behaves like one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+from threading import RLock
+from typing import IO, Final, Protocol
+
+from tessarr.errors import (
+    DataError,
+    ExistsError,
+    NotFoundError,
+    ReadOnlyError,
+    StoreError,
+)
+
+__all__ = ["File", "ObjectFile", "PathFile"]
+
+_ATTEMPTS: Final = 100
+_CREATING: Final = ("a", "w", "x", "w-")
+_NO_LOCKS: Final = frozenset((errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL))
+
+
+class File(Protocol):
+    """What the archive needs of a file. `read` may be called from many threads at a time."""
+
+    discardable: bool  # it was made by opening to append, which alone should leave nothing
+
+    def size(self) -> int: ...
+    def read(self, offset: int, count: int) -> bytes: ...
+    def write(self, offset: int, data: bytes) -> None: ...
+    def truncate(self, size: int) -> None: ...
+    def flush(self, *, durable: bool) -> None: ...
+    def hint(self) -> str: ...
+    def close(self) -> None: ...
+    def discard(self) -> None: ...
+
+
+class _Descriptor:
+    """A file descriptor, closed when nobody uses it any more."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class PathFile:
+    """A file of this machine; who writes has a lock on it.
+
+    Parameters
+    ----------
+    path
+        Absolute.
+    mode
+        r, r+, a, w or x.
+    """
+
+    def __init__(self, path: str, mode: str) -> None:
+        self.path = path
+        self.discardable = False
+        self._mode = mode
+        self._opened: _Descriptor | None
+        try:
+            self._opened = self._open()
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no file {path!r}", kind="node_not_found") from error
+        except FileExistsError as error:
+            raise ExistsError(f"there is a file {path!r} already", kind="node_exists") from error
+        except PermissionError as error:
+            if mode == "r":
+                raise
+            raise ReadOnlyError(f"{path!r} may not be written: open it with mode 'r'") from error
+
+    def _open(self) -> _Descriptor:
+        mode = self._mode
+        if mode == "r":
+            return _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        if mode in _CREATING:
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(_ATTEMPTS):
+            opened = self._open_for_writing(mode)
+            self._lock(opened)
+            # Another writer may have put a new file in the place of the one that is locked now.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(opened.number), os.stat(self.path)):  # noqa: PTH116 (beside fstat)
+                    if mode == "w":
+                        os.ftruncate(opened.number, 0)
+                    return opened
+        raise StoreError(f"others replace {self.path!r} all the time", retryable=True)
+
+    def _open_for_writing(self, mode: str) -> _Descriptor:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        if mode in {"a", "w"}:
+            with contextlib.suppress(FileNotFoundError):
+                return _Descriptor(os.open(self.path, flags))
+        if mode in _CREATING:
+            flags |= os.O_CREAT | (os.O_EXCL if mode in {"x", "w-"} else 0)
+        opened = _Descriptor(os.open(self.path, flags, 0o666))
+        self.discardable = mode == "a"
+        return opened
+
+    def _lock(self, opened: _Descriptor) -> None:
+        try:
+            fcntl.flock(opened.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(
+                f"cannot open {self.path!r} for writing: another store does, in this process or "
+                "another one; close it first",
+                retryable=True,
+            ) from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+
+    def _descriptor(self) -> _Descriptor:
+        opened = self._opened
+        if opened is None:
+            raise StoreError(f"the file {self.path!r} is closed: open it again")
+        return opened
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor().number).st_size
+
+    def read(self, offset: int, count: int) -> bytes:
+        opened = self._descriptor()
+        data = os.pread(opened.number, count, offset)
+        while len(data) < count:  # a read gives at most 2 GiB
+            more = os.pread(opened.number, count - len(data), offset + len(data))
+            if not more:
+                raise DataError(f"the file ends early, at {offset + len(data)}", kind="wrong_size")
+            data += more
+        return data
+
+    def write(self, offset: int, data: bytes) -> None:
+        opened = self._descriptor()
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(opened.number, view, offset)
+            view = view[written:]
+            offset += written
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor().number, size)
+
+    def flush(self, *, durable: bool) -> None:
+        if durable:
+            os.fsync(self._descriptor().number)
+
+    def hint(self) -> str:
+        """Return what may be the matter with a file that is not complete."""
+        if self._mode == "r":
+            try:
+                fcntl.flock(self._descriptor().number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return "; a store that is open for writing has to be closed, or flushed, first"
+            except OSError:
+                return ""
+        return "; if its writer was killed, ZipStore.repair finds what it had written"
+
+    def sibling(self) -> PathFile:
+        """Return a new file beside this one, which `take` puts in its place."""
+        folder, name = os.path.split(os.path.realpath(self.path))
+        number, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        os.close(number)
+        return PathFile(path, "r+")
+
+    def take(self, other: PathFile, *, durable: bool) -> None:
+        """Put another file in the place of this one."""
+        mode = os.fstat(self._descriptor().number).st_mode
+        os.fchmod(other._descriptor().number, mode & 0o7777)
+        other.flush(durable=durable)
+        os.replace(other.path, os.path.realpath(self.path))  # noqa: PTH105 (not every path is text)
+
+    def close(self) -> None:
+        self._opened = None
+
+    def discard(self) -> None:
+        Path(self.path).unlink(missing_ok=True)
+
+
+class ObjectFile:
+    """A file object of the user, who closes it."""
+
+    discardable = False
+
+    def __init__(self, file: IO[bytes], mode: str) -> None:
+        for name in ("read", "seek", "tell") if mode == "r" else ("write", "tell"):
+            if not callable(getattr(file, name, None)):
+                raise TypeError(f"{file!r} is neither a path nor a binary file: it lacks {name}")
+        self._file = file
+        self._lock = RLock()
+        self._seekable = bool(file.seekable())
+        if mode in {"x", "w-"} and self.size():
+            raise ExistsError("the file object is not empty", kind="node_exists")
+        if mode == "w" and self._seekable:
+            file.seek(0)
+            file.truncate()
+
+    def size(self) -> int:
+        with self._lock:
+            return self._file.seek(0, os.SEEK_END) if self._seekable else 0
+
+    def read(self, offset: int, count: int) -> bytes:
+        with self._lock:
+            self._seek(offset)
+            data = self._file.read(count)
+            while len(data) < count:
+                more = self._file.read(count - len(data))
+                if not more:
+                    end = offset + len(data)
+                    raise DataError(f"the file ends early, at {end}", kind="wrong_size")
+                data += more
+        return data
+
+    def write(self, offset: int, data: bytes) -> None:
+        with self._lock:
+            self._seek(offset)
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+
+    def _seek(self, offset: int) -> None:
+        # What can only be written, and not sought, is written from its beginning to its end.
+        if self._seekable:
+            self._file.seek(offset)
+        elif self._file.tell() != offset:
+            raise StoreError("the file object can only be written from beginning to end")
+
+    def truncate(self, size: int) -> None:
+        with self._lock:
+            if self._seekable:
+                self._file.truncate(size)
+
+    def movable(self) -> bool:
+        """Return whether what it holds can be read and written again."""
+        return self._seekable and self._file.readable() and self._file.writable()
+
+    def flush(self, *, durable: bool) -> None:
+        with self._lock:
+            self._file.flush()
+
+    def hint(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Leave it open: it is not ours."""
+
+    def discard(self) -> None:
+        """Leave it as it is."""

@@ -1,0 +1,482 @@
+"""The Zip file format: its records, read with suspicion, and written.
+
+Theory
+------
+A Zip file is entries one after another, each a *local header* and its (compressed) bytes,
+then the *central directory*, with a record per entry that says where its local header is,
+then the *end record*, which says where the central directory is. Sizes beyond 32 bits stand
+in "zip64" fields beside. Readers begin at the end: what the directory does not name does not
+exist, and the last of several entries of one name counts (PKWARE APPNOTE 4.3).
+
+What readers of hostile files have to refuse: entries that overlap (a bomb of few bytes that
+unpacks to petabytes), entries that claim sizes that their bytes cannot have, names that lead out
+of the place where they are unpacked, and a directory that is not where the end says.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tessarr.errors import ArgumentError, DataError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Read = Callable[[int, int], bytes]
+
+__all__ = [
+    "METHODS",
+    "Directory",
+    "Entry",
+    "check_size",
+    "compress",
+    "decompress",
+    "directory_bytes",
+    "flags_of",
+    "local_header",
+    "parse_local",
+    "read_directory",
+    "read_records",
+    "widened",
+]
+
+LOCAL: Final = struct.Struct("<4s5HIIIHH")
+RECORD: Final = struct.Struct("<4s6HIII5HII")
+END: Final = struct.Struct("<4s4HIIH")
+END64: Final = struct.Struct("<4sQHHIIQQQQ")
+LOCATOR: Final = struct.Struct("<4sIQI")
+
+LOCAL_MARK: Final = b"PK\3\4"
+RECORD_MARK: Final = b"PK\1\2"
+END_MARK: Final = b"PK\5\6"
+END64_MARK: Final = b"PK\6\6"
+LOCATOR_MARK: Final = b"PK\6\7"
+
+LAYOUTS: Final = {
+    RECORD_MARK: RECORD,
+    END64_MARK: END64,
+    LOCATOR_MARK: LOCATOR,
+    END_MARK: END,
+}
+
+PERMISSIONS: Final = 0o100644 << 16
+
+STORED, DEFLATED, BZIP2, LZMA = 0, 8, 12, 14
+METHODS: Final = frozenset((STORED, DEFLATED, BZIP2, LZMA))
+
+_ENCRYPTED: Final = 0x1
+DESCRIBED: Final = 0x8  # sizes stand behind the bytes, not before
+UTF8: Final = 0x800
+_MARKED: Final = 0x2  # LZMA ends with a mark
+_FULL16: Final = 0xFFFF
+_FULL32: Final = 0xFFFFFFFF
+_LIKELY_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
+# Deflate makes at most 258 bytes of two bits.
+_MOST_DEFLATED: Final = 1032
+
+
+class Entry(NamedTuple):
+    """One value of a Zip file, as the central directory has it: there may be very many.
+
+    Attributes
+    ----------
+    name : bytes
+        As it is stored; UTF-8 where `flags` say so.
+    offset, limit
+        Where its local header begins; what begins behind its bytes, at the latest there.
+    method, crc, packed, size, flags, modified, attributes
+        How it is compressed, the CRC-32 of the value, how many bytes it has compressed and as it
+        is, and what other programs want to know of it.
+    """
+
+    name: bytes
+    offset: int
+    limit: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    flags: int
+    modified: int
+    attributes: int
+
+    @property
+    def key(self) -> str:
+        """The name as text."""
+        try:
+            return self.name.decode("utf-8" if self.flags & UTF8 else "cp437")
+        except UnicodeDecodeError as error:
+            raise DataError(f"the name {self.name!r} of an entry is not UTF-8") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What a Zip file has: its values by key, and where the rest is.
+
+    Attributes
+    ----------
+    entries : dict
+        By key; those that a later one of the same name replaces are left out.
+    start : int
+        Where the first entry begins; other programs may have put something before it.
+    end : int
+        Where the directory begins.
+    garbage : int
+        About how many bytes belong to nothing.
+    """
+
+    entries: dict[str, Entry]
+    start: int
+    end: int
+    garbage: int
+
+
+def local_header(entry: Entry) -> bytes:
+    """Return what stands before the bytes of an entry."""
+    large = entry.size >= _FULL32 or entry.packed >= _FULL32
+    extra = struct.pack("<HHQQ", 1, 16, entry.size, entry.packed) if large else b""
+    return (
+        LOCAL.pack(
+            LOCAL_MARK,
+            _version(entry, large=large),
+            entry.flags,
+            entry.method,
+            entry.modified & _FULL16,
+            entry.modified >> 16,
+            entry.crc,
+            _FULL32 if large else entry.packed,
+            _FULL32 if large else entry.size,
+            len(entry.name),
+            len(extra),
+        )
+        + entry.name
+        + extra
+    )
+
+
+def directory_bytes(entries: Iterable[Entry], offset: int) -> bytes:
+    """Return the central directory and what ends the file, to be written at `offset`."""
+    records = [_record(entry) for entry in entries]
+    directory = b"".join(records)
+    count, size = len(records), len(directory)
+    end = END.pack(
+        END_MARK,
+        0,
+        0,
+        min(count, _FULL16),
+        min(count, _FULL16),
+        min(size, _FULL32),
+        min(offset, _FULL32),
+        0,
+    )
+    if count < _FULL16 and size < _FULL32 and offset < _FULL32:
+        return directory + end
+    end64 = END64.pack(END64_MARK, END64.size - 12, 45, 45, 0, 0, count, count, size, offset)
+    return directory + end64 + LOCATOR.pack(LOCATOR_MARK, 0, offset + size, 1) + end
+
+
+def _record(entry: Entry) -> bytes:
+    fields = (entry.size, entry.packed, entry.offset)
+    wide = [field for field in fields if field >= _FULL32]
+    extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    size, packed, offset = (min(field, _FULL32) for field in fields)
+    version = _version(entry, large=bool(wide))
+    return (
+        RECORD.pack(
+            RECORD_MARK,
+            3 << 8 | version,  # made on Unix, whose permissions are the attributes
+            version,
+            entry.flags,
+            entry.method,
+            entry.modified & _FULL16,
+            entry.modified >> 16,
+            entry.crc,
+            packed,
+            size,
+            len(entry.name),
+            len(extra),
+            0,
+            0,
+            0,
+            entry.attributes,
+            offset,
+        )
+        + entry.name
+        + extra
+    )
+
+
+def _version(entry: Entry, *, large: bool) -> int:
+    return max(45 if large else 20, {BZIP2: 46, LZMA: 63}.get(entry.method, 20))
+
+
+def read_directory(read: Read, size: int) -> Directory:
+    """Read what a Zip file of `size` bytes has, and refuse what cannot be.
+
+    Parameters
+    ----------
+    read
+        Gives that many bytes from that offset.
+    size
+        Of the file.
+
+    Raises
+    ------
+    DataError
+        If it is no whole Zip file, or one that was made to do harm.
+    """
+    start, end, count, shift = _find_directory(read, size)
+    if count * RECORD.size > end - start:
+        raise DataError(f"{count} entries do not fit in a directory of {end - start} bytes")
+    found = read_records(read(start, end - start), shift)
+    if len(found) != count:
+        raise DataError(f"the directory has {len(found)} entries, not {count} as the end says")
+    return _checked(found, start)
+
+
+def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
+    """Return where the directory begins and ends, of how many, and what offsets lack."""
+    tail_at = max(0, size - END.size - _FULL16)
+    tail = read(tail_at, size - tail_at)
+    at = _find_end(tail)
+    if at < 0:
+        raise DataError("it does not end as a Zip file does" if size else "it is empty")
+    _, disk, first_disk, here, count, length, offset, _ = END.unpack_from(tail, at)
+    end = tail_at + at
+    if end >= LOCATOR.size:
+        mark, _, at64, _ = LOCATOR.unpack(read(end - LOCATOR.size, LOCATOR.size))
+        if mark == LOCATOR_MARK:
+            told = (disk, first_disk, here, count, length, offset)
+            end, wide = _wide_end(read, end - LOCATOR.size, at64)
+            limits = (_FULL16, _FULL16, _FULL16, _FULL16, _FULL32, _FULL32)
+            if any(a not in (b, c) for a, b, c in zip(told, wide, limits, strict=True)):
+                raise DataError("its two end records contradict each other")
+            disk, first_disk, here, count, length, offset = wide
+    if disk or first_disk or here != count:
+        raise UnsupportedError("Zip files of several volumes are not supported")
+    start = end - length
+    if start < offset:
+        raise DataError("its directory is not where its end says")
+    return start, end, count, start - offset
+
+
+def _find_end(tail: bytes) -> int:
+    """Return where the end record is that ends exactly with the file; -1: nowhere."""
+    at = tail.rfind(END_MARK)
+    while at >= 0:
+        if at + END.size <= len(tail):
+            comment_length: int = END.unpack_from(tail, at)[7]
+            if at + END.size + comment_length == len(tail):
+                return at
+        at = tail.rfind(END_MARK, 0, at)
+    return -1
+
+
+def _wide_end(read: Read, locator: int, told: int) -> tuple[int, tuple[int, ...]]:
+    """Return where the end record of zip64 is, and what it says."""
+    for at in (locator - END64.size, told):
+        if 0 <= at <= locator - END64.size:
+            mark, length, _, _, *fields = END64.unpack(read(at, END64.size))
+            if mark == END64_MARK and at + 12 + length == locator:
+                return at, tuple(fields)
+    raise DataError("its zip64 end record is not where its locator says")
+
+
+def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
+    """Return the entries of a central directory; offsets are `shift` larger than they say."""
+    found: list[Entry] = []
+    at = 0
+    while at < len(directory):
+        if at + RECORD.size > len(directory):
+            raise DataError("its directory ends in the middle of an entry")
+        fields = RECORD.unpack_from(directory, at)
+        mark, _, _, flags, method, time, date, crc, packed, size = fields[:10]
+        name_length, extra_length, comment_length, _, _, attributes, offset = fields[10:]
+        at += RECORD.size
+        after = at + name_length + extra_length + comment_length
+        if mark != RECORD_MARK or after > len(directory):
+            raise DataError("its directory is damaged")
+        name = directory[at : at + name_length]
+        if _FULL32 in (size, packed, offset):
+            extra = directory[at + name_length : at + name_length + extra_length]
+            size, packed, offset = widened(extra, size, packed, offset)
+        at = after
+        found.append(
+            Entry(
+                name,
+                offset + shift,
+                0,
+                method,
+                crc,
+                packed,
+                size,
+                flags,
+                date << 16 | time,
+                attributes,
+            )
+        )
+    return found
+
+
+def widened(extra: bytes, *fields: int) -> list[int]:
+    """Return fields with the values of zip64 in place of those that are too small."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        wide = extra[at + 4 : at + 4 + length]
+        at += 4 + length
+        if kind == 1:
+            values = iter(struct.unpack(f"<{len(wide) // 8}Q", wide[: len(wide) // 8 * 8]))
+            return [next(values, field) if field == _FULL32 else field for field in fields]
+    return list(fields)
+
+
+def _checked(found: list[Entry], end: int) -> Directory:
+    """Refuse entries that overlap, lie about their sizes, or have impossible names."""
+    ordered = sorted(found, key=lambda entry: entry.offset)
+    limits = [*(entry.offset for entry in ordered), end][1:]
+    limited: dict[int, int] = {}
+    for entry, limit in zip(ordered, limits, strict=True):
+        if entry.offset + LOCAL.size + len(entry.name) + entry.packed > limit:
+            raise DataError(f"its entry {entry.key!r} overlaps what follows it")
+        limited[entry.offset] = limit
+    entries: dict[str, Entry] = {}
+    garbage = 0
+    for entry in found:
+        key = _checked_key(entry.key)
+        check_size(entry)
+        if not key:
+            continue
+        limit = limited[entry.offset]
+        gap = limit - entry.offset - LOCAL.size - len(entry.name) - entry.packed
+        garbage += gap if gap > _LIKELY_EXTRA else 0
+        old = entries.pop(key, None)
+        if old is not None:
+            garbage += old.limit - old.offset
+        entries[key] = entry._replace(limit=limit)
+    return Directory(entries, ordered[0].offset if ordered else end, end, garbage)
+
+
+def _checked_key(name: str) -> str:
+    """Return the key of an entry; "" for a folder, which is none."""
+    key = name.removeprefix("./")
+    folder = key.removesuffix("/")
+    if (
+        key.startswith("/")
+        or "\0" in key
+        or any(part in {"", ".", ".."} for part in folder.split("/"))
+    ):
+        if key in {"", "."}:
+            return ""
+        raise DataError(f"its entry {name!r} has a name that may lead out of the file's place")
+    return "" if key.endswith("/") else key
+
+
+def check_size(entry: Entry) -> None:
+    """Refuse an entry that claims a size that its bytes cannot have."""
+    possible = entry.packed * _MOST_DEFLATED + _MOST_DEFLATED
+    whole = entry.method == STORED and not entry.flags & _ENCRYPTED
+    if (whole and entry.size != entry.packed) or (
+        entry.method == DEFLATED and entry.size > possible
+    ):
+        raise DataError(
+            f"its entry {entry.key!r} claims that {entry.packed} bytes unpack to {entry.size}"
+        )
+
+
+def parse_local(entry: Entry, header: bytes) -> int:
+    """Return where the bytes of an entry begin, given the file from its offset on."""
+    if len(header) >= LOCAL.size:
+        mark, *_, name_length, extra_length = LOCAL.unpack_from(header)
+        start: int = LOCAL.size + name_length + extra_length
+        name = header[LOCAL.size : LOCAL.size + name_length]
+        fits = entry.offset + start + entry.packed <= entry.limit
+        if mark == LOCAL_MARK and name == entry.name and fits:
+            return entry.offset + start
+    raise DataError("its local header does not fit its entry in the directory")
+
+
+# Methods of compression
+
+
+def flags_of(name: str, method: int) -> int:
+    """Return the flags of a new entry."""
+    return (0 if name.isascii() else UTF8) | (_MARKED if method == LZMA else 0)
+
+
+def compress(data: bytes, method: int) -> bytes:
+    """Return the bytes of an entry by a method of `METHODS`."""
+    if method == DEFLATED:
+        packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        return packer.compress(data) + packer.flush()
+    if method == BZIP2:
+        import bz2
+
+        return bz2.compress(data)
+    if method == LZMA:
+        import lzma
+
+        properties = {"dict_size": 1 << 23, "lc": 3, "lp": 0, "pb": 2}
+        filters = [{"id": lzma.FILTER_LZMA1, **properties}]
+        packed = lzma.compress(data, lzma.FORMAT_RAW, filters=filters)
+        return struct.pack("<BBHBI", 9, 4, 5, (2 * 5 + 0) * 9 + 3, 1 << 23) + packed
+    if method != STORED:
+        raise ArgumentError(
+            f"compression {method!r} is not one of {', '.join(map(str, sorted(METHODS)))}: "
+            "ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of zipfile"
+        )
+    return data
+
+
+def decompress(packed: bytes, entry: Entry) -> bytes:
+    """Return the value of an entry, given its bytes; its size and its checksum are right.
+
+    No more is unpacked than the entry claims.
+    """
+    if entry.flags & _ENCRYPTED:
+        raise UnsupportedError("encrypted entries of Zip files are not supported")
+    try:
+        data = packed if entry.method == STORED else _unpacked(packed, entry)
+    except (zlib.error, OSError, EOFError, ValueError) as error:
+        raise DataError(f"its bytes cannot be unpacked: {error}") from error
+    if len(data) != entry.size:
+        more = "more" if len(data) > entry.size else f"{len(data)}"
+        raise DataError(f"it unpacks to {more}, not to {entry.size} bytes", kind="wrong_size")
+    if zlib.crc32(data) != entry.crc:
+        raise DataError(
+            f"its CRC-32 is {zlib.crc32(data):08x}, not {entry.crc:08x}",
+            kind="checksum_mismatch",
+        )
+    return data
+
+
+def _unpacked(packed: bytes, entry: Entry) -> bytes:
+    most = entry.size + 1
+    if entry.method == DEFLATED:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+    if entry.method == BZIP2:
+        import bz2
+
+        return bz2.BZ2Decompressor().decompress(packed, most)
+    if entry.method == LZMA:
+        return _unpacked_lzma(packed, most)
+    raise UnsupportedError(f"compression method {entry.method} of Zip files is not supported")
+
+
+def _unpacked_lzma(packed: bytes, most: int) -> bytes:
+    import lzma
+
+    if len(packed) < 9 or packed[2:4] != b"\5\0":
+        raise ValueError("the properties of LZMA are missing")
+    rest, dict_size = packed[4], int.from_bytes(packed[5:9], "little")
+    settings = {"lc": rest % 9, "lp": rest // 9 % 5, "pb": rest // 45}
+    # What is unpacked has no place for more of a dictionary than it has bytes.
+    settings["dict_size"] = max(1 << 12, min(dict_size, most))
+    filters = [{"id": lzma.FILTER_LZMA1, **settings}]
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters).decompress(packed[9:], most)
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from error

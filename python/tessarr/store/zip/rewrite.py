@@ -1,0 +1,222 @@
+"""Write a Zip file again: without its garbage, or without a directory that is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tessarr.errors import DataError
+from tessarr.store.zip import format as zip_format
+from tessarr.store.zip.file import ObjectFile, PathFile
+from tessarr.store.zip.format import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tessarr.store.zip.file import File
+
+__all__ = ["repair", "tidy"]
+
+_PIECE_BYTES: Final = 1 << 22
+
+
+def tidy(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> bool:
+    """Move entries together, and write the directory behind them.
+
+    A file of this machine is written anew, and replaced at once. In any other, entries are
+    moved towards its beginning.
+
+    Parameters
+    ----------
+    file
+        Nobody else reads or writes it meanwhile.
+    start
+        Where the first entry is to begin.
+    entries
+        In the order in which they are in the file.
+    durable
+        Whether the new file has to be on the disk before it replaces the old one.
+
+    Returns
+    -------
+    bool
+        Whether it was done; if not, the file is as it was.
+    """
+    if isinstance(file, PathFile):
+        try:
+            fresh = file.sibling()
+        except OSError:  # a folder in which there can be no other file
+            return False
+        try:
+            _copy(file, 0, fresh, 0, start)
+            _move(file, fresh, start, list(_moves(file, start, entries)))
+            file.take(fresh, durable=durable)
+        except OSError:  # a full disk, for which the garbage is no worse
+            fresh.discard()
+            return False
+        except BaseException:
+            fresh.discard()
+            raise
+        return True
+    if not isinstance(file, ObjectFile) or not file.movable():
+        return False
+    moves = list(_moves(file, start, entries))
+    if any(move.at > move.begin for move in moves):  # one would overwrite what is behind it
+        return False
+    file.truncate(_move(file, file, start, moves))
+    file.flush(durable=durable)
+    return True
+
+
+class _Move(NamedTuple):
+    entry: Entry  # as it will be
+    header: bytes  # new; empty where the old one is moved too
+    begin: int
+    length: int
+    at: int
+
+
+def _moves(file: File, at: int, entries: Sequence[Entry]) -> Iterator[_Move]:
+    """Yield what is to be moved from where to where, so that nothing is between."""
+    for entry in entries:
+        raw = file.read(entry.offset, zip_format.LOCAL.size + len(entry.name))
+        begin = zip_format.parse_local(entry, raw)
+        moved = entry._replace(offset=at, flags=entry.flags & ~zip_format.DESCRIBED)
+        if entry.flags & zip_format.DESCRIBED:
+            # Its sizes stand behind its bytes, in one of several forms: now they stand before.
+            header = zip_format.local_header(moved)
+            yield _Move(moved, header, begin, entry.packed, at)
+        else:
+            header = b""
+            yield _Move(moved, header, entry.offset, begin - entry.offset + entry.packed, at)
+        at += len(header) + (entry.packed if header else begin - entry.offset + entry.packed)
+
+
+def _move(source: File, target: File, at: int, moves: Sequence[_Move]) -> int:
+    """Move, and write the directory; return where the file ends."""
+    run: list[_Move] = []
+    for move in moves:
+        joined = run and not move.header and run[-1].begin + run[-1].length == move.begin
+        if run and not joined:
+            _move_run(source, target, run)
+            run = []
+        run.append(move)
+        at = move.at + len(move.header) + move.length
+    if run:
+        _move_run(source, target, run)
+    directory = zip_format.directory_bytes((move.entry for move in moves), at)
+    target.write(at, directory)
+    return at + len(directory)
+
+
+def _move_run(source: File, target: File, run: Sequence[_Move]) -> None:
+    """Move what is, and will be, one behind another."""
+    first, last = run[0], run[-1]
+    count = last.begin + last.length - first.begin
+    at = first.at + len(first.header)
+    if source is target and at > first.begin:  # the new header reaches into the bytes
+        target.write(first.at, first.header + source.read(first.begin, count))
+        return
+    target.write(first.at, first.header)
+    if source is not target or at != first.begin:
+        _copy(source, first.begin, target, at, count)
+
+
+def _copy(source: File, begin: int, target: File, at: int, count: int) -> None:
+    for done in range(0, count, _PIECE_BYTES):
+        piece = source.read(begin + done, min(_PIECE_BYTES, count - done))
+        target.write(at + done, piece)
+
+
+def repair(path: str) -> int:
+    """Write the directory that a file lacks; return of how many values.
+
+    Entries are found one after another from the beginning, as they were written. A directory
+    between them says which were there at that time. What follows the last whole entry goes.
+    """
+    file = PathFile(str(Path(path).absolute()), "r+")
+    try:
+        size = file.size()
+        found, end, complete = _scan(file, size)
+        if not end:
+            raise DataError(f"{path!r} does not begin as a Zip file: it is left as it is")
+        if not complete or end < size:
+            directory = zip_format.directory_bytes(found.values(), end)
+            file.write(end, directory)
+            file.truncate(end + len(directory))
+            file.flush(durable=True)
+    finally:
+        file.close()
+    return len(found)
+
+
+def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
+    """Return the values, where the last whole thing ends, and whether it is a directory."""
+    found: dict[str, Entry] = {}
+    at = 0
+    complete = False
+    while at + 4 <= size:
+        if file.read(at, 4) == zip_format.LOCAL_MARK:
+            entry = _entry_at(file, at, size)
+            if entry is None:
+                break
+            found.pop(entry.key, None)
+            found[entry.key] = entry
+            at = entry.limit
+            complete = False
+        else:
+            keys, after = _directory_at(file, at, size)
+            if after is None:
+                break
+            found = {key: found[key] for key in keys if key in found}
+            at = after
+            complete = True
+    return found, at, complete
+
+
+def _entry_at(file: File, at: int, size: int) -> Entry | None:
+    """Return the entry that begins at `at`, if it is whole."""
+    if at + zip_format.LOCAL.size > size:
+        return None
+    fields = zip_format.LOCAL.unpack(file.read(at, zip_format.LOCAL.size))
+    _, _, flags, method, modified, date, crc, packed, length, name_length, extra_length = fields
+    begin = at + zip_format.LOCAL.size + name_length + extra_length
+    if begin > size or flags & zip_format.DESCRIBED:
+        return None
+    rest = file.read(at + zip_format.LOCAL.size, name_length + extra_length)
+    length, packed = zip_format.widened(rest[name_length:], length, packed)
+    time = date << 16 | modified
+    limit = begin + packed
+    name = rest[:name_length]
+    entry = Entry(name, at, limit, method, crc, packed, length, flags, time, zip_format.PERMISSIONS)
+    if limit > size:
+        return None
+    try:
+        zip_format.check_size(entry)
+        zip_format.decompress(file.read(begin, packed), entry)
+    except DataError:
+        return None
+    return entry
+
+
+def _directory_at(file: File, at: int, size: int) -> tuple[list[str], int | None]:
+    """Return the keys of the directory at `at`, and what follows it; None if it is not whole."""
+    keys: list[str] = []
+    while at + 4 <= size:
+        mark = file.read(at, 4)
+        layout = zip_format.LAYOUTS.get(mark)
+        if layout is None or at + layout.size > size:
+            break
+        fields = layout.unpack(file.read(at, layout.size))
+        at += layout.size
+        if mark == zip_format.RECORD_MARK:
+            name_length, more = fields[10], fields[10] + fields[11] + fields[12]
+            if at + more > size:
+                break
+            text = "utf-8" if fields[3] & zip_format.UTF8 else "cp437"
+            keys.append(file.read(at, name_length).decode(text, "replace"))
+            at += more
+        elif mark == zip_format.END_MARK:
+            after = at + fields[7]
+            return keys, after if after <= size else None
+    return keys, None

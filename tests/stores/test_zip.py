@@ -1,0 +1,640 @@
+"""Zip files: what is written can be read by others, and nothing that they hold does harm."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr.errors import (
+    ArgumentError,
+    DataError,
+    ExistsError,
+    NotFoundError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+)
+from tessarr.store.zip.format import Entry, directory_bytes, local_header
+from tessarr.stores import LocalStore, ZipStore
+
+METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+
+
+def contents(path: Any) -> dict[str, bytes]:
+    """What the standard library finds in a file, which it takes for sound."""
+    with zipfile.ZipFile(path) as file:
+        assert file.testzip() is None
+        names = file.namelist()
+        assert len(set(names)) == len(names)
+        return {name: file.read(name) for name in names}
+
+
+def zipped(values: dict[str, bytes], *, method: int = zipfile.ZIP_STORED) -> bytes:
+    """A file that the standard library has written."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, value in values.items():
+            file.writestr(name, value)
+    return buffer.getvalue()
+
+
+def opened(data: bytes) -> ZipStore:
+    return ZipStore(io.BytesIO(data), mode="r")
+
+
+# What it is for
+
+
+def test_the_example_of_the_tutorial(tmp_path: Path) -> None:
+    """A file as large as it was in 2016, where the chunks are."""
+    path = tmp_path / "example.zip"
+    store = ZipStore(path, mode="w")
+    a = tessarr.create_array(
+        store, shape=(1000, 1000), chunks=(100, 100), dtype="i4", zarr_format=2, fill_value=0
+    )
+    a[:] = 42
+    chunks = sum(store.getsize(key) for key in store if not key.startswith("."))
+    store.close()
+    names = sum(len(f"{i}.{j}") for i in range(10) for j in range(10)) + len(".zarray.zattrs")
+    expected = chunks + 319 + 102 * (30 + 46) + 2 * names + 22
+    assert path.stat().st_size == expected
+    again = ZipStore(path, mode="r")
+    assert np.all(tessarr.open_array(again)[:] == 42)
+    assert contents(path).keys() == set(again)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_standard_library_reads_what_is_written(tmp_path: Path, method: int) -> None:
+    """Every method, names that are not ASCII, values of any size."""
+    path = tmp_path / "a.zip"
+    values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
+    with ZipStore(path, method, mode="x") as store:
+        store.update(values)
+        assert dict(store) == values
+    assert contents(path) == values
+    with zipfile.ZipFile(path) as file:
+        assert {info.compress_type for info in file.infolist()} == {method}
+    assert dict(ZipStore(path, mode="r")) == values
+
+
+@pytest.mark.covers("V3-ZIP-01")
+@pytest.mark.parametrize("method", METHODS)
+def test_what_the_standard_library_writes_is_read(method: int) -> None:
+    """Stored or compressed, and folders are no values."""
+    values = {"a/b": b"1" * 5000, "é/ü": b"", "c": os.urandom(3000)}
+    store = opened(zipped(values | {"a/": b""}, method=method))
+    assert dict(store) == values
+    assert store.list_dir("") == (["c"], ["a/", "é/"])
+
+
+@pytest.mark.covers("V3-ZIP-01")
+def test_what_streams_write_is_read() -> None:
+    """Sizes behind the bytes, zip64, comments, something before the first entry."""
+
+    class Stream(io.RawIOBase):
+        def __init__(self) -> None:
+            self.data = b""
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            self.data += bytes(data)
+            return len(bytes(data))
+
+    stream = Stream()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        with file.open("a", "w", force_zip64=True) as entry:
+            entry.write(b"x" * 1000)
+        file.comment = b"PK\5\6 is no end"
+    for before in (b"", b"#!/bin/sh\n"):
+        assert dict(opened(before + stream.data)) == {"a": b"x" * 1000}
+        buffer = io.BytesIO(before + stream.data)
+        with ZipStore(buffer, mode="a") as store:
+            store["b"] = b"2"
+        assert buffer.getvalue().startswith(before)
+        assert contents(buffer) == {"a": b"x" * 1000, "b": b"2"}
+
+
+@pytest.mark.covers("V3-ZIP-01")
+def test_the_last_of_a_name_counts() -> None:
+    """What other programs wrote twice is read once, and written once."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zipfile.ZipFile(buffer, "w") as file:
+            for value in (b"1", b"22", b"333"):
+                file.writestr("a", value)
+    assert dict(opened(buffer.getvalue())) == {"a": b"333"}
+    with ZipStore(buffer) as store:
+        store["b"] = b"4"
+    assert contents(buffer) == {"a": b"333", "b": b"4"}
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_rewriting_leaves_nothing_behind(tmp_path: Path, in_memory: bool) -> None:
+    """The last value of each key, and a file that is as large as if it had been written once."""
+    place: Any = io.BytesIO() if in_memory else tmp_path / "a.zip"
+    path = place if in_memory else str(place)
+    with ZipStore(place, mode="w") as store:
+        a = tessarr.create_array(store, shape=100, chunks=10, dtype="i4", compressors=None)
+        for number in range(5):
+            a[5:95] = number
+            store.flush()
+        store["b/c/0"] = b"1"
+        store.rmdir("b")
+        store["kept"] = b"x" * 100
+    with ZipStore(place, mode="a") as store:
+        tessarr.open_array(store)[:10] = 9
+        del store["kept"]
+    found = contents(path)
+    assert set(found) == {"zarr.json", *(f"c/{i}" for i in range(10))}
+    expected = sum(len(value) + 76 + 2 * len(name) for name, value in found.items()) + 22
+    size = len(place.getvalue()) if in_memory else place.stat().st_size
+    assert size == expected
+    values = tessarr.open_array(ZipStore(place, mode="r"))[:]
+    assert values.tolist() == [9] * 10 + [4] * 85 + [0] * 5
+
+
+def test_little_garbage_in_a_large_file_stays(tmp_path: Path) -> None:
+    """A large file is not copied for a little; for a fifth of it, it is."""
+    path = tmp_path / "a.zip"
+    large = bytes(1 << 22)
+    with ZipStore(path, mode="w") as store:
+        for key in "abcdef":
+            store[key] = large
+    inode = path.stat().st_ino
+    with ZipStore(path) as store:
+        store["g"] = b"1"
+        store["g"] = b"2"
+    assert path.stat().st_ino == inode
+    assert contents(path)["g"] == b"2"
+    with ZipStore(path) as store:
+        del store["a"], store["b"]
+    assert path.stat().st_size < 4 * len(large) + 2000
+    assert contents(path) == {**dict.fromkeys("cdef", large), "g": b"2"}
+
+
+# Opening
+
+
+def test_modes(tmp_path: Path) -> None:
+    """As files are opened, and a missing one is known before anything else."""
+    path = tmp_path / "below" / "a.zip"
+    for mode in ("r", "r+"):
+        with pytest.raises(NotFoundError, match="there is no file"):
+            ZipStore(path, mode=mode)
+    assert not path.parent.exists()
+    with ZipStore(path, mode="x") as store:
+        store["a"] = b"1"
+    with pytest.raises(ExistsError, match="there is a file"):
+        ZipStore(path, mode="x")
+    with pytest.raises(ExistsError, match="there is a file"):
+        ZipStore(path, mode="w-")
+    with ZipStore(path) as store:
+        store["b"] = b"2"
+    with ZipStore(path, mode="r+") as store:
+        store["c"] = b"3"
+    for store in (ZipStore(path, mode="r"), ZipStore(path, read_only=True)):
+        assert dict(store) == {"a": b"1", "b": b"2", "c": b"3"}
+        with pytest.raises(ReadOnlyError):
+            store["d"] = b""
+        store.close()
+    with ZipStore(path, mode="w") as store:
+        assert len(store) == 0
+    assert contents(path) == {}
+    with pytest.raises(ArgumentError, match="mode 'rw' is not one of"):
+        ZipStore(path, mode="rw")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="compression 99 is not one of 0, 8, 12, 14"):
+        ZipStore(path, 99)
+    with pytest.raises(TypeError, match="is neither a path nor a binary file"):
+        ZipStore(3)  # type: ignore[arg-type]
+
+
+def test_a_file_that_nothing_came_of_is_gone(tmp_path: Path) -> None:
+    """Opening to append makes no file; creating one does."""
+    ZipStore(tmp_path / "a.zip").close()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(NotFoundError):
+        tessarr.open_array(tmp_path / "b.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    """Nothing is read or written after the end; closing again is fine."""
+    path = tmp_path / "a.zip"
+    store = ZipStore(path)
+    store["a"] = b"1"
+    value = store.open_value("a")
+    assert value is not None
+    states = [store.closed]
+    store.close()
+    store.close()
+    states.append(store.closed)
+    assert states == [False, True]
+    actions: list[Any] = [
+        lambda: store["a"],
+        lambda: store.__setitem__("a", b""),
+        lambda: list(store),
+        store.listdir,
+        store.rmdir,
+        lambda: value.read(0, 1),
+        store.flush,
+    ]
+    for action in actions:
+        with pytest.raises(StoreError, match="is closed"):
+            action()
+
+
+def test_by_its_path(tmp_path: Path) -> None:
+    """What ends in .zip is a Zip file, and several arrays can be written to it at a time."""
+    path = tmp_path / "a.ZIP"
+    a = tessarr.create_array(path, path="a", data=[1, 2, 3])
+    b = tessarr.create_array(str(path), path="b", data=[4])
+    assert a.store is b.store
+    assert a.store.path == str(path)
+    b.append([5])
+    assert sorted(tessarr.open_group(f"file://{path}", "r")) == ["a", "b"]
+    assert tessarr.open_array(path, "r", path="b")[:].tolist() == [4, 5]
+    a[0] = 9
+    a.close()
+    assert b.store.closed
+    assert tessarr.open_array(path, "r", path="a")[0] == 9
+    with tessarr.open_group(path, "w") as group:
+        group.attrs["x"] = 1
+    assert set(contents(path)) == {"zarr.json"}
+    folder = tmp_path / "folder.zip"
+    folder.mkdir()
+    assert isinstance(tessarr.create_group(folder).store, LocalStore)
+
+
+def test_what_is_no_longer_used_is_closed(tmp_path: Path) -> None:
+    """An array that is forgotten, and the end of Python, complete the file."""
+    path = tmp_path / "a.zip"
+    tessarr.create_array(path, data=[1, 2])
+    assert "zarr.json" in contents(path)
+    code = "import sys, tessarr; a = tessarr.open_array(sys.argv[1]); a[0] = 5"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60)
+    assert tessarr.open_array(path, "r")[:].tolist() == [5, 2]
+
+
+@pytest.mark.covers("V3-ZIP-01")
+def test_a_folder_that_was_packed(tmp_path: Path) -> None:
+    """Where somebody packed a folder with a node, by its path the node is found."""
+    folder = LocalStore(tmp_path / "data.zarr")
+    tessarr.create_array(folder, data=[1, 2])
+    values = {f"data.zarr/{key}": value for key, value in folder.items()}
+    path = tmp_path / "data.zip"
+    for more in ({}, {"data.zarr/": b""}, {"__MACOSX/._data.zarr": b"x"}):
+        path.write_bytes(zipped(more | values))
+        array = tessarr.open_array(path, "r")
+        assert (array.path, array[:].tolist()) == ("data.zarr", [1, 2])
+    path.write_bytes(zipped({f"./{key}": value for key, value in folder.items()}))
+    assert tessarr.open(path, "r").path == ""
+    path.write_bytes(zipped(values | {"zarr.json": folder["zarr.json"]}))
+    assert tessarr.open(path, "r").path == ""
+
+
+def test_file_objects(tmp_path: Path) -> None:
+    """They are read, written from beginning to end, and left open."""
+    with (tmp_path / "a.zip").open("w+b") as file:
+        with ZipStore(file, mode="w") as store:
+            a = tessarr.create_array(store, data=[1, 2, 3])
+        assert not file.closed
+        assert a.store is store
+        assert tessarr.open_array(ZipStore(file, mode="r"))[:].tolist() == [1, 2, 3]
+        with pytest.raises(ExistsError):
+            ZipStore(file, mode="x")
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def readable(self) -> bool:
+            return False
+
+    pipe = Pipe()
+    with ZipStore(pipe, mode="w") as store:
+        store["a"] = b"1"
+        store["a"] = b"2"
+    assert dict(opened(pipe.getvalue())) == {"a": b"2"}
+
+
+def test_a_pickle_reads(tmp_path: Path) -> None:
+    """What was written before, in another process too; a file object cannot be pickled."""
+    path = tmp_path / "a.zip"
+    a = tessarr.create_array(ZipStore(path, mode="w"), data=[1, 2, 3])
+    pickled = pickle.dumps(a)
+    again = pickle.loads(pickled)
+    assert (again[:].tolist(), again.read_only, again.store.mode) == ([1, 2, 3], True, "r")
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=pickled, capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout == b"[1 2 3]\n"
+    a[0] = 5
+    assert again[0] == 1
+    with pytest.raises(TypeError, match="it has a file object"):
+        pickle.dumps(ZipStore(io.BytesIO()))
+
+
+def test_equality_and_text(tmp_path: Path) -> None:
+    """By path and mode."""
+    path = str(tmp_path / "a.zip")
+    ZipStore(path, mode="w").close()
+    store = ZipStore(path, mode="r")
+    assert store == ZipStore(Path(path), mode="r") != ZipStore(path)
+    assert hash(store) == hash(ZipStore(path, mode="r"))
+    assert repr(store) == f"ZipStore({path!r}, mode='r')"
+
+
+# Several at a time
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    """A second one is refused, in this process and in another; readers wait for the end."""
+    path = tmp_path / "a.zip"
+    store = ZipStore(path, mode="w")
+    store["a"] = b"1"
+    for mode in ("a", "w", "r+"):
+        with pytest.raises(StoreError, match="another store does") as caught:
+            ZipStore(path, mode=mode)
+        assert caught.value.retryable
+    code = "import sys; from tessarr.stores import ZipStore; ZipStore(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, check=False, timeout=60
+    )
+    assert b"another store does" in done.stderr
+    with pytest.raises(DataError, match="open for writing has to be closed, or flushed, first"):
+        ZipStore(path, mode="r")
+    store.flush()
+    assert dict(ZipStore(path, mode="r")) == {"a": b"1"}
+    store.close()
+    ZipStore(path).close()
+
+
+def test_a_reader_keeps_what_it_opened(tmp_path: Path) -> None:
+    """A writer that replaces and tidies does not disturb who reads."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path, mode="w") as store:
+        store["a"] = b"1" * 1000
+    reader = ZipStore(path, mode="r")
+    with ZipStore(path) as store:
+        value = store.open_value("a")
+        assert value is not None
+        store["a"] = b"2" * 10
+        assert value.read(10, 5) == b"11111"
+    assert reader["a"] == b"1" * 1000
+    assert ZipStore(path, mode="r")["a"] == b"2" * 10
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_reads_and_does_not_write(tmp_path: Path) -> None:
+    """Only the process that opened a file completes it."""
+    path = tmp_path / "a.zip"
+    store = ZipStore(path, mode="w")
+    store["a"] = b"1"
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            assert store["a"] == b"1"
+            with pytest.raises(StoreError, match="has forked"):
+                store["b"] = b"2"
+            store.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    store["c"] = b"3"
+    store.close()
+    assert contents(path) == {"a": b"1", "c": b"3"}
+
+
+# Damage
+
+
+def test_a_killed_writer(tmp_path: Path) -> None:
+    """What it wrote since the file was complete is found again."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path, mode="w") as store:
+        store.update({"a": b"1", "b": b"2", "gone": b"3"})
+    code = """
+import os, signal, sys
+from tessarr.stores import ZipStore
+store = ZipStore(sys.argv[1])
+del store["gone"]
+store["a"] = b"new"
+store.flush()
+store["é"] = b"4"
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    with pytest.raises(DataError, match=r"ZipStore\.repair finds what it had written"):
+        ZipStore(path, mode="r")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])  # a torn write
+    assert ZipStore.repair(path) == 2
+    assert contents(path) == {"a": b"new", "b": b"2"}
+    path.write_bytes(whole)
+    assert ZipStore.repair(path) == 3
+    assert contents(path) == {"a": b"new", "b": b"2", "é": b"4"}
+    before = path.read_bytes()
+    assert ZipStore.repair(path) == 3
+    assert path.read_bytes() == before
+    path.write_bytes(b"something else")
+    with pytest.raises(DataError, match="does not begin as a Zip file"):
+        ZipStore.repair(path)
+    assert path.read_bytes() == b"something else"
+
+
+def test_truncated_anywhere() -> None:
+    """Every shorter file is refused, and says where it was."""
+    data = zipped({"a/b": b"1" * 50, "c": b"22"}, method=zipfile.ZIP_DEFLATED)
+    for size in range(len(data)):
+        with pytest.raises(DataError, match=r"cannot open .* as a Zip file"):
+            opened(data[:size])
+    with pytest.raises(DataError):
+        opened(data + b"\n")
+
+
+WHOLE = zipped({"a/b": bytes(range(256)) * 2, "c": b"22"}, method=zipfile.ZIP_DEFLATED)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=3))
+def test_damaged_anywhere(changes: list[tuple[int, int]]) -> None:
+    """A damaged file is refused, or a value is, or values are what they were."""
+    data = bytearray(WHOLE)
+    for at, value in changes:
+        data[at] = value
+    try:
+        store = opened(bytes(data))
+        for key in store:
+            value_ = store[key]
+            assert zlib.crc32(value_) in {zlib.crc32(b"22"), zlib.crc32(bytes(range(256)) * 2)}
+    except (DataError, UnsupportedError):
+        pass
+
+
+def test_a_wrong_checksum(tmp_path: Path) -> None:
+    """A damaged value is named, and the others are read."""
+    data = bytearray(zipped({"a": b"first", "b": b"second"}))
+    at = data.index(b"first")
+    data[at] ^= 1
+    store = opened(bytes(data))
+    assert store["b"] == b"second"
+    with pytest.raises(DataError, match=r"cannot read 'a' in .*: its CRC-32 is") as caught:
+        store["a"]
+    assert (caught.value.kind, caught.value.key) == ("checksum_mismatch", "a")
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "a//x", "a/./x", "..", "../"])
+def test_names_that_lead_elsewhere(name: str) -> None:
+    """Nothing is unpacked, yet whoever makes such a name means harm."""
+    with pytest.raises(DataError, match="may lead out of the file's place"):
+        opened(zipped({"a": b"1", name: b"2"}))
+
+
+def test_entries_that_overlap() -> None:
+    """Two names of the same bytes, and one that lies in another: how bombs are made."""
+    inner = zipped({"b": b"x" * 10})
+    outer = bytearray(zipped({"a": inner, "b": b"x" * 10}))
+    at = outer.rindex(b"PK\1\2")
+    into = outer.index(b"PK\3\4", 4)
+    for offset in (into, 0):
+        struct.pack_into("<I", outer, at + 42, offset)
+        with pytest.raises(DataError, match="overlaps what follows it"):
+            opened(bytes(outer))
+
+
+def test_sizes_that_cannot_be() -> None:
+    """A value that claims to be larger than its bytes can make it takes no memory."""
+    for method, claims in (
+        (zipfile.ZIP_STORED, 1 << 30),
+        (zipfile.ZIP_DEFLATED, 1 << 30),
+    ):
+        data = bytearray(zipped({"a": b"x" * 100}, method=method))
+        struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 24, claims)
+        with pytest.raises(DataError, match=r"claims that .* bytes unpack to 1073741824"):
+            opened(bytes(data))
+    for method in METHODS[1:]:  # more than it says: no more than that is unpacked
+        data = bytearray(zipped({"a": bytes(1 << 20)}, method=method))
+        struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 24, 100)
+        with pytest.raises(DataError, match="it unpacks to more, not to 100 bytes"):
+            opened(bytes(data))["a"]
+
+
+def test_metadata_that_unpacks_to_more_than_is_allowed() -> None:
+    """The size is known before anything is unpacked."""
+    data = zipped({"zarr.json": b" " * (1 << 20)}, method=zipfile.ZIP_DEFLATED)
+    with tessarr.options(metadata_bytes=1000), pytest.raises(tessarr.errors.MetadataError):
+        tessarr.open(opened(data), "r")
+
+
+def test_what_is_not_supported() -> None:
+    """Encrypted values, unknown methods and volumes are named."""
+    data = bytearray(zipped({"a": b"1"}))
+    at = data.rindex(b"PK\1\2")
+    data[at + 8] |= 1
+    with pytest.raises(UnsupportedError, match="encrypted"):
+        opened(bytes(data))["a"]
+    data[at + 8] = 0
+    data[at + 10] = 97
+    with pytest.raises(UnsupportedError, match="compression method 97"):
+        opened(bytes(data))["a"]
+    data = bytearray(zipped({"a": b"1"}))
+    data[data.rindex(b"PK\5\6") + 4] = 1
+    with pytest.raises(UnsupportedError, match="several volumes"):
+        opened(bytes(data))
+
+
+def test_a_directory_that_is_elsewhere() -> None:
+    """Counts and places that contradict each other are refused."""
+    data = zipped({"a": b"1", "b": b"2"})
+    end = data.rindex(b"PK\5\6")
+    for at, form, value in (
+        (8, "<HH", (3, 3)),
+        (8, "<HH", (1, 1)),
+        (12, "<I", (9,)),
+        (16, "<I", (500,)),
+    ):
+        damaged = bytearray(data)
+        struct.pack_into(form, damaged, end + at, *value)
+        with pytest.raises(DataError):
+            opened(bytes(damaged))
+
+
+# Size
+
+
+def test_parts_are_read_by_themselves() -> None:
+    """A part of a stored value, such as a chunk of a shard, takes two small reads."""
+
+    class Noting(io.BytesIO):
+        reads: list[int]
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            self.reads.append(size or 0)
+            return super().read(size)
+
+    file = Noting(zipped({"a": bytes(range(256)) * 4000}))
+    file.reads = []
+    store = ZipStore(file, mode="r")
+    file.reads.clear()
+    value = store.open_value("a")
+    assert value is not None
+    assert value.size == 1024000
+    assert value.read(256 * 100, 10) == bytes(range(10))
+    assert value.read(5, 2) == b"\5\6"
+    assert file.reads == [31, 10, 2]
+
+
+def test_more_values_than_16_bits_count() -> None:
+    """The file has the records of zip64 then, and only then."""
+    data = bytearray()
+    entries = []
+    for number in range(0xFFFF):
+        name = b"%d" % number
+        entries.append(Entry(name, len(data), 0, 0, 0, 0, 0, 0, 0x21_0000, 0))
+        data += local_header(entries[-1])
+    assert b"PK\6\6" not in directory_bytes(entries[:-1], len(data))
+    data += directory_bytes(entries, len(data))
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        assert len(file.namelist()) == 0xFFFF
+    with ZipStore(io.BytesIO(data), allowZip64=False) as store:
+        assert len(store) == 0xFFFF
+        with pytest.raises(StoreError, match="allowZip64=False forbids"):
+            store["more"] = b""
+
+
+def test_a_file_larger_than_32_bits_reach(tmp_path: Path) -> None:
+    """Offsets are those of zip64; nothing is copied to remove a hole."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path, mode="w") as store:
+        store["a"] = b"1"
+        hole = 5 << 30
+        store._archive._file.truncate(hole)  # sparse: nothing is written
+        store._archive._end = hole
+        store["b"] = b"2"
+    assert contents(path) == {"a": b"1", "b": b"2"}
+    assert dict(ZipStore(path, mode="r")) == {"a": b"1", "b": b"2"}
+    with ZipStore(path) as store, pytest.raises(StoreError, match="the file would need zip64"):
+        store._archive._large = False
+        store["more"] = b""
