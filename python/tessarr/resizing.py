@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +36,7 @@ from tessarr.store.transformed import chunk_store
 from tessarr.synchronizer import chunk_keys, held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -103,9 +104,19 @@ def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
         _trim(array, old, new)
 
 
-def append(array: _Array, data: Any, axis: int, *, accept: Accept) -> Shape:
-    """Store data behind the end of an axis, then the shape that covers it."""
-    return _alone(array, lambda: _append(array, data, axis, accept))
+def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accept: Accept) -> Shape:
+    """Store data behind the end of an axis, then the shape that covers it.
+
+    Parameters
+    ----------
+    array, data, axis
+        As for `Array.append`.
+    part_bytes
+        If the data is not in memory, how much of it may be.
+    accept
+        Makes the array what its stored metadata has become.
+    """
+    return _alone(array, lambda: _append(array, data, axis, part_bytes, accept))
 
 
 def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
@@ -133,35 +144,64 @@ def _alone(array: _Array, work: Callable[[], T]) -> T:
         return array._store.hold(prefix + ".shape", work)
 
 
-def _append(array: _Array, data: Any, axis: int, accept: Accept) -> Shape:
+def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
     old = _refreshed(array, accept)
     rank = len(old.shape)
     axis = _axis(axis, rank)
-    flexible = old.data_type.elements is not None
-    values = objects(data, rank) if flexible else np.asarray(old.data_type.given(data))
+    values = _values(old, data) if part_bytes is None else data
     others = [i for i in range(rank) if i != axis]
-    if values.ndim != rank or any(values.shape[i] != old.shape[i] for i in others):
+    if len(values.shape) != rank or any(values.shape[i] != old.shape[i] for i in others):
         raise ArgumentError(
             f"cannot append data of shape {values.shape} along axis {axis} "
             f"of an array of shape {old.shape}",
             kind="shape_mismatch",
         )
-    end = old.shape[axis]
-    shape = tuple(n + values.shape[i] * (i == axis) for i, n in enumerate(old.shape))
+    end, count = old.shape[axis], int(values.shape[axis])
+    shape = tuple(n + count * (i == axis) for i, n in enumerate(old.shape))
     new = _with_shape(old, shape)
-    behind = basic(
-        tuple(slice(end, None) if i == axis else slice(None) for i in range(rank)),
-        shape,
-    )
-    ready = broadcast_value(values, behind, old.data_type.numpy)
+
+    def along(start: int | None, stop: int | None) -> tuple[slice, ...]:
+        return tuple(slice(start, stop) if i == axis else slice(None) for i in range(rank))
+
+    behind = basic(along(end, None), shape)
     try:
-        _write(array, new, behind, ready, store_fill=array.write_empty_chunks)
+        for start, stop in _parts(new, axis, end, count, part_bytes):
+            part = values if part_bytes is None else _values(old, values[along(start, stop)])
+            chosen = basic(along(end + start, end + stop), shape)
+            ready = broadcast_value(part, chosen, old.data_type.numpy)
+            _write(array, new, chosen, ready, store_fill=array.write_empty_chunks)
         drive.run(_store_shape(array.path, old, new), array._store)
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
         raise
     accept(new)
     return shape
+
+
+def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
+    if meta.data_type.elements is not None:
+        return objects(data, meta.rank)
+    return np.asarray(meta.data_type.given(data))
+
+
+def _parts(
+    meta: ArrayMeta, axis: int, end: int, count: int, part_bytes: int | None
+) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of what is appended at a time: up to the end of a chunk, where it can."""
+    if part_bytes is None:
+        yield 0, count
+        return
+    row_bytes = prod(meta.shape) // meta.shape[axis] * meta.data_type.item_bytes if count else 1
+    rows = max(part_bytes // max(row_bytes, 1), 1)
+    cut = meta.chunk_grid.cuts[axis]
+    start = 0
+    while start < count:
+        stop = min(start + rows, count)
+        border = cut.start(cut.cell(end + stop)) - end
+        if stop < count and border > start:
+            stop = border
+        yield start, stop
+        start = stop
 
 
 def _undo_append(
@@ -216,6 +256,8 @@ def _write(
     store_fill: bool = False,
 ) -> None:
     """Write to the array as if it had other metadata."""
+    if not values.size:
+        return
     description = Description(meta.description(store_fill=store_fill))
     store, path = chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False

@@ -135,3 +135,53 @@ def test_threads_append_without_losing_anything() -> None:
     for thread in threads:
         thread.join()
     assert sorted(a[:].tolist()) == [100 * i + k for i in range(4) for k in range(20)]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shards", [None, (6, 6)])
+def test_what_is_not_in_memory_is_appended_part_by_part(axis: int, shards: Any) -> None:
+    """Parts are as small as asked for, and all of them show at once."""
+    old = np.arange(7 * 5).reshape(7, 5)
+    more = np.arange(100, 100 + 23 * 5).reshape(23, 5) if axis == 0 else old[:, [0] * 23] + 100
+    array = tessarr.create_array(data=old, chunks=3, shards=shards)
+    sizes: list[int] = []
+
+    class Elsewhere:
+        """An array that is not in memory."""
+
+        shape, dtype, ndim = more.shape, more.dtype, 2
+
+        def __getitem__(self, key: Any) -> Any:
+            part = more[key]
+            sizes.append(part.nbytes)
+            assert tessarr.Array(array.store).shape == old.shape
+            return part
+
+    with tessarr.options(copy_bytes=400):
+        array.append(Elsewhere(), axis)
+    np.testing.assert_array_equal(array[:], np.concatenate([old, more], axis))
+    assert len(sizes) > 2
+    assert max(sizes) <= 400
+    array.append(array, axis)
+    np.testing.assert_array_equal(array[:], np.concatenate([old, more] * 2, axis))
+    with pytest.raises(ArgumentError):
+        array.append(tessarr.zeros((2, 2)), axis)
+    array.append(tessarr.zeros((0, 5) if axis == 0 else (7, 0)), axis)
+
+
+def test_a_part_that_cannot_be_read_undoes_the_append() -> None:
+    array = tessarr.create_array(data=np.ones(5), chunks=3)
+
+    class Broken:
+        shape, dtype = (9,), np.dtype("f8")
+
+        def __getitem__(self, key: Any) -> Any:
+            if key[0].start:
+                raise ZeroDivisionError
+            return np.full(9, 2.0)[key]
+
+    with tessarr.options(copy_bytes=32), pytest.raises(ZeroDivisionError):
+        array.append(Broken())
+    assert (array.shape, tessarr.Array(array.store).shape) == ((5,), (5,))
+    array.resize(14)
+    assert array[:].tolist() == [1] * 5 + [0] * 9

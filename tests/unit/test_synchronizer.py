@@ -105,6 +105,8 @@ def test_append_and_resize_hold_the_document_and_the_chunks(
     assert recording.taken() == [document, key.format(0)]
     a.resize(9)
     assert recording.taken() == [document]
+    a.append([])
+    assert recording.taken() == [document]
     a.attrs["x"] = 1
     assert recording.taken() == ["a/.zattrs" if zarr_format == 2 else document]
 

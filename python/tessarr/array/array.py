@@ -372,7 +372,8 @@ class Array(ArrayBase, Values):
         Parameters
         ----------
         data
-            As long as the array along every other axis.
+            As long as the array along every other axis. What is not in memory, such as an
+            array of h5py or Dask, is read part by part, as the option ``copy_bytes`` says.
         axis
             Which axis grows.
 
@@ -405,9 +406,11 @@ class Array(ArrayBase, Values):
         """
         self._check_no_view()
         self._check_writable()
-        from tessarr import resizing
+        from tessarr import resizing, transfer
 
-        return resizing.append(self, data, axis, accept=self._set_meta)
+        stored = hasattr(data, "shape") and transfer.is_lazy(data, self.dtype)
+        part_bytes = current().copy_bytes if stored else None
+        return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
 
     def _set_fill_value(self, value: Any) -> None:
         self._check_no_view()
