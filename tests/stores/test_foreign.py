@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import DataError, ReadOnlyError
 from tessarr.store import ForeignStore
 
 
@@ -162,3 +163,45 @@ def test_any_mutable_mapping_works() -> None:
     assert store.list("a/") == ["a/b"]
     assert store.replace("a/b", None, b"1")
     assert store.list() == []
+
+
+def test_what_a_store_offers_to_hold_keys_is_used() -> None:
+    """The key is held while the work is done, also when that fails."""
+    notes: list[str] = []
+
+    class Held(Rich):
+        @contextmanager
+        def hold(self, key: str) -> Iterator[None]:
+            notes.append(f"enter {key}")
+            yield
+            notes.append("leave")
+
+    store = ForeignStore(Held())
+
+    def work() -> int:
+        notes.append("work")
+        return 3
+
+    assert store.hold("k", work) == 3
+    with pytest.raises(ZeroDivisionError):
+        store.hold("j", lambda: 1 // 0)
+    assert notes == ["enter k", "work", "leave", "enter j", "leave"]
+
+
+def test_the_first_bytes_may_come_with_the_first_request() -> None:
+    """A small document is one call; of a large one no more than is allowed is fetched."""
+
+    class First(Rich):
+        def get_prefix(self, key: str, count: int) -> bytes | None:
+            self.calls.append(f"get_prefix {count}")
+            return self.items[key][:count] if key in self.items else None
+
+    first = First()
+    store = ForeignStore(first)
+    first.items |= {"small": b"12345", "large": bytes(100)}
+    assert store.get("small", limit=10) == b"12345"
+    assert store.get("absent", limit=10) is None
+    assert first.calls == ["get_prefix 11", "get_prefix 11"]
+    with pytest.raises(DataError, match="has 100 bytes, at most 10 are allowed"):
+        store.get("large", limit=10)
+    assert first.calls[2:] == ["get_prefix 11", "open_value"]

@@ -19,7 +19,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
-from tessarr.stores import SQLiteStore
+from tessarr.stores import PrefixStore, SQLiteStore
 
 INCREMENT = """
 import sys
@@ -149,16 +149,16 @@ def test_processes_that_write_parts_of_one_chunk_lose_nothing(tmp_path: Path) ->
 
 
 def append(path: Path) -> None:
-    array = tessarr.open_array(SQLiteStore(path), mode="r+")
+    array = tessarr.open_array(PrefixStore(SQLiteStore(path), "below"), mode="r+")
     for _ in range(10):
         array.append(np.full(3, os.getpid()))
 
 
 def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
-    """Work under a held key excludes other processes; the lock leaves no file."""
+    """Work under a held key excludes other processes, through wrappers; the lock leaves no file."""
     path = tmp_path / "x.db"
     store = SQLiteStore(path)
-    tessarr.create_array(store, shape=(0,), chunks=(2,), dtype="i8")
+    tessarr.create_array(store, path="below", shape=(0,), chunks=(2,), dtype="i8")
     store.close()
     processes = [
         multiprocessing.get_context("spawn").Process(target=append, args=(path,)) for _ in range(2)
@@ -168,10 +168,36 @@ def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
     for process in processes:
         process.join(60)
         assert process.exitcode == 0
-    counts = np.unique(tessarr.open_array(store)[:], return_counts=True)[1]
+    counts = np.unique(tessarr.open_array(store, path="below")[:], return_counts=True)[1]
     assert counts.tolist() == [30, 30]
     store.close()
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_that_is_never_left_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits too long for another process says so; a dead one holds nobody up."""
+    path = tmp_path / "x.db"
+    monkeypatch.setattr("tessarr.store.sqlite._WAIT_S", 0.05)
+    code = """
+import sys, time
+from tessarr.stores import SQLiteStore
+def wait():
+    print("ready", flush=True)
+    sys.stdin.readline()
+SQLiteStore(sys.argv[1]).hold("k", wait)
+"""
+    other = start(code, path)
+    store = SQLiteStore(path)
+    with pytest.raises(StoreError, match="has been locked by another process") as caught:
+        store.hold("k", dict)
+    assert caught.value.retryable
+    assert store.hold("another", lambda: 7) == 7
+    other.kill()
+    other.communicate()
+    assert store.hold("k", lambda: 8) == 8
+    assert not list(tmp_path.glob("*.__lock"))
 
 
 def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:

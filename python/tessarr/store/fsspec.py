@@ -84,12 +84,11 @@ class FsspecStore(DescribedStore):
         fs, path = _plain(fs, path)
         protocols = _protocols(fs)
         read_only = read_only or bool(protocols & _READ_ONLY)
-        inner: Any
         if protocols & {"file", "local"}:
-            inner = LocalStore(path or "/", read_only=read_only)
+            made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
         else:
-            inner = _Files(fs, path, missing, arguments["concurrency"])
-        made = cls._make(arguments, ForeignStore(inner, read_only=read_only))
+            files = _Files(fs, path, missing, arguments["concurrency"])
+            made = cls._make(arguments, ForeignStore(files, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
         return made
 

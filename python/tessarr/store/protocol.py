@@ -38,6 +38,9 @@ class StoreProtocol(Protocol):
         Give the first ``count`` bytes, or all if there are fewer. With it beside
         ``open_value`` a document is had with one request, and one that is too large
         is not fetched.
+    ``hold(key)``
+        Give a context manager that keeps other processes out while it is entered. Without
+        it those that resize an array, or append to it, exclude each other within one process.
     ``concurrency``
         An int: how many chunks are fetched or stored at a time, where that is more than
         there are threads. For stores that are far away, and let the GIL go while they wait.

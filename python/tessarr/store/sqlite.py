@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import WeakSet
 
-from tessarr._engine import ForeignStore, LocalStore
+from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
 from tessarr.store.described import DescribedStore
 
@@ -88,19 +88,6 @@ class SQLiteStore(DescribedStore):
     def path(self) -> str:
         """The file."""
         return self._database.path
-
-    def hold(self, key: str, work: Callable[[], T]) -> T:
-        """Call `work` while no other thread or process holds `key`; see `Store.hold`."""
-
-        def locked() -> T:
-            # A name beside the database, which goes away with its holder.
-            from hashlib import blake2b
-
-            folder, name = os.path.split(self.path)
-            digest = blake2b(key.encode(), digest_size=8).hexdigest()
-            return LocalStore(folder).hold(f"{name}-{digest}", work)
-
-        return super().hold(key, locked)
 
     def flush(self) -> None:
         """Bring everything that was written into the one file."""
@@ -257,6 +244,38 @@ class _Database:
             return True
 
         return self._write(exchange)
+
+    @contextmanager
+    def hold(self, key: str) -> Generator[None]:
+        """Lock a file beside the database, which goes away with its holder."""
+        import fcntl
+        from hashlib import blake2b
+
+        path = f"{self.path}-{blake2b(key.encode(), digest_size=8).hexdigest()}.__lock"
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        give_up = time.monotonic() + _WAIT_S
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Who had it before has removed it, so that it may be no file any more.
+                if os.fstat(file).st_nlink:
+                    break
+            except BlockingIOError as error:
+                if time.monotonic() > give_up:
+                    os.close(file)
+                    message = f"{path!r} has been locked by another process for {_WAIT_S:.0f} s"
+                    raise StoreError(message, retryable=True) from error
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+            time.sleep(0.002)
+        try:
+            yield
+        finally:
+            Path(path).unlink(missing_ok=True)
+            os.close(file)
 
     # Connections.
 

@@ -44,6 +44,12 @@ class WrapperStore(DescribedStore):
         """The store that does the work: the object that was given."""
         return given(self._arguments["store"])
 
+    def close(self) -> None:
+        """Close the store that does the work, if it can be closed."""
+        close = getattr(self.store, "close", None)
+        if close is not None:
+            close()
+
 
 class PrefixStore(WrapperStore):
     """What lies below a path of another store, as a store of its own.

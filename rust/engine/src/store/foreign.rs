@@ -1,5 +1,6 @@
 //! Stores that somebody else implements: simple calls, made into a [`Store`].
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -33,6 +34,12 @@ pub trait Foreign: Send + Sync + Debug {
     /// Removes every key under `prefix`. False: the store has no such call.
     fn delete_prefix(&self, prefix: &str) -> Result<bool>;
 
+    /// Keeps every other user of the store from holding the key, until what is given back
+    /// is dropped. None: the store has no such call.
+    fn hold(&self, _key: &str) -> Result<Option<Box<dyn Any + Send>>> {
+        Ok(None)
+    }
+
     /// As [`Store::concurrency`].
     fn concurrency(&self) -> usize {
         0
@@ -45,7 +52,7 @@ const ATTEMPTS: usize = 1000;
 /// A [`Foreign`] as a [`Store`].
 ///
 /// Changes of one key exclude each other within the process. Between processes
-/// they do so if the foreign store has `replace`; `hold` does not.
+/// they do so if the foreign store has `replace`, and holders if it has `hold`.
 #[derive(Debug)]
 pub struct ForeignStore<F> {
     foreign: F,
@@ -151,6 +158,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
         check_key(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let _held = self.changing.hold(key)?;
+        let _elsewhere = self.foreign.hold(key).map_err(|error| error.at_key(key))?;
         work()
     }
 

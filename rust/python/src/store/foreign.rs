@@ -1,5 +1,7 @@
 //! Calls a store that is written in Python.
 
+use std::any::Any;
+
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,6 +24,7 @@ pub(super) struct PyForeign {
     has_replace: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
+    has_hold: bool,
     concurrency: usize,
 }
 
@@ -55,6 +58,7 @@ impl PyForeign {
             has_replace: !mapping && has("replace")?,
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
+            has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
             object: object.clone().unbind(),
         };
         Ok((foreign, changeable))
@@ -205,8 +209,40 @@ impl Foreign for PyForeign {
         Ok(self.has_delete_prefix)
     }
 
+    fn hold(&self, key: &str) -> Result<Option<Box<dyn Any + Send>>> {
+        if !self.has_hold {
+            return Ok(None);
+        }
+        self.call(|object| {
+            let manager = object.call_method1(intern!(object.py(), "hold"), (key,))?;
+            manager.call_method0(intern!(object.py(), "__enter__"))?;
+            Ok(Some(Box::new(Entered { manager: Kept::new(manager.unbind()) }) as Box<dyn Any + Send>))
+        })
+    }
+
     fn concurrency(&self) -> usize {
         self.concurrency
+    }
+}
+
+/// A context manager of Python that was entered.
+struct Entered {
+    manager: Kept<Py<PyAny>>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let left = attached(|py| {
+            let Some(manager) = self.manager.get() else { return Ok(()) };
+            let none = py.None();
+            let manager = manager.bind(py);
+            let left = manager.call_method1(intern!(py, "__exit__"), (&none, &none, &none));
+            if let Err(raised) = left {
+                raised.write_unraisable(py, Some(manager));
+            }
+            Ok(())
+        });
+        drop(left); // Python shuts down, and takes the lock with it
     }
 }
 
