@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tessarr import drive
 from tessarr.array import bind
-from tessarr.copying.moves import move
 from tessarr.creating import create_array
 from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
 from tessarr.flow import convert as convert_flow
@@ -20,6 +19,7 @@ from tessarr.locating import locate
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
+from tessarr.transfer import move
 
 if TYPE_CHECKING:
     from tessarr.array import Array

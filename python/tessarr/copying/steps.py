@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.array import Array
 from tessarr.copying import hdf5
-from tessarr.copying.moves import has_same_chunks
 from tessarr.creating import Plan as Creation
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
@@ -19,6 +18,7 @@ from tessarr.metadata.build import attributes_of
 from tessarr.metadata.convert import convert, words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.given import separator
+from tessarr.transfer import has_same_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

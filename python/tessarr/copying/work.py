@@ -12,11 +12,10 @@ import numpy as np
 
 from tessarr import drive, transfer
 from tessarr.array import bind
-from tessarr.copying import moves
 from tessarr.copying.origin import Stored
 from tessarr.copying.scratch import pieces_for
 from tessarr.flow import create
-from tessarr.flow.open import find, prefix_of
+from tessarr.flow.open import find
 from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
@@ -96,10 +95,8 @@ class Work:
         old, new = step.old, step.new
         assert isinstance(self.origin, Stored)
         assert isinstance(new, ArrayMeta)
-        encode, prefix = new.chunk_key_encoding.encode, prefix_of(at)
-        keys = self.origin.keys_of(step.name)
         source = join(self.origin.path, step.name) if step.name else self.origin.path
-        pairs = [(key, prefix + encode(cell)) for key, cell in moves.chunk_keys(keys, source, old)]
+        pairs = transfer.renamed(self.origin.keys_of(step.name), source, old, at, new)
         runs = journal.runs(step.name, len(pairs), "as stored")
         share = step.size_bytes // max(len(pairs), 1)
 
@@ -110,7 +107,7 @@ class Work:
 
         missing = list(runs.missing(len(pairs)))
         self._tell(share * (len(pairs) - len(missing)))
-        moves.move(
+        transfer.move(
             self.origin.store,
             self.goal,
             pairs,
@@ -199,7 +196,7 @@ def _not_empty(
         return numbers
     stored = np.zeros(old.grid_shape, bool)
     path = join(origin.path, step.name) if step.name else origin.path
-    cells = [cell for _, cell in moves.chunk_keys(origin.keys_of(step.name), path, old)]
+    cells = [cell for _, cell in transfer.chunk_keys(origin.keys_of(step.name), path, old)]
     if cells:
         stored[tuple(np.array(cells).T)] = True
 

@@ -1,11 +1,13 @@
 """Move elements from one array to another, region by region, in bounded memory.
 
-`plan` chooses the regions, `ends` are what is read from and written to, `run` does the
-work, and `assignment` is what ``a[key] = other`` does with an array that is not in memory.
+`plan` chooses the regions, `ends` are what is read from and written to, `run` does the work,
+`moves` copies chunks that stay the bytes that they are, and `assignment` is what
+``a[key] = other`` does with an array that is not in memory.
 """
 
 from tessarr.transfer.assignment import assign, is_lazy
 from tessarr.transfer.ends import Source, Target, source_of, target_of
+from tessarr.transfer.moves import chunk_keys, has_same_chunks, move, renamed
 from tessarr.transfer.plan import Plan, cut_points, make_plan
 from tessarr.transfer.run import most_at_once, plan_of, run, work_off
 
@@ -14,11 +16,15 @@ __all__ = [
     "Source",
     "Target",
     "assign",
+    "chunk_keys",
     "cut_points",
+    "has_same_chunks",
     "is_lazy",
     "make_plan",
     "most_at_once",
+    "move",
     "plan_of",
+    "renamed",
     "run",
     "source_of",
     "target_of",

@@ -15,8 +15,10 @@ import numpy as np
 
 from tessarr._engine import LocalStore
 from tessarr.errors import ArgumentError
+from tessarr.flow.open import prefix_of
 from tessarr.options import current
 from tessarr.transfer.ends import as_stored, in_memory, source_of, target_of
+from tessarr.transfer.moves import chunk_keys, has_same_chunks, move, renamed
 from tessarr.transfer.run import plan_of, run
 
 if TYPE_CHECKING:
@@ -86,8 +88,11 @@ def assign(array: StoredArray, selection: Selection, value: Any) -> npt.NDArray[
     source = source_of(value, target.shape)
     if prod(target.shape) * max(source.dtype.itemsize, target.dtype.itemsize) <= _SMALL_BYTES:
         return _whole(value)
-    if _shares(array, value) and not _is_same(array, target, value):
-        source = _staged(source)
+    if _shares(array, value):
+        if not _is_same(array, target, value):
+            source = _staged(source)
+    elif _moved(array, target, value):
+        return None
     run(source, target, plan_of(source, target))
     return None
 
@@ -127,6 +132,34 @@ def _check_shape(shape: tuple[int, ...], selection: Selection) -> None:
         )
 
 
+def _moved(array: StoredArray, target: Target, value: Any) -> bool:
+    """Copy chunks as they are stored, where both arrays have the same; tell whether they have."""
+    other = as_stored(value)
+    if (
+        other is None
+        or not _is_whole(array, target)
+        or array.write_empty_chunks
+        or array._synchronizer is not None
+        or not has_same_chunks(other.metadata, array.metadata)
+    ):
+        return False
+    keys = other._store.list(prefix_of(other.path))
+    pairs = renamed(keys, other.path, other.metadata, array.path, array.metadata)
+    move(other._store, array._store, pairs, memory_bytes=current().copy_bytes)
+    new = {key for _, key in pairs}
+    for key, _ in chunk_keys(array._store.list(prefix_of(array.path)), array.path, array.metadata):
+        if key not in new:
+            array._store.delete(key)
+    return True
+
+
+def _is_whole(array: StoredArray, target: Target) -> bool:
+    """Tell whether all of an array is written, its axes in their order."""
+    return target.axes == tuple(range(len(array.shape))) and target.ranges == tuple(
+        (0, 1, length) for length in array.shape
+    )
+
+
 # Where both are one array
 
 
@@ -147,25 +180,21 @@ def _origins(value: Any) -> Iterator[Any]:
 def _is_at(array: StoredArray, other: Any) -> bool:
     stored = as_stored(other)
     if stored is not None:
-        return bool(stored.store == array.store and stored.path == array.path)
+        return bool(stored._store == array._store and stored.path == array.path)
     root = getattr(getattr(other, "store", None), "root", None)  # of zarr-python
-    if root is None or not isinstance(array.store, LocalStore):
+    if root is None or not isinstance(array._store, LocalStore):
         return False
     from pathlib import Path
 
-    ours = Path(array.store.path, array.path)
+    ours = Path(array._store.path, array.path)
     return ours.resolve() == Path(str(root), other.path).resolve()
 
 
 def _is_same(array: StoredArray, target: Target, value: Any) -> bool:
     """Tell whether every element would be copied to its own place."""
     other = as_stored(value)
-    return (
-        other is not None
-        and other.metadata == array.metadata
-        and target.axes == tuple(range(len(other.shape)))
-        and target.ranges == tuple((0, 1, length) for length in array.shape)
-    )
+    same = other is not None and other.metadata == array.metadata
+    return same and _is_whole(array, target)
 
 
 def _staged(source: Source) -> Source:

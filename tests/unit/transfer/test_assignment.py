@@ -162,6 +162,50 @@ def test_arrays_of_unknown_libraries_are_read_by_one_thread_at_a_time():
     assert source.most == 1
 
 
+@pytest.mark.parametrize("form", [2, 3])
+def test_chunks_that_both_arrays_have_are_copied_as_they_are_stored(form):
+    """Also a damaged one, which shows that none is decoded."""
+    here = MemoryStore()
+    source = tessarr.create_array(here, data=VALUES, chunks=(64, 100))
+    here.put("c/1/1", b"damaged")
+    here.delete("c/2/2")
+    there = MemoryStore()
+    target = tessarr.create_array(
+        there, path="a", shape=SHAPE, dtype="i4", chunks=(64, 100), zarr_format=form
+    )
+    target[...] = 5
+    target[...] = source
+    key = "a/c/{}/{}" if form == 3 else "a/{}.{}"
+    assert there.get(key.format(1, 1)) == b"damaged"
+    assert there.get(key.format(2, 2)) is None
+    np.testing.assert_array_equal(target[:64], VALUES[:64])
+    assert not target[128:192, 200:300].any()
+    with pytest.raises(tessarr.errors.DataError):
+        target[::-1] = source  # elsewhere chunks are decoded
+
+
+def test_chunks_are_written_anew_where_empty_ones_are_to_be_stored():
+    source = tessarr.create_array(None, shape=SHAPE, dtype="i4", chunks=(64, 100))
+    target = tessarr.create_array(
+        None, shape=SHAPE, dtype="i4", chunks=(64, 100), write_empty_chunks=True
+    )
+    target[...] = source
+    assert target.nchunks_initialized == target.nchunks
+
+
+def test_arrays_in_equal_stores_are_told_apart_and_one_store_is_known_again(tmp_path):
+    """By what they are, not by what the user gave."""
+    items = {}
+    tessarr.create_array(items, data=VALUES, chunks=(64, 100))
+    array = tessarr.open_array(items, "r+")
+    array[::-1] = tessarr.open_array(items, "r")
+    np.testing.assert_array_equal(array[...], VALUES[::-1])
+    tessarr.create_array(tmp_path / "x", data=VALUES, chunks=(64, 100))
+    array = tessarr.open_array(tessarr.storage.DirectoryStore(str(tmp_path / "x")), "r+")
+    array[::-1] = tessarr.open_array(tmp_path / "x", "r")
+    np.testing.assert_array_equal(array[...], VALUES[::-1])
+
+
 @pytest.mark.parametrize("limit", [1 << 18, 1 << 30])
 @pytest.mark.parametrize("key", [(slice(None, None, -1),), (..., slice(None, None, -1)), ...])
 def test_an_array_may_be_assigned_to_itself(key, limit):

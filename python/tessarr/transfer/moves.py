@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from tessarr.flow.open import prefix_of
 from tessarr.metadata.convert import convert
 from tessarr.metadata.node import ArrayMeta
-from tessarr.transfer import most_at_once, work_off
+from tessarr.transfer.run import most_at_once, work_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tessarr.store import Store
 
-__all__ = ["chunk_keys", "has_same_chunks", "move"]
+__all__ = ["chunk_keys", "has_same_chunks", "move", "renamed"]
 
 
 def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
@@ -52,6 +52,14 @@ def chunk_keys(
         if cell is not None and all(at < count for at, count in zip(cell, shape, strict=True)):
             found.append((key, cell))
     return found
+
+
+def renamed(
+    keys: Iterable[str], path: str, meta: ArrayMeta, new_path: str, new: ArrayMeta
+) -> list[tuple[str, str]]:
+    """Return which of some keys are chunks of an array, each with its key in another one."""
+    prefix, encode = prefix_of(new_path), new.chunk_key_encoding.encode
+    return [(key, prefix + encode(cell)) for key, cell in chunk_keys(keys, path, meta)]
 
 
 def move(
