@@ -331,3 +331,14 @@ def test_migrate(here: Path, run: Run) -> None:
     code, _, err = run("migrate", "old")
     assert code == 1
     assert "is of format 2: only format 1 is migrated" in err
+
+
+def test_warnings_are_one_line(here: Path, run: Run) -> None:
+    """On stderr, without the place in the program, and the work is done."""
+    tessarr.create_array("a", data=[1.0, 2.0], zarr_format=2, fill_value=-1)
+    document = json.loads((here / "a/.zarray").read_text())
+    (here / "a/.zarray").write_text(json.dumps({**document, "filters": []}))
+    code, out, err = run("cat", "a")
+    assert (code, out) == (0, "1.0\n2.0\n")
+    assert err.startswith("tessarr: warning: ")
+    assert len(err.splitlines()) == 1

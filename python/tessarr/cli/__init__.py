@@ -91,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
+            warnings.simplefilter("once", TessarrWarning)
             code: int = parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:

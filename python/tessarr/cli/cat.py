@@ -153,28 +153,39 @@ def _json(values: _Values) -> None:
     if size == 0:
         print(json.dumps(np.zeros(values.shape).tolist()))
         return
-    write = sys.stdout.write
-    for number, item in enumerate(_items(values)):
-        opened = sum(number % end == 0 for end in ends)
-        if number:
-            write(", " if not opened else "]" * opened + (",\n " + " " * (len(ends) - opened - 1)))
-        write("[" * opened + json.dumps(item))
-    write("]" * len(ends) + "\n")
+    row = ends[0] if ends else 1
+    done = 0
+    for words in _items(values):
+        at = 0
+        while at < len(words):
+            opened = sum(done % end == 0 for end in ends)
+            if done:
+                indent = ",\n " + " " * (len(ends) - opened - 1)
+                sys.stdout.write("]" * opened + indent if opened else ", ")
+            taken = min(row - done % row, len(words) - at)
+            sys.stdout.write("[" * opened + ", ".join(words[at : at + taken]))
+            done += taken
+            at += taken
+    sys.stdout.write("]" * len(ends) + "\n")
 
 
-def _items(values: _Values) -> Iterator[Any]:
-    if values.dtype.kind in "iub":
-        for run in values.runs():
-            yield from run.tolist()
-        return
-    data_type = dtypes.of(str if values.dtype == object else values.dtype)
+def _items(values: _Values) -> Iterator[list[str]]:
+    """Yield the elements as JSON, some at a time."""
+    data_type = None
     for run in values.runs():
-        if run.dtype.kind in "OT":
-            yield from (str(item) if isinstance(item, str) else _plain(item) for item in run)
+        plain = run.dtype.kind in "iub" or (
+            run.dtype.kind == "f" and run.dtype.isbuiltin == 1 and np.isfinite(run).all()
+        )
+        if plain:
+            yield json.dumps(run.tolist())[1:-1].split(", ")
+        elif run.dtype.kind in "OT":
+            texts = (str(item) if isinstance(item, str) else _plain(item) for item in run)
+            yield [json.dumps(item) for item in texts]
         else:
+            data_type = data_type or dtypes.of(run.dtype)
             data, size = run.tobytes(), run.itemsize
-            for start in range(0, len(data), size):
-                yield data_type.fill_to_json(data[start : start + size], 3)
+            items = (data[start : start + size] for start in range(0, len(data), size))
+            yield [json.dumps(data_type.fill_to_json(item, 3)) for item in items]
 
 
 def _plain(item: Any) -> Any:

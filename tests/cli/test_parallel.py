@@ -1,0 +1,50 @@
+"""Work on many things at a time stays bounded and in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import tessarr
+from tessarr.cli.parallel import in_parallel
+
+
+def test_few_are_under_way_and_all_come_in_order() -> None:
+    """Items are taken as results are: a million of them need no memory."""
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for item in range(1000):
+            taken = item
+            yield item
+
+    with tessarr.options(threads=3):
+        for number, result in enumerate(in_parallel(lambda item: item * 2, items())):
+            assert result == 2 * number
+            assert taken - number <= 6
+
+
+def test_it_is_parallel() -> None:
+    """Two wait for each other."""
+    together = threading.Barrier(2, timeout=30)
+    with tessarr.options(threads=2):
+        assert len(list(in_parallel(lambda _: together.wait(), range(2)))) == 2
+
+
+def test_an_error_ends_it() -> None:
+    """It comes in its place, and what has not begun does not begin."""
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 3:
+            raise ValueError("three")
+        return item
+
+    found: list[int] = []
+    with tessarr.options(threads=1), pytest.raises(ValueError, match="three"):
+        found.extend(in_parallel(work, range(1000)))
+    assert len(begun) < 10
