@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,20 @@ def test_what_is_recommended_is_better(data: Path, run: Run) -> None:
     assert best["reads"][0]["seconds"] < now["reads"][0]["seconds"] / 5
     assert found["reads"] == ["[:, 5, 5]"]
     assert f"--chunks {','.join(map(str, best['chunks']))}" in found["command"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_command_does_what_was_advised(here: Path, run: Run, zarr_format: Any) -> None:
+    """The copy has the chunks, shards and codecs that were measured, and the same values."""
+    tessarr.create_array("a b", data=field(40, 32, 32), chunks=(40, 8, 8), zarr_format=zarr_format)
+    found = advised(run, "a b", "--read", "[0]", "--target", "b", *FAR, "--prefer", "size")
+    best = found["layouts"][0]
+    assert run(*shlex.split(found["command"])[1:])[0] == 0
+    b = tessarr.open_array("b")
+    assert list(b.chunks) == best["chunks"]
+    assert (list(b.shards) if b.shards else None) == best["shards"]
+    assert [codec.to_json(zarr_format) for codec in b.compressors] == best["compressors"]
+    assert run("diff", "a b", "b", "--ignore", "storage")[0] == 0
 
 
 def test_ways_of_reading_that_are_the_default(data: Path, run: Run) -> None:

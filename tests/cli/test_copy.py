@@ -86,8 +86,6 @@ def test_a_dry_run_says_what_would_be_done(
     [
         ["--chunks", "a,b"],
         ["--chunks", "1,2,3"],
-        ["--memory", "much"],
-        ["--memory", "0"],
         ["--fill-value", "{"],
         ["--compressors", "{"],
         ["--compressors", "nonesuch"],
@@ -101,6 +99,14 @@ def test_what_is_not_understood_is_one_line_and_changes_nothing(
     error = capsys.readouterr().err
     assert error.startswith("tessarr: ")
     assert error.count("\n") <= 2
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("size", ["much", "0", "-1M", "1X", "inf", "nan", ""])
+def test_what_is_no_size(source: str, tmp_path: Path, size: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["copy", source, str(tmp_path / "new"), f"--memory={size}"])
+    assert caught.value.code == 2
     assert not (tmp_path / "new").exists()
 
 

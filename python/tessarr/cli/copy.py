@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tessarr.cli.address import PLACE, add_json, place
 from tessarr.cli.render import Progress, as_json
 from tessarr.cli.selection import parse_selection
+from tessarr.cli.words import size_of_text
 from tessarr.copying import copy_to
 from tessarr.copying.hdf5 import is_hdf5
 from tessarr.describe import human_bytes
@@ -67,7 +67,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="continue an interrupted copy")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument(
-        "--memory", metavar="SIZE", help="how much may be held in memory, such as 256MB"
+        "--memory",
+        type=size_of_text,
+        metavar="SIZE",
+        help="how much may be held in memory, such as 256M",
     )
     parser.add_argument(
         "--scratch",
@@ -90,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if is_hdf5(arguments.source)
         else place(arguments.source, arguments.node)
     )
-    target, target_path = place(arguments.target)
+    target, target_path = place(arguments.target, far=True)
     settings = {
         "chunks": None if arguments.chunks == "auto" else _lengths(arguments.chunks, "chunks"),
         "shards": _lengths(arguments.shards, "shards"),
@@ -114,7 +117,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 overwrite=arguments.overwrite,
                 resume=arguments.resume,
                 dry_run=arguments.dry_run,
-                memory_bytes=_bytes(arguments.memory),
+                memory_bytes=arguments.memory,
                 scratch=arguments.scratch,
                 progress=bar,
                 **given,
@@ -172,23 +175,3 @@ def _json(text: str | None, name: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise ArgumentError(f"{name} {text!r} is not JSON: {error}") from error
-
-
-_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-
-def _bytes(text: str | None) -> int | None:
-    """Return a size in bytes.
-
-    Examples
-    --------
-    >>> _bytes("256MB"), _bytes("1.5 GiB"), _bytes("1000")
-    (268435456, 1610612736, 1000)
-    """
-    if text is None:
-        return None
-    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmgt]?)(?:i?b)?\s*", text.lower())
-    size = 0 if found is None else int(float(found[1]) * 1024 ** _UNITS[found[2]])
-    if size < 1:
-        raise ArgumentError(f"--memory {text!r} is not a size such as 256MB")
-    return size
