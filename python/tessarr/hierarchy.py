@@ -149,7 +149,11 @@ def tree(
 
 
 def consolidate_metadata(
-    store: StoreLike, *, path: str | None = None, zarr_format: ZarrFormat | None = None
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
     """Copy the metadata of all nodes below a group into one place, anew if it was before.
 
@@ -161,6 +165,8 @@ def consolidate_metadata(
         The path of the group in the store; by default the root.
     zarr_format
         The only format to look for.
+    storage_options
+        As for `tessarr.open`.
 
     Returns
     -------
@@ -192,7 +198,7 @@ def consolidate_metadata(
     >>> list(tessarr.consolidate_metadata("memory://consolidated")["a"])
     ['b']
     """
-    opened, at = locate(store, "r+", path)
+    opened, at = locate(store, "r+", path, storage_options=storage_options)
     _, form = drive.run(consolidate.consolidate(at, zarr_format=zarr_format), opened)
     meta, copies = drive.run(consolidate.find(at, zarr_format=form), opened)
     return bind(meta, opened, at, read_only=False, copies=copies)
@@ -205,12 +211,13 @@ def open_consolidated(
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
     metadata_key: str | None = None,
+    **settings: Any,
 ) -> Group:
     """Open a group by its consolidated metadata, which it has to have.
 
     Parameters
     ----------
-    store, mode, path, zarr_format
+    store, mode, path, zarr_format, **settings
         As for `tessarr.open_group`.
     metadata_key
         The name of the document of format 2, if it is not ``.zmetadata``.
@@ -243,7 +250,8 @@ def open_consolidated(
         mode,
         path=path,
         zarr_format=zarr_format,
-        use_consolidated=metadata_key or True,
+        use_consolidated=settings.pop("use_consolidated", None) or metadata_key or True,
+        **settings,
     )
 
 

@@ -386,3 +386,49 @@ def test_the_default_compressor_can_be_set() -> None:
 )
 def test_chunks(chunks: Any, expected: Any) -> None:
     assert tessarr.zeros((10000, 10000), chunks=chunks, dtype="i4").chunks == expected
+
+
+def test_consolidated_groups_take_what_open_group_takes() -> None:
+    store: dict[str, bytes] = {}
+    chunks: dict[str, bytes] = {}
+    group = tessarr.group(store, chunk_store=chunks)
+    group.array("a", [1, 2])
+    tessarr.consolidate_metadata(store, storage_options=None)
+    for settings in ({}, {"use_consolidated": True, "storage_options": None}):
+        opened = tessarr.open_consolidated(store, mode="r", chunk_store=chunks, **settings)
+        assert opened.consolidated
+        assert list(opened["a"][:]) == [1, 2]
+    with pytest.raises(TypeError, match="'chunks_store'"):
+        tessarr.open_consolidated(store, chunks_store=chunks)
+
+
+def test_how_arrays_are_opened_goes_through_every_function() -> None:
+    sync = tessarr.ThreadSynchronizer()
+    store: dict[str, bytes] = {}
+    how: dict[str, Any] = {"synchronizer": sync, "cache_metadata": False}
+    made = [
+        tessarr.zeros(3, store=store, path="a", **how),
+        tessarr.create(3, None, None, None, 0, "C", store, sync, True, "a", cache_metadata=False),
+        tessarr.array([1], store=store, path="a", overwrite=True, **how),
+        tessarr.full_like(np.zeros(3), 2, store=store, path="b", **how),
+        tessarr.from_array(store, data=[1], path="c", **how),
+        tessarr.open_array(store, path="a", **how),
+        tessarr.open_array(store, "r", path="a", synchronizer=sync, cache_attrs=False),
+        tessarr.open(store, path="a", **how),
+        tessarr.open(store, "w", path="d", shape=2, **how),
+        tessarr.open_like(np.zeros(2), {}, **how),
+    ]
+    for array in made:
+        assert array.synchronizer is sync
+        assert array.cache_metadata is False
+    group = tessarr.group(store, synchronizer=sync)
+    assert group["a"].synchronizer is sync
+    assert group.zeros("f", 3).synchronizer is sync
+    assert group.zeros("g", 3, synchronizer=None, cache_metadata=False).cache_metadata is False
+
+
+def test_metadata_that_is_not_kept_shows_what_others_change() -> None:
+    store: dict[str, bytes] = {}
+    a = tessarr.zeros(3, store=store, cache_metadata=False)
+    tessarr.open_array(store).resize(5)
+    assert a.shape == (5,)
