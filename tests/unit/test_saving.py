@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,3 +96,16 @@ def test_saving_what_is_in_the_same_store(store: Any) -> None:
 def test_loading_what_is_not_there(store: Any) -> None:
     with pytest.raises(NotFoundError):
         tessarr.load(store)
+
+
+def test_a_zip_file_is_whole_after_saving(tmp_path: Path) -> None:
+    name = tmp_path / "saved.zip"
+    for data in (np.arange(5), np.arange(3)):
+        tessarr.save(str(name), data)
+        assert zipfile.ZipFile(name).namelist() == ["zarr.json", "c/0"]
+        assert np.array_equal(tessarr.load(name), data)
+    with pytest.raises(ArgumentError):
+        tessarr.save_array(name, [1, 2], chunks=(1, 1))
+    tessarr.save(name, a=[1], b=tessarr.open_array(str(name)))
+    loaded = tessarr.load(str(name))
+    assert {key: list(values) for key, values in loaded.items()} == {"a": [1], "b": [0, 1, 2]}
