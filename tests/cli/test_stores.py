@@ -14,7 +14,7 @@ import tessarr
 if TYPE_CHECKING:
     from cli.conftest import Run
 
-STORES = ["folder", "file", "memory", "sqlite"]
+STORES = ["folder", "file", "memory", "sqlite", "zip"]
 
 
 @pytest.fixture(params=STORES)
@@ -24,6 +24,7 @@ def url(request: pytest.FixtureRequest, here: Path) -> str:
         "file": (here / "data.zarr").as_uri(),
         "memory": "memory://every-verb",
         "sqlite": f"sqlite://{here}/data.sqlite",
+        "zip": "data.zip",
     }[request.param]
 
 
@@ -54,3 +55,25 @@ def test_every_verb(url: str, run: Run, here: Path) -> None:
     assert run("diff", url, url)[0] == 0
     done("rm", "-r", node="a")
     assert list(tessarr.open_group(url)) == ["y"]
+
+
+def test_a_store_in_a_file(here: Path, run: Run) -> None:
+    """Its nodes are below its path, and all of it is the file."""
+    tessarr.create_group("data.zarr").create_array("a/x", data=[1, 2, 3])
+    assert run("copy", "data.zarr", "data.zip")[0] == 0
+    assert run("diff", "data.zarr", "data.zip") == (0, "", "")
+    assert run("cat", "data.zip/a/x", "1") == (0, "2\n", "")
+    assert run("attrs", "data.zip/a/x", "n=1")[0] == 0
+    assert run("attrs", "data.zip/a/x", "n")[1] == "1\n"
+    assert "it has 'x'" in run("info", "data.zip/a/y")[2]
+    assert run("verify", "data.zip")[0] == 0
+    code, _, err = run("rm", "data.zip")
+    assert (code, "give -r" in err) == (1, True)
+    assert run("rm", "-rn", "data.zip")[0] == 0
+    assert (here / "data.zip").exists()
+    assert run("rm", "-r", "data.zip")[0] == 0
+    assert not (here / "data.zip").exists()
+    (here / "letter").write_text("dear")
+    assert run("rm", "-r", "letter")[0] == 1
+    assert run("rm", "-rf", "letter")[1] == "there is nothing to delete\n"
+    assert (here / "letter").exists()

@@ -46,9 +46,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     root, path = place(arguments.path, arguments.node)
-    if not path and "://" not in root and Path(root).is_file():
-        raise ArgumentError(f"{root!r} is a file that holds the whole store: delete the file")
-    store, path = store_at(arguments.path, arguments.node, "r" if arguments.dry_run else "r+")
+    whole = not path and "://" not in root and Path(root).is_file()
+    reads = arguments.dry_run or whole
+    store, path = store_at(arguments.path, arguments.node, "r" if reads else "r+")
     if arguments.force:
         if not drive.run(open_flow.exists(path, v1=True), store):
             return _told(arguments, 0, 0)
@@ -62,7 +62,9 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     keys = drive.run(measure.keys(path), store)
     size_bytes = drive.run(measure.stored_bytes(path), store)
-    if not arguments.dry_run:
+    if not arguments.dry_run and whole:
+        Path(root).unlink()  # the store is a file
+    elif not arguments.dry_run:
         drive.run(edit.delete(path), store)
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
