@@ -46,8 +46,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="measure how an array had better be stored",
         description="Take a sample of an array, store it for a moment with other chunks, shards "
         "and codecs, read it in the ways that you name, and say what each would cost for the "
-        "whole: size, time to write, and for each way of reading requests, bytes and time. Nothing is "
-        "changed; the command that would is printed.",
+        "whole: size, time to write, and requests, bytes and time of each way of reading. "
+        "Nothing is changed; the command that would is printed.",
         epilog="example: tessarr advise data.zarr/t --read '[0, :, :]' --read '[:, 5, 5]'",
     )
     add_node(parser)
