@@ -97,7 +97,20 @@ class Options:
 
 _NAMES = frozenset(f.name for f in fields(Options))
 _process = Options()
-_block: ContextVar[Options | None] = ContextVar("tessarr_options", default=None)
+
+
+class _Block:
+    """The changes of the blocks around, and the options that they make of the process's."""
+
+    __slots__ = ("base", "changes", "options")
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        self.changes = changes
+        self.base = _process
+        self.options = replace(_process, **changes)
+
+
+_block: ContextVar[_Block | None] = ContextVar("tessarr_options", default=None)
 
 
 def current() -> Options:
@@ -113,15 +126,19 @@ def current() -> Options:
     ...     current().write_empty_chunks
     True
     """
-    return _block.get() or _process
+    block = _block.get()
+    if block is None:
+        return _process
+    if block.base is not _process:  # which `configure` has changed since
+        block.options, block.base = replace(_process, **block.changes), _process
+    return block.options
 
 
-def _changed(changes: dict[str, Any]) -> Options:
+def _check_names(changes: dict[str, Any]) -> None:
     unknown = sorted(changes.keys() - _NAMES)
     if unknown:
         known = ", ".join(sorted(_NAMES))
         raise TypeError(f"unknown option {unknown[0]!r}; the options are {known}")
-    return replace(current(), **changes)
 
 
 def configure(**changes: Any) -> None:
@@ -139,12 +156,17 @@ def configure(**changes: Any) -> None:
     ArgumentError
         If a value is not allowed.
 
+    Notes
+    -----
+    Within a block of `options` it holds for those that the block does not change.
+
     Examples
     --------
     >>> configure(zarr_format=3)
     """
     global _process
-    _process = _changed(changes)
+    _check_names(changes)
+    _process = replace(_process, **changes)
     if "threads" in changes:
         _set_threads(_process.threads)
 
@@ -201,20 +223,22 @@ class options:
     __slots__ = ("_changes", "_threads", "_token")
 
     def __init__(self, **changes: Any) -> None:
-        _changed(changes)
+        _check_names(changes)
+        replace(_process, **changes)  # refuses values that are not allowed
         self._changes = changes
-        self._token: Token[Options | None] | None = None
+        self._token: Token[_Block | None] | None = None
         self._threads = 0
 
     def __enter__(self) -> Options:
         if self._token is not None:
             raise RuntimeError("this options(...) is already in use; make another one")
-        value = _changed(self._changes)
+        outer = _block.get()
+        block = _Block({**(outer.changes if outer else {}), **self._changes})
         if "threads" in self._changes:
             self._threads = _engine.threads()
-            _set_threads(value.threads)
-        self._token = _block.set(value)
-        return value
+            _set_threads(block.options.threads)
+        self._token = _block.set(block)
+        return block.options
 
     def __exit__(self, *exception: object) -> None:
         if self._token is not None:

@@ -44,6 +44,22 @@ def test_process_and_block() -> None:
     assert current().zarr_format == 2
 
 
+def test_configure_within_a_block() -> None:
+    """What is configured within a block holds in it, and the block's own changes stay there."""
+    before = current().copy_bytes
+    try:
+        with options(zarr_format=2), options(durable=True):
+            configure(copy_bytes=12345)
+            assert (current().copy_bytes, current().zarr_format, current().durable) == (
+                12345,
+                2,
+                True,
+            )
+        assert (current().copy_bytes, current().zarr_format, current().durable) == (12345, 3, False)
+    finally:
+        configure(copy_bytes=before)
+
+
 def test_block_holds_in_its_thread_only() -> None:
     seen: list[int] = []
     with options(zarr_format=2):
