@@ -16,12 +16,13 @@ from tessarr.flow.open import prefix_of
 from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.opening import open as open_node
+from tessarr.store.given import given
 
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
-__all__ = ["Foreign", "Origin", "Stored", "origin_of"]
+__all__ = ["Foreign", "Origin", "Stored", "close_store", "origin_of"]
 
 
 @dataclass
@@ -85,6 +86,10 @@ class Stored:
         """Return a hash of all that is stored, as far as that is cheap to know."""
         return fingerprint(self.store, prefix_of(self.path), self._keys)
 
+    def close(self) -> None:
+        """Close the store, if it is of a kind that has to be closed."""
+        close_store(self.store)
+
     @cached_property
     def _keys(self) -> list[str]:
         return self.store.list(prefix_of(self.path))
@@ -133,6 +138,12 @@ class Foreign:
         status = os.stat(file)  # noqa: PTH116 (likewise)
         return f"{status.st_size} {status.st_mtime_ns} {self.node.name}"
 
+    def close(self) -> None:
+        """Close the file of h5py that it is in."""
+        file: Any = getattr(self.node, "file", None)
+        if file is not None:
+            file.close()
+
 
 Origin: TypeAlias = "Stored | Foreign"
 
@@ -164,6 +175,13 @@ def origin_of(source: Any, path: str | None) -> Origin:
         return Stored(node._store, node.path, node.metadata)
     form: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
     return Foreign(node, form)
+
+
+def close_store(store: Store) -> None:
+    """Close a store that was opened here, if it is of a kind that has to be closed."""
+    close = getattr(given(store), "close", None)
+    if close is not None:
+        close()
 
 
 def _is_foreign(source: Any) -> bool:

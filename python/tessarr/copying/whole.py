@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
 from tessarr.copying.journal import Journal
-from tessarr.copying.origin import Stored, origin_of
+from tessarr.copying.origin import Stored, close_store, origin_of
 from tessarr.copying.steps import Step, steps_for
 from tessarr.copying.work import Work
-from tessarr.errors import ArgumentError, ExistsError
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import exists
@@ -194,39 +195,52 @@ def copy_to(
     >>> tessarr.open("memory://columns")[0, :3]
     array([7., 7., 7.], dtype=float32)
     """
-    origin = origin_of(source, path)
-    form = zarr_format or origin.zarr_format or current().zarr_format
-    goal, at = locate(target, "r" if dry_run else "a", target_path, form)
-    _check_apart(origin, goal, at)
-    steps = steps_for(origin, goal, select, settings, zarr_format=form)
-    work = Work(
-        origin,
-        goal,
-        at,
-        memory_bytes or current().copy_bytes,
-        None if scratch is None else os.fspath(scratch),
-        progress,
-        total=sum(step.size_bytes for step in steps),
-    )
-    result = Copy(tuple(_told(step, at, work) for step in steps), not dry_run)
-    if dry_run:
-        return result
-    journal = Journal(goal, at, origin.fingerprint(), _hash(steps))
-    _begin(journal, goal, at, overwrite=overwrite, resume=resume)
+    with ExitStack() as opened:
+        origin = origin_of(source, path)
+        if isinstance(source, str | os.PathLike):
+            opened.callback(origin.close)
+        form = zarr_format or origin.zarr_format or current().zarr_format
+        try:
+            goal, at = locate(target, "r" if dry_run else "a", target_path, form)
+        except NotFoundError:  # of a file that a dry run does not create
+            goal, at = locate(None, "a", target_path, form)
+        if isinstance(target, str | os.PathLike):
+            opened.callback(close_store, goal)
+        _check_apart(origin, goal, at)
+        steps = steps_for(origin, goal, select, settings, zarr_format=form)
+        work = Work(
+            origin,
+            goal,
+            at,
+            memory_bytes or current().copy_bytes,
+            None if scratch is None else os.fspath(scratch),
+            progress,
+            total=sum(step.size_bytes for step in steps),
+        )
+        result = Copy(tuple(_told(step, at, work) for step in steps), not dry_run)
+        if dry_run:
+            return result
+        journal = Journal(goal, at, origin.fingerprint(), _hash(steps))
+        _begin(journal, goal, at, overwrite=overwrite, resume=resume)
+        _carry_out(work, steps, journal)
+    return result
+
+
+def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:
     try:
         for step in steps:
             work.do(step, journal)
-        if origin.is_consolidated:
-            drive.run(consolidate(at, zarr_format=form), goal)
+        if work.origin.is_consolidated:
+            drive.run(consolidate(work.path, zarr_format=steps[0].new.zarr_format), work.goal)
     except BaseException as error:
         error.add_note(
             "what has been copied is kept: give resume=True to continue, or overwrite=True to "
             "begin anew"
         )
-        journal.save(now=True)
+        with suppress(Exception):  # it is the first error that counts
+            journal.save(now=True)
         raise
     journal.end()
-    return result
 
 
 def _told(step: Step, at: str, work: Work) -> CopiedNode:

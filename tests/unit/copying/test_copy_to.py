@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import dask.array as da
@@ -226,6 +227,8 @@ def test_a_dry_run_tells_and_stores_nothing(rows, tmp_path):
     assert str(told) == "/: array, 16,800 bytes, chunks (60, 1), read and written anew"
     assert json.loads(json.dumps(told.asdict()))["nodes"][0]["chunks"] == [60, 1]
     assert not (tmp_path / "new").exists()
+    assert str(tessarr.copy_to(rows, tmp_path / "new.zip", dry_run=True)).endswith("are stored")
+    assert not (tmp_path / "new.zip").exists()
 
 
 def test_a_missing_source_is_an_error(tmp_path):
@@ -291,6 +294,20 @@ def test_a_store_that_says_how_keys_of_chunks_are_written_is_followed(tmp_path):
         tessarr.copy_to(source, target, overwrite=True, **settings)
         assert (tmp_path / "new" / "1" / "0").exists()
         np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
+
+
+def test_files_that_are_opened_here_are_closed(rows, tmp_path):
+    """A zip file is complete when the copy is done, and one that was given stays open."""
+    tessarr.copy_to(rows, tmp_path / "a.zip", chunks=(60, 1))
+    with zipfile.ZipFile(tmp_path / "a.zip") as file:
+        names = file.namelist()
+    assert len(names) == len(set(names)) == 71  # the journal is gone
+    tessarr.copy_to(tmp_path / "a.zip", tmp_path / "back")
+    np.testing.assert_array_equal(opened(tmp_path / "back")[...], VALUES)
+    with tessarr.storage.ZipStore(str(tmp_path / "b.zip"), mode="w") as store:
+        tessarr.copy_to(rows, store, target_path="x")
+        tessarr.copy_to(rows, store, target_path="y")
+        assert sorted(tessarr.open_group(store, "r")) == ["x", "y"]
 
 
 # From other libraries
