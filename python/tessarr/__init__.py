@@ -55,6 +55,18 @@ if TYPE_CHECKING:
     )
     from tessarr.node import Unreadable
     from tessarr.saving import LazyLoader, load, save, save_array, save_group
+    from tessarr.stores import (
+        DictStore,
+        DirectoryStore,
+        FSStore,
+        KVStore,
+        LRUStoreCache,
+        MemoryStore,
+        NestedDirectoryStore,
+        SQLiteStore,
+        TempStore,
+        ZipStore,
+    )
     from tessarr.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 
 __all__ = [
@@ -65,17 +77,27 @@ __all__ = [
     "Blosc",
     "Categorize",
     "Delta",
+    "DictStore",
+    "DirectoryStore",
+    "FSStore",
     "FixedScaleOffset",
     "Future",
     "GZip",
     "Group",
+    "KVStore",
+    "LRUStoreCache",
     "LazyLoader",
+    "MemoryStore",
+    "NestedDirectoryStore",
     "Options",
     "PackBits",
     "ProcessSynchronizer",
     "Quantize",
+    "SQLiteStore",
+    "TempStore",
     "ThreadSynchronizer",
     "Unreadable",
+    "ZipStore",
     "Zlib",
     "Zstd",
     "array",
@@ -124,6 +146,16 @@ __all__ = [
 
 
 _ELSEWHERE = {
+    "DictStore": "stores",
+    "DirectoryStore": "stores",
+    "FSStore": "stores",
+    "KVStore": "stores",
+    "LRUStoreCache": "stores",
+    "MemoryStore": "stores",
+    "NestedDirectoryStore": "stores",
+    "SQLiteStore": "stores",
+    "TempStore": "stores",
+    "ZipStore": "stores",
     "BZ2": "codecs",
     "LZ4": "codecs",
     "LZMA": "codecs",

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from tessarr import drive
+from tessarr.api import create, create_group
 from tessarr.codec.blosc import Blosc
+from tessarr.flow import open as open_flow
+from tessarr.hierarchy import migrate_1to2
+from tessarr.keys import node_path
+from tessarr.locating import locate
+from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import configure, current
 from tessarr.stores import (
+    DictStore,
     DirectoryStore,
     ForeignStore,
     FsspecStore,
     FSStore,
+    KVStore,
     LatencyStore,
     LocalStore,
     LoggingStore,
@@ -36,11 +45,16 @@ from tessarr.stores import (
     ZipStore,
 )
 
+if TYPE_CHECKING:
+    from tessarr.types import ShapeLike, ZarrFormat
+
 __all__ = [
+    "DictStore",
     "DirectoryStore",
     "FSStore",
     "ForeignStore",
     "FsspecStore",
+    "KVStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",
@@ -57,6 +71,16 @@ __all__ = [
     "TempStore",
     "WrapperStore",
     "ZipStore",
+    "contains_array",
+    "contains_group",
+    "getsize",
+    "init_array",
+    "init_group",
+    "listdir",
+    "migrate_1to2",
+    "normalize_storage_path",
+    "rename",
+    "rmdir",
 ]
 
 
@@ -74,3 +98,159 @@ class _Module(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Module
+
+
+def init_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
+    store: StoreLike,
+    shape: ShapeLike,
+    chunks: Any = True,  # noqa: FBT002
+    dtype: Any = None,
+    compressor: Any = "default",
+    fill_value: Any = None,
+    order: Literal["C", "F"] = "C",
+    overwrite: bool = False,  # noqa: FBT002
+    path: str | None = None,
+    chunk_store: StoreLike = None,
+    filters: Any = None,
+    **settings: Any,
+) -> None:
+    """Create an array in a store; `tessarr.create_array` does, and gives the array.
+
+    Parameters
+    ----------
+    store, shape, chunks, dtype, compressor, order, overwrite, path, chunk_store, filters, \
+    **settings
+        As for `tessarr.create`.
+    fill_value
+        What elements are that were never written; None leaves it open in format 2, and is
+        zero in format 3.
+
+    Examples
+    --------
+    >>> store = {}
+    >>> init_array(store, shape=(10000, 10000), chunks=(1000, 1000), zarr_format=2)
+    >>> sorted(store)
+    ['.zarray', '.zattrs']
+    """
+    zarr_format = settings.get("zarr_format") or current().zarr_format
+    if fill_value is None and zarr_format == 3:
+        fill_value = "auto"
+    create(
+        shape,
+        chunks,
+        dtype,
+        "auto" if compressor == "default" else compressor,
+        fill_value,
+        order,
+        store,
+        None,
+        overwrite,
+        path,
+        chunk_store,
+        "auto" if filters is None else filters,
+        **settings,
+    )
+
+
+def init_group(
+    store: StoreLike,
+    overwrite: bool = False,  # noqa: FBT002
+    path: str | None = None,
+    chunk_store: StoreLike = None,
+    *,
+    zarr_format: ZarrFormat | None = None,
+) -> None:
+    """Create a group in a store; `tessarr.create_group` does, and gives the group.
+
+    Parameters
+    ----------
+    store, overwrite, path, chunk_store, zarr_format
+        As for `tessarr.create_group`.
+
+    Examples
+    --------
+    >>> store = {}
+    >>> init_group(store, path="a", zarr_format=2)
+    >>> sorted(store)
+    ['.zattrs', '.zgroup', 'a/.zattrs', 'a/.zgroup']
+    """
+    create_group(
+        store, path=path, overwrite=overwrite, chunk_store=chunk_store, zarr_format=zarr_format
+    )
+
+
+def contains_array(store: StoreLike, path: str | None = None) -> bool:
+    """Return whether there is an array at a path of a store, of any format.
+
+    Examples
+    --------
+    >>> contains_array({}), contains_group({})
+    (False, False)
+    """
+    return isinstance(_find(store, path), ArrayMeta)
+
+
+def contains_group(store: StoreLike, path: str | None = None) -> bool:
+    """Return whether there is a group at a path of a store, of any format."""
+    return isinstance(_find(store, path), GroupMeta)
+
+
+def _find(store: StoreLike, path: str | None) -> Any:
+    opened, at = locate(store, "r", path)
+    return drive.run(open_flow.find(at), opened)
+
+
+def listdir(store: StoreLike, path: str | None = None) -> list[str]:
+    """Return the names directly below a path of a store: see `StoreMapping.listdir`.
+
+    Examples
+    --------
+    >>> listdir({"a/b": b"1", "c": b"2"}), getsize({"a/b": b"1", "c": b"2"}, "a")
+    (['a', 'c'], 1)
+    """
+    found, at = _mapping(store, path, "r")
+    return found.listdir(at)
+
+
+def rmdir(store: StoreLike, path: str | None = None) -> None:
+    """Remove every key below a path of a store: see `StoreMapping.rmdir`."""
+    found, at = _mapping(store, path, "r+")
+    found.rmdir(at)
+
+
+def getsize(store: StoreLike, path: str | None = None) -> int:
+    """Return the bytes that are stored below a path of a store: see `StoreMapping.getsize`."""
+    found, at = _mapping(store, path, "r")
+    return found.getsize(at)
+
+
+def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
+    """Give all keys below a path of a store another path: see `StoreMapping.rename`.
+
+    Examples
+    --------
+    >>> store = {"a/b": b"1"}
+    >>> rename(store, "a", "c/d")
+    >>> store
+    {'c/d/b': b'1'}
+    """
+    found, at = _mapping(store, src_path, "r+")
+    found.rename(at, _mapping(store, dst_path, "r+")[1])
+
+
+def _mapping(store: StoreLike, path: str | None, mode: str) -> tuple[StoreMapping, str]:
+    opened, at = locate(store, mode, path)
+    assert isinstance(opened, StoreMapping)  # all are, or made of one here
+    return opened, at
+
+
+def normalize_storage_path(path: str | bytes | None) -> str:
+    r"""Return a path in its one normal form, by the rules of format 2.
+
+    Examples
+    --------
+    >>> normalize_storage_path("/foo//bar/"), normalize_storage_path("a\\b")
+    ('foo/bar', 'a/b')
+    """
+    text = path.decode("ascii") if isinstance(path, bytes) else path or ""
+    return node_path(text, 2)

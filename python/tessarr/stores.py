@@ -11,6 +11,7 @@ from tessarr.store import (
     StoreMapping,
     StoreProtocol,
 )
+from tessarr.store.dicts import DictStore, KVStore
 from tessarr.store.folder import DirectoryStore, NestedDirectoryStore, TempStore
 from tessarr.store.fsspec import FsspecStore, FSStore
 from tessarr.store.sqlite import SQLiteStore
@@ -25,10 +26,12 @@ from tessarr.store.wrap import (
 from tessarr.store.zip import ZipStore
 
 __all__ = [
+    "DictStore",
     "DirectoryStore",
     "FSStore",
     "ForeignStore",
     "FsspecStore",
+    "KVStore",
     "LRUStoreCache",
     "LatencyStore",
     "LocalStore",

@@ -14,9 +14,11 @@ from upath import UPath
 from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
 from tessarr.store.given import split
 from tessarr.stores import (
+    DictStore,
     DirectoryStore,
     FsspecStore,
     FSStore,
+    KVStore,
     LatencyStore,
     LoggingStore,
     LRUStoreCache,
@@ -84,6 +86,8 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "temporary": lambda folder: TempStore(dir=made(folder)),
     "zip": lambda folder: ZipStore(folder / "data.zip"),
     "deflated zip": lambda folder: ZipStore(folder / "data.zip", ZIP_DEFLATED),
+    "dicts": lambda folder: DictStore(),
+    "KVStore": lambda folder: KVStore({}),
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 

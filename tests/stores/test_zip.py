@@ -638,3 +638,14 @@ def test_a_file_larger_than_32_bits_reach(tmp_path: Path) -> None:
     with ZipStore(path) as store, pytest.raises(StoreError, match="the file would need zip64"):
         store._archive._large = False
         store["more"] = b""
+
+
+def test_urls(tmp_path: Path) -> None:
+    """A file, with a path in it, and what fsspec says for that."""
+    path = tmp_path / "a.zip"
+    tessarr.create_array(f"zip://{path}", path="x/y", data=[1, 2])
+    for url in (f"zip://{path}", f"zip://::file://{path}", f"zip://::{path}"):
+        assert tessarr.open_array(url, "r", path="x/y")[:].tolist() == [1, 2]
+    array = tessarr.open_array(f"zip://x/y::file://{path}", "r")
+    assert (array.path, array[:].tolist()) == ("x/y", [1, 2])
+    assert isinstance(array.store, ZipStore)

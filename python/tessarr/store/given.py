@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessarr._engine import ForeignStore, SplitStore, Store
-from tessarr.store.mapping import StoreMapping
+from tessarr._engine import SplitStore, Store
+from tessarr.store.mapping import ForeignStore, StoreMapping
 
 __all__ = ["adapt", "given", "given_for_chunks", "separator", "split"]
 

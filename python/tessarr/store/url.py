@@ -216,3 +216,17 @@ def _open_sqlite(url: str, *, read_only: bool) -> tuple[Store, str]:
 
     file, path = file_in(url)
     return SQLiteStore(file, read_only=read_only), path
+
+
+@register_store("zip")
+def _open_zip(url: str, *, read_only: bool) -> tuple[Store, str]:
+    _, _, place = url.partition("::")
+    if "://" in place and not place.startswith("file://"):
+        from tessarr.store.fsspec import FsspecStore
+
+        return FsspecStore.from_url(url, read_only=read_only), ""
+    from tessarr.store.zip import open_zip
+
+    file, path = file_in(url)
+    store, folder = open_zip(file, mode="r" if read_only else "a", durable=current().durable)
+    return store, "/".join(part for part in (folder, path) if part)

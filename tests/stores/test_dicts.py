@@ -1,0 +1,66 @@
+"""Stores in dicts: what they hold, and when two are one."""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+
+import pytest
+
+import tessarr
+from tessarr.errors import StoreError
+from tessarr.stores import DictStore, KVStore, MemoryStore
+
+
+def test_dicts_in_dicts() -> None:
+    """Keys are nested, and dicts that are empty go."""
+    store = DictStore(cls=OrderedDict)
+    store.update({"a/b/c": b"1", "a/d": b"2", "e": b"3"})
+    assert store.root == {"a": {"b": {"c": b"1"}, "d": b"2"}, "e": b"3"}
+    assert isinstance(store.root["a"]["b"], OrderedDict)
+    assert ("a" in store, store.get("a/b"), store.get("e/f")) == (False, None, None)
+    del store["a/b/c"]
+    assert store.root == {"a": {"d": b"2"}, "e": b"3"}
+    store.rmdir("a")
+    store.rmdir("nothing/here")
+    assert store.root == {"e": b"3"}
+    store.clear()
+    assert store.root == {}
+
+
+def test_a_value_and_keys_below_it_do_not_go_together() -> None:
+    """As in a folder: the store says which is in the way, and nothing changes."""
+    store = DictStore({"a": {"b": b"1"}})
+    with pytest.raises(StoreError, match="there are keys below it"):
+        store["a"] = b"2"
+    with pytest.raises(StoreError, match="'b' in it is a value"):
+        store["a/b/c"] = b"2"
+    assert store.root == {"a": {"b": b"1"}}
+
+
+def test_two_over_one_object_are_equal() -> None:
+    """Equality asks for the object, not for what it holds."""
+    items: dict[str, bytes] = {}
+    assert DictStore(items) == DictStore(items) != DictStore({})
+    assert KVStore(items) == KVStore(items) != KVStore({})
+    assert KVStore(items) != DictStore(items)
+    assert hash(KVStore(items)) == hash(KVStore(items))
+    assert (repr(KVStore(items)), repr(DictStore())) == ("KVStore(<dict>)", "DictStore(<dict>)")
+
+
+def test_a_pickle_holds_the_values() -> None:
+    """With the separator, which new arrays of format 2 follow."""
+    store = DictStore(dimension_separator="/")
+    tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
+    assert store.root["0"].keys() == {"0", "1"}
+    again = pickle.loads(pickle.dumps(store))
+    assert (again.root, again.dimension_separator) == (store.root, "/")
+    assert tessarr.open_array(again)[:].tolist() == [[1, 2]]
+    kept = KVStore({"a": b"1"})
+    assert dict(pickle.loads(pickle.dumps(kept))) == {"a": b"1"}
+
+
+def test_the_names_are_public() -> None:
+    """As in zarr-python 2, beside the functions."""
+    assert (tessarr.DictStore, tessarr.KVStore) == (DictStore, KVStore)
+    assert tessarr.MemoryStore is MemoryStore is tessarr.storage.MemoryStore
