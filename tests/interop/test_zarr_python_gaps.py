@@ -448,6 +448,26 @@ def test_moving() -> None:
     assert "a" not in root
 
 
+def test_copying_hierarchies() -> None:
+    root = tessarr.create_group(None)
+    root["a/b"] = [1, 2]
+    root["a"].attrs["k"] = 1
+    target = tessarr.create_group(None, zarr_format=2)
+    tessarr.copy(root["a"], target)
+    assert target["a/b"][:].tolist() == [1, 2]
+    assert target["a"].attrs["k"] == 1
+    source, dest = {"x": b"1", "y/z": b"2"}, {}
+    tessarr.copy_store(source, dest)
+    assert dest == source
+
+
+def test_loading_a_group(tmp_path: Path) -> None:
+    tessarr.save_group(tmp_path / "g", a=np.arange(3), b=np.ones(2))
+    found = tessarr.load(tmp_path / "g")
+    assert sorted(found) == ["a", "b"]
+    assert found["a"].tolist() == [0, 1, 2]
+
+
 def test_every_error_is_one_of_the_library() -> None:
     for action in (lambda: tessarr.open({}, "r"), lambda: tessarr.open_group({}, "r")):
         with pytest.raises(TessarrError):
