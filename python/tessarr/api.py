@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
-from tessarr.group import bind
+from tessarr.group import Group
 from tessarr.locating import locate
-from tessarr.metadata.node import GroupMeta
 from tessarr.options import current
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tessarr.array import Array
-    from tessarr.group import Group
     from tessarr.settings import Settings, StoredSettings
     from tessarr.store.url import StoreLike
     from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
@@ -276,16 +273,15 @@ def create_group(
     >>> tessarr.create_group(None, attributes={"title": "x"}).attrs["title"]
     'x'
     """
-    from tessarr.flow import create
-    from tessarr.metadata.build import attributes_of
-
-    form = zarr_format or current().zarr_format
-    opened, at = locate(
-        store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
+    return Group.from_store(
+        store,
+        path=path,
+        attributes=attributes,
+        zarr_format=zarr_format,
+        overwrite=overwrite,
+        chunk_store=chunk_store,
+        storage_options=storage_options,
     )
-    meta = GroupMeta(form, attributes_of(attributes, form))
-    drive.run(create.create(at, meta, overwrite=overwrite), opened)
-    return bind(meta, opened, at, read_only=False)
 
 
 def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoredSettings]) -> Array:

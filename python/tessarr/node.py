@@ -120,6 +120,11 @@ class Node(Generic[Meta]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _place(self) -> tuple[Store, str]:
+        """Where the node is, for functions that take a store: they take a node, too."""
+        return self._store, self._path
+
     def _told(self) -> dict[str, Any]:
         """Return what there is to say about every node, for `info`."""
         store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer

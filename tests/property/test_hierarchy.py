@@ -72,6 +72,10 @@ class Hierarchy(RuleBasedStateMachine):
         found = self.root.get(path)
         return found if isinstance(found, tessarr.Group) else self.root
 
+    def is_in(self, handle: tessarr.Group, path: str) -> bool:
+        """Whether to replace the node at a path would be to replace the group or one above."""
+        return f"{handle.path}/".startswith(f"{path}/")
+
     # Changes
 
     @rule(via=PATHS, path=PATHS)
@@ -96,11 +100,12 @@ class Hierarchy(RuleBasedStateMachine):
 
     @rule(via=PATHS, path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
     def assign(self, via: str, path: str, values: list[int]) -> None:
-        if self.array_above(path):
+        handle = self.at(via)
+        if self.array_above(path) or self.is_in(handle, path):
             with pytest.raises(ExistsError):
-                self.at(via)[f"/{path}"] = values
+                handle[f"/{path}"] = values
         else:
-            self.at(via)[f"/{path}"] = values
+            handle[f"/{path}"] = values
             self.drop(path)
             self.put(path, values)
 
@@ -108,10 +113,11 @@ class Hierarchy(RuleBasedStateMachine):
     def assign_another(self, via: str, path: str, source: str) -> None:
         """Of an array that may be at the path itself, or below it."""
         values = self.model.get(source)
-        if values is None or self.array_above(path):
+        handle = self.at(via)
+        if values is None or self.array_above(path) or self.is_in(handle, path):
             return
         attributes = self.attributes[source]
-        self.at(via)[f"/{path}"] = self.root[source]
+        handle[f"/{path}"] = self.root[source]
         self.drop(path)
         self.put(path, values)
         self.attributes[path] = dict(attributes)

@@ -199,6 +199,45 @@ def test_an_array_stored_over_itself_is_not_lost(root: tessarr.Group, target: st
     np.testing.assert_array_equal(root.get_array(target)[:], np.arange(6).reshape(2, 3))
 
 
+def test_a_group_does_not_replace_itself(root: tessarr.Group) -> None:
+    before = stored(root)
+    foo = root.get_group("foo")
+    changes: list[Any] = [
+        lambda: root.__setitem__("/", 5),
+        lambda: root.create_group("", overwrite=True),
+        lambda: foo.__setitem__("/foo", 5),
+        lambda: foo.create_array("/", shape=1, overwrite=True),
+        lambda: foo.require_group("/foo", overwrite=True),
+    ]
+    for change in changes:
+        with pytest.raises(ExistsError, match="itself"):
+            change()
+    assert stored(root) == before
+
+
+def test_nodes_are_places(root: tessarr.Group) -> None:
+    """What takes a store takes a group or an array of Tessarr, too."""
+    foo = root["foo"]
+    assert tessarr.open(foo) == foo
+    assert tessarr.open(foo, path="bar/baz") == root["foo/bar/baz"]
+    assert tessarr.open_array(root["quux"], "r") == root["quux"]
+    assert tessarr.Group(foo, "bar") == root["foo/bar"]
+    made = tessarr.create_array(foo, path="new", shape=1, zarr_format=root.zarr_format)
+    assert made == root["foo/new"]
+    assert tessarr.open_group(foo, "r").read_only
+
+
+def test_constructors_of_zarr_python_3(store: Any, zarr_format: Any) -> None:
+    made = tessarr.Group.from_store(store, attributes={"k": 1}, zarr_format=zarr_format)
+    assert made.attrs.asdict() == {"k": 1}
+    assert tessarr.Group.open(store) == made
+    with pytest.raises(ExistsError):
+        tessarr.Group.from_store(store)
+    assert tessarr.Group.from_store(store, overwrite=True).attrs.asdict() == {}
+    with pytest.raises(NotFoundError):
+        tessarr.Group.open({}, zarr_format=zarr_format)
+
+
 def test_get_as_h5py_has_it(root: tessarr.Group) -> None:
     assert root.get("quux", getclass=True) is tessarr.Array
     assert root.get("foo", getclass=True) is tessarr.Group

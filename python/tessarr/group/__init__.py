@@ -19,6 +19,7 @@ from tessarr.group.making import Making
 from tessarr.keys import split
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.options import current
 
 if TYPE_CHECKING:
     from tessarr.describe import GroupInfo
@@ -96,6 +97,41 @@ class Group(Making):
         if not cache_attrs:
             how["cache_metadata"] = False
         self._set(meta, opened, at, read_only=read_only, copies=None, how=how)
+
+    @classmethod
+    def open(cls, store: StoreLike, zarr_format: ZarrFormat | None = None) -> Group:
+        """Open the group that is there, for reading and writing."""
+        return cls(store, zarr_format=zarr_format)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: StoreLike,
+        *,
+        path: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        zarr_format: ZarrFormat | None = None,
+        overwrite: bool = False,
+        chunk_store: StoreLike = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Group:
+        """Create a group: `tessarr.create_group` is this.
+
+        Parameters
+        ----------
+        store, path, attributes, zarr_format, overwrite, chunk_store, storage_options
+            As for `tessarr.create_group`.
+        """
+        from tessarr.flow import create
+        from tessarr.metadata.build import attributes_of
+
+        form = zarr_format or current().zarr_format
+        opened, at = locate(
+            store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
+        )
+        meta = GroupMeta(form, attributes_of(attributes, form))
+        drive.run(create.create(at, meta, overwrite=overwrite), opened)
+        return bind(meta, opened, at, read_only=False)
 
     def _set(
         self,

@@ -64,7 +64,7 @@ class Making(Members):
         from tessarr.flow import create
         from tessarr.metadata.build import attributes_of
 
-        path = self._child(name)
+        path = self._new(name)
         form = self._meta.zarr_format
         meta = GroupMeta(form, attributes_of(attributes, form))
         flow = create.create(path, meta, overwrite=overwrite, within=self._path)
@@ -202,7 +202,7 @@ class Making(Members):
 
         self._check_writable()
         given = self._settings({**settings, "shape": shape, "dtype": dtype, "data": data})
-        created = create_array(self._store, self._child(name), within=self._path, **given)
+        created = create_array(self._store, self._new(name), within=self._path, **given)
         self._note_new(created)
         return created
 
@@ -405,6 +405,18 @@ class Making(Members):
         if found is not None:
             return found
         return self.create_array(name, data=value)
+
+    def _new(self, name: str) -> str:
+        """Return the path of a member that is to be: never that of this group, nor one above."""
+        path = self._child(name)
+        if not path or f"{self._path}/".startswith(f"{path}/"):
+            raise ExistsError(
+                f"cannot create {name!r} in group {self.name!r}: that is the group itself, or one "
+                "above it",
+                kind="node_exists",
+                path=path,
+            )
+        return path
 
     def _note_new(self, node: Array | Self) -> None:
         """Note that a node is new, for groups that were opened by consolidated metadata."""

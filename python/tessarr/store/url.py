@@ -49,8 +49,9 @@ def open_store(
         (percent-encoded); ``memory://name`` or
         ``memory://name/path`` (one store per name in the process); ``sqlite:///path/of/file``;
         any other URL that fsspec knows, also a chained one; a ``upath.UPath``; an
-        ``fsspec.FSMap``; a store; a mapping of keys to bytes; an object with the methods of
-        `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
+        ``fsspec.FSMap``; a store; an array or a group, for where it is; a mapping of keys
+        to bytes; an object with the methods of `tessarr.store.protocol.StoreProtocol`; None
+        for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
         With ``"r"`` the store that is made here refuses every change. A store that is
         given stays as it is.
@@ -92,6 +93,9 @@ def open_store(
         return store, ""
     if isinstance(store, (str, os.PathLike)):
         return _at_path(os.fspath(store), mode)
+    place: tuple[Store, str] | None = getattr(store, "_place", None)
+    if place is not None:  # of an array or a group
+        return place
     return adapt(store, read_only=read_only), ""
 
 
