@@ -164,6 +164,10 @@ def create_array(
     """
     if name is not None and path is not None:
         raise TypeError("give name or path, not both: they mean the same")
+    if isinstance(store, tuple | int):
+        raise TypeError(
+            f"create_array() takes the store first: write shape={store!r}, or tessarr.create"
+        )
     from tessarr import creating
 
     form = settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format

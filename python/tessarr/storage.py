@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tessarr import drive
 from tessarr.api import create, create_group
+from tessarr.codec import listed, of
 from tessarr.codec.blosc import Blosc
 from tessarr.flow import open as open_flow
 from tessarr.hierarchy import migrate_1to2
@@ -94,6 +95,9 @@ class _Module(ModuleType):
 
     @default_compressor.setter
     def default_compressor(self, compressor: Any) -> None:
+        if not isinstance(compressor, str) or compressor != "auto":
+            for codec in listed(compressor):
+                of(codec)  # what is none is told here, and not when an array is created
         configure(compressor=compressor)
 
 

@@ -93,6 +93,12 @@ def test_unknown_keywords_are_refused_where_the_node_exists(opener: Any) -> None
         opener(store, modes="r")
 
 
+@pytest.mark.parametrize("shape", [(4, 4), 4])
+def test_a_shape_in_the_place_of_the_store(shape: Any) -> None:
+    with pytest.raises(TypeError, match=r"tessarr\.create"):
+        tessarr.create_array(shape)
+
+
 def test_open_without_a_shape_makes_no_group_of_an_array() -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(TypeError, match="shape"):
@@ -364,6 +370,9 @@ def test_the_default_compressor_can_be_set() -> None:
         assert tessarr.group().create_array("a", shape=3, zarr_format=3).compressors == (Zstd(1),)
         storage.default_compressor = None
         assert tessarr.zeros(3, zarr_format=2).compressors == ()
+        with pytest.raises(UnsupportedError, match="nothing"):
+            storage.default_compressor = "nothing"
+        assert storage.default_compressor is None
     finally:
         storage.default_compressor = "auto"
     assert tessarr.zeros(3).compressors == (Blosc(),)
