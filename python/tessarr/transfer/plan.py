@@ -166,7 +166,7 @@ def make_plan(
     ((1000, 250), 4.0)
     """
     cells = [
-        1 if cuts is None else _longest(cuts.tolist(), length)
+        1 if cuts is None else _longest(cuts, length)
         for cuts, length in zip(source, shape, strict=True)
     ]
     memory_bytes = max(memory_bytes, prod(cells) * item_bytes)
@@ -250,10 +250,10 @@ def _candidates(
 ) -> list[_Choice]:
     """Return ways to cut one axis."""
     source = target if source is None else source
-    ours: list[int] = target.tolist()
-    shared: list[int] = np.intersect1d(source, target, assume_unique=True).tolist()
-    known = set(shared)
-    shortest = max(_longest(ours, length), -(-length // _MOST_CUTS), 1)
+    shortest = max(_longest(target, length), -(-length // _MOST_CUTS), 1)
+    both = _thinned(np.intersect1d(source, target, assume_unique=True), shortest, length)
+    ours: list[int] = np.union1d(_thinned(target, shortest, length), both).tolist()
+    shared: list[int] = both.tolist()
     lengths = {_longest(shared, length)}
     # Few equal parts, where each part costs another pass over the source.
     lengths |= {-(-length // parts) for parts in range(1, _PARTS + 1)}
@@ -264,10 +264,26 @@ def _candidates(
     found = []
     for limit in sorted(lengths):
         cuts = _cut(length, max(limit, shortest), ours, shared)
-        inside = sum(cut not in known for cut in cuts)
+        inside = len(cuts) - _common(np.asarray(cuts, np.int64), source)
         decodes = (len(source) + 1 + inside) / (len(source) + 1)
         found.append(_Choice(max(_longest(cuts, length), 1), decodes, (cuts,)))
     return found
+
+
+def _common(some: npt.NDArray[np.int64], all_: npt.NDArray[np.int64]) -> int:
+    """Return how many of some ascending numbers are among others."""
+    if not len(all_):
+        return 0
+    places = np.minimum(np.searchsorted(all_, some), len(all_) - 1)
+    return int((all_[places] == some).sum())
+
+
+def _thinned(points: npt.NDArray[np.int64], every: int, length: int) -> npt.NDArray[np.int64]:
+    """Return, of very many cuts, those that matter to parts of a length of at least `every`."""
+    if len(points) <= _MOST_CUTS:
+        return points
+    places = np.searchsorted(points, np.arange(every, length, every), side="right") - 1
+    return np.unique(points[places[places >= 0]])
 
 
 def _cut(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int]) -> Cut:
@@ -289,8 +305,8 @@ def _cut(length: int, limit: int, cuts: Sequence[int], shared: Sequence[int]) ->
     return tuple(chosen)
 
 
-def _longest(cuts: Sequence[int], length: int) -> int:
+def _longest(cuts: Sequence[int] | npt.NDArray[np.int64], length: int) -> int:
     if not len(cuts):
         return length
-    ends = np.asarray([0, *cuts, length])
+    ends = np.concatenate(([0], cuts, [length]))
     return int(np.diff(ends).max())
