@@ -14,7 +14,10 @@ import pytest
 import tessarr
 from docs.pages import ROOT, pages
 
-PUBLIC = ["tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.stores"]
+PUBLIC = [
+    *("tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.storage"),
+    "tessarr.stores",
+]
 # Groups of entry points, which have such names too.
 GROUPS = {
     f"tessarr.{name}"
