@@ -1,0 +1,51 @@
+"""Zip files of zarr-python, and ours read by it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+
+zarr = pytest.importorskip("zarr", reason="zarr-python is not installed")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_ours_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> None:
+    path = tmp_path / "a.zip"
+    values = np.arange(100).reshape(10, 10)
+    with tessarr.open_group(path, "w", zarr_format=zarr_format) as group:
+        a = group.create_array("x/a", data=values, chunks=(3, 4))
+        a[0, 0] = 7
+        group.attrs["title"] = "t"
+    store = zarr.storage.ZipStore(path, mode="r")
+    found = zarr.open_group(store, mode="r")
+    values[0, 0] = 7
+    np.testing.assert_array_equal(found["x/a"][:], values)
+    assert dict(found.attrs) == {"title": "t"}
+    store.close()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_python_is_read_and_tidied(tmp_path: Path, zarr_format: Any) -> None:
+    """What it writes twice is there once, after anything was changed."""
+    path = tmp_path / "a.zip"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that names are there twice
+        store = zarr.storage.ZipStore(path, mode="w")
+        a = zarr.create_array(store, shape=(10,), chunks=(5,), dtype="i4", zarr_format=zarr_format)
+        a[:] = 3
+        a[:] = 4
+        store.close()
+    size = path.stat().st_size
+    assert tessarr.open_array(path, "r")[:].tolist() == [4] * 10
+    with tessarr.open_array(path, "r+") as array:
+        array[0] = 5
+    assert path.stat().st_size < size
+    store = zarr.storage.ZipStore(path, mode="r")
+    assert zarr.open_array(store, mode="r")[:].tolist() == [5] + [4] * 9
+    store.close()
