@@ -24,7 +24,7 @@ from upath import UPath
 import tessarr
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store import CountingStore, LocalStore, open_store
-from tessarr.stores import FsspecStore, FSStore, LRUStoreCache
+from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, ZipStore
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -293,3 +293,16 @@ def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
     store = FsspecStore.from_url(f"simplecache::{site[0]}/a", options)
     assert tessarr.open_array(store, mode="r")[:].tolist() == [1, 2, 3]
     assert any((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize("site", [pytest.param(True, id="ranges")], indirect=True)
+def test_a_zip_file_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
+    """By its URL alone, as it was shared; also where a folder was packed."""
+    for name, folder in (("plain.zip", ""), ("packed.zip", "packed.zarr")):
+        with ZipStore(tmp_path / name, mode="w") as store:
+            group = tessarr.create_group(PrefixStore(store, folder))
+            group.create_array("a", data=[1, 2, 3])
+        read = tessarr.open_group(f"{site[0]}/{name}")
+        assert read.read_only
+        for one in (read, pickle.loads(pickle.dumps(read))):
+            assert np.asarray(one["a"]).tolist() == [1, 2, 3]

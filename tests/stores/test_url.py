@@ -10,7 +10,7 @@ import pytest
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, open_store
-from tessarr.stores import SQLiteStore
+from tessarr.stores import FsspecStore, SQLiteStore, ZipStore
 
 
 def test_paths(tmp_path: Path) -> None:
@@ -124,9 +124,41 @@ def test_files_that_are_stores(tmp_path: Path) -> None:
     assert open_store(f"sqlite://g/x::{file}") == (store, "g/x")
     assert open_store(f"sqlite://g%20/x::{file.as_uri()}") == (store, "g /x")
     assert open_store(f"sqlite://{tmp_path}/x.db", "r")[0].read_only
+    for name in ("x.sqlite", "X.SQLITE3"):
+        assert open_store(tmp_path / name) == (SQLiteStore(tmp_path / name), "")
+    assert open_store(tmp_path / "x.db") == (LocalStore(tmp_path / "x.db"), "")
+    assert open_store((tmp_path / "x.sqlite").as_uri()) == (SQLiteStore(tmp_path / "x.sqlite"), "")
+    with SQLiteStore(tmp_path / "x.db") as made:
+        made.put("k", b"v")
+    assert open_store(tmp_path / "x.db") == (made, "")
+    (tmp_path / "folder.sqlite").mkdir()
+    assert isinstance(open_store(tmp_path / "folder.sqlite")[0], LocalStore)
+    (tmp_path / "text.sqlite").write_bytes(b"something else")
+    assert isinstance(open_store(tmp_path / "text.sqlite")[0], LocalStore)
     for url in ("sqlite://", "sqlite://a::s3://bucket/x.db"):
         with pytest.raises(ArgumentError):
             open_store(url)
+
+
+def test_zip_files_by_url(tmp_path: Path) -> None:
+    """Absolute, relative, with a path inside, and with all that is a chain."""
+    file = tmp_path / "a b.zip"
+    with ZipStore(file, mode="w") as store:
+        store.update({"packed/zarr.json": b"{}", "packed/g/zarr.json": b"{}"})
+    for url, inside in [
+        (f"zip://{tmp_path}/a%20b.zip", "packed"),
+        (f"zip://packed/g::{file}", "packed/g"),
+        (f"zip://packed/g/::{file.as_uri()}", "packed/g"),
+    ]:
+        found, path = open_store(url, "r")
+        assert isinstance(found, ZipStore)
+        assert (path, found.path, found.read_only) == (inside, str(file), True)
+        found.close()
+    file.rename(tmp_path / "plain.zip")
+    far, path = open_store(f"zip://packed::simplecache::file://{tmp_path}/plain.zip")
+    assert isinstance(far, FsspecStore)
+    assert far.read_only
+    assert (far.get("zarr.json"), far.list()) == (b"{}", ["g/zarr.json", "zarr.json"])
 
 
 def test_options_are_for_file_systems(tmp_path: Path) -> None:

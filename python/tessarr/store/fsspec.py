@@ -14,7 +14,7 @@ from tessarr.store.described import DescribedStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FSStore", "FsspecStore", "of_fsspec"]
+__all__ = ["FSStore", "FsspecStore", "of_fsspec", "open_url"]
 
 _MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
@@ -241,6 +241,19 @@ class FSStore(FsspecStore):
 
 def _again(cls: type[FSStore], arguments: dict[str, Any]) -> FSStore:
     return cls(**arguments)
+
+
+def open_url(
+    url: str, storage_options: Mapping[str, Any], *, read_only: bool
+) -> tuple[FsspecStore, str]:
+    """Return the store of a URL, and the path in it: a Zip file is looked into."""
+    if "::" in url or not url.lower().endswith(".zip"):
+        return FsspecStore.from_url(url, storage_options, read_only=read_only), ""
+    from tessarr.store.zip import only_folder
+
+    options = {url.partition("://")[0]: storage_options} if storage_options else {}
+    store = FsspecStore.from_url(f"zip::{url}", options, read_only=read_only)
+    return store, only_folder(store)
 
 
 def of_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:

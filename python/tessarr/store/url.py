@@ -18,7 +18,7 @@ from tessarr.store.mapping import LocalStore, MemoryStore
 if TYPE_CHECKING:
     from tessarr.store.protocol import FileSystemPath, StoreProtocol
 
-__all__ = ["Opener", "StoreLike", "file_in", "is_file", "open_store", "register_store"]
+__all__ = ["Opener", "StoreLike", "is_file", "open_store", "register_store"]
 
 StoreLike: TypeAlias = (
     "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
@@ -29,6 +29,9 @@ Opener: TypeAlias = "Callable[..., Any]"
 """Opens a URL: see `register_store`."""
 
 _openers: Registry[Opener] = Registry("store", "tessarr.stores")
+
+_SCHEMES_OF_FILES: Final = frozenset({"sqlite", "zip"})
+_SUFFIXES_OF_FILES: Final = (".zip", ".sqlite", ".sqlite3", ".db")
 
 # Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:://|::(?=.*://))")
@@ -45,13 +48,14 @@ def open_store(
     Parameters
     ----------
     store : str, os.PathLike, Store, mapping, object or None
-        A path of a folder, or of a Zip file if it ends in ``.zip``; ``file:///path``
-        (percent-encoded); ``memory://name`` or
-        ``memory://name/path`` (one store per name in the process); ``sqlite:///path/of/file``;
-        any other URL that fsspec knows, also a chained one; a ``upath.UPath``; an
-        ``fsspec.FSMap``; a store; an array or a group, for where it is; a mapping of keys
-        to bytes; an object with the methods of `tessarr.store.protocol.StoreProtocol`; None
-        for a new store in memory.
+        A path of a folder, of a Zip file if it ends in ``.zip``, of an SQLite database if it
+        ends in ``.sqlite``, ``.sqlite3``, or exists and ends in ``.db``; ``file:///path``
+        (percent-encoded); ``memory://name`` or ``memory://name/path`` (one store per name in
+        the process); ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
+        ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one, and
+        that of a Zip file to be read; a ``upath.UPath``; an ``fsspec.FSMap``; a store; an array
+        or a group, for where it is; a mapping of keys to bytes; an object with the methods of
+        `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
         With ``"r"`` the store that is made here refuses every change. A store that is
         given stays as it is.
@@ -86,7 +90,7 @@ def open_store(
     if scheme is not None:
         return _open_url(cast("str", store), scheme[1].lower(), options, mode)
     if options:
-        raise TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
+        raise _takes_none(store)
     if store is None:
         return MemoryStore(), ""
     if isinstance(store, Store):
@@ -102,10 +106,18 @@ def open_store(
 def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> tuple[Store, str]:
     from urllib.parse import unquote, urlsplit
 
+    if scheme in _SCHEMES_OF_FILES:
+        from tessarr.store import in_file
+
+        found = in_file.open_url(url, mode=mode, durable=current().durable)
+        if found is not None:
+            if options:
+                raise _takes_none(url)
+            return found
     if scheme not in {"file", "memory"} or "::" in url:
         return _open_registered(url, scheme, options, read_only=mode == "r")
     if options:
-        raise TypeError(f"storage_options are for URLs of other file systems, not for {url!r}")
+        raise _takes_none(url)
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise ArgumentError(
@@ -124,6 +136,10 @@ def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> t
     return _at_path(path, mode)
 
 
+def _takes_none(store: object) -> TypeError:
+    return TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
+
+
 def is_file(store: Store) -> bool:
     """Return whether a file stands where the folder of a store should be."""
     from pathlib import Path
@@ -136,11 +152,11 @@ def _open_registered(
 ) -> tuple[Store, str]:
     opener = _openers.find(scheme)
     if opener is None:
-        from tessarr.store.fsspec import FsspecStore
+        from tessarr.store.fsspec import open_url
 
-        return FsspecStore.from_url(url, options, read_only=read_only), ""
+        return open_url(url, options, read_only=read_only)
     if options:
-        raise TypeError(f"storage_options are for URLs of other file systems, not for {url!r}")
+        raise _takes_none(url)
     found = opener(url, read_only=read_only)
     opened, path = found if isinstance(found, tuple) else (found, "")
     return adapt(opened, read_only=read_only), node_path(path)
@@ -177,60 +193,10 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
 
 def _at_path(path: str, mode: str) -> tuple[Store, str]:
     durable = current().durable
-    if path.lower().endswith(".zip"):
-        from tessarr.store.zip import is_zip, open_zip
+    if path.lower().endswith(_SUFFIXES_OF_FILES):
+        from tessarr.store import in_file
 
-        if is_zip(path):
-            return open_zip(path, mode=mode, durable=durable)
+        found = in_file.open_path(path, mode=mode, durable=durable)
+        if found is not None:
+            return found
     return LocalStore(path, read_only=mode == "r", durable=durable), ""
-
-
-def file_in(url: str) -> tuple[str, str]:
-    """Return the file that a URL of a store in a file names, and the path in it.
-
-    Parameters
-    ----------
-    url : str
-        ``scheme:///path/of/file``, ``scheme://relative/file``, or with a path inside
-        ``scheme://path/inside::file`` where ``file`` is a path or a file URL.
-
-    Examples
-    --------
-    >>> file_in("sqlite:///data/x.db"), file_in("sqlite://a/b::file:///data/x.db")
-    (('/data/x.db', ''), ('/data/x.db', 'a/b'))
-    """
-    from urllib.parse import unquote
-
-    inside, _, file = url.partition("::")
-    first = unquote(inside.partition("://")[2], errors="surrogateescape")
-    if not file:
-        return first, ""
-    scheme = _SCHEME.match(file)
-    if scheme is None:
-        return file, first
-    if scheme[1].lower() != "file" or "::" in file:
-        raise ArgumentError(f"cannot open {url!r}: {file!r} is no file of this machine")
-    store, _ = open_store(file)
-    return cast("LocalStore", store).path, first
-
-
-@register_store("sqlite")
-def _open_sqlite(url: str, *, read_only: bool) -> tuple[Store, str]:
-    from tessarr.store.sqlite import SQLiteStore
-
-    file, path = file_in(url)
-    return SQLiteStore(file, read_only=read_only), path
-
-
-@register_store("zip")
-def _open_zip(url: str, *, read_only: bool) -> tuple[Store, str]:
-    _, _, place = url.partition("::")
-    if "://" in place and not place.startswith("file://"):
-        from tessarr.store.fsspec import FsspecStore
-
-        return FsspecStore.from_url(url, read_only=read_only), ""
-    from tessarr.store.zip import open_zip
-
-    file, path = file_in(url)
-    store, folder = open_zip(file, mode="r" if read_only else "a", durable=current().durable)
-    return store, "/".join(part for part in (folder, path) if part)

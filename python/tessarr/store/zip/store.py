@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from pathlib import Path
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -19,7 +18,7 @@ from tessarr.store.zip.rewrite import repair
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ZipStore", "is_zip", "open_zip"]
+__all__ = ["ZipStore", "only_folder", "open_zip"]
 
 ZipMode: TypeAlias = Literal["r", "r+", "a", "w", "x", "w-"]
 
@@ -197,11 +196,6 @@ _sharing: Final = Lock()
 _DOCUMENTS: Final = ("zarr.json", ".zgroup", ".zarray")
 
 
-def is_zip(path: str) -> bool:
-    """Return whether a path is that of a Zip file: it ends in ``.zip``, and is no folder."""
-    return path.lower().endswith(".zip") and not Path(path).is_dir()
-
-
 def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
     """Return the store in a Zip file that is opened by its path, and the path in it.
 
@@ -232,10 +226,10 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
         elif mode == "r":
             store.flush()
             store = ZipStore(path, mode="r")
-    return store, _only_folder(store)
+    return store, only_folder(store)
 
 
-def _only_folder(store: ZipStore) -> str:
+def only_folder(store: DescribedStore) -> str:
     """Return the folder that somebody has packed, where a file has one node, in a folder."""
     keys, prefixes = store.list_dir("")
     folders = [prefix for prefix in prefixes if prefix != "__MACOSX/"]
