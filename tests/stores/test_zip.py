@@ -649,3 +649,27 @@ def test_urls(tmp_path: Path) -> None:
     array = tessarr.open_array(f"zip://x/y::file://{path}", "r")
     assert (array.path, array[:].tolist()) == ("x/y", [1, 2])
     assert isinstance(array.store, ZipStore)
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was() -> None:
+    """A full disk: the old value is there, and the file can still be completed."""
+
+    class Full(io.BytesIO):
+        room = 1 << 20
+
+        def write(self, data: Any, /) -> int:
+            if self.tell() + len(data) > self.room:
+                super().write(bytes(data)[:3])
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    file = Full()
+    with ZipStore(file, mode="w") as store:
+        store["a"] = b"1"
+        store.flush()
+        file.room = len(file.getvalue()) + 300
+        with pytest.raises(OSError, match="No space left"):
+            store["a"] = bytes(1000)
+        assert contents(io.BytesIO(file.getvalue())) == {"a": b"1"}
+        store["b"] = b"2"
+    assert contents(file) == {"a": b"1", "b": b"2"}

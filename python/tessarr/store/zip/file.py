@@ -162,7 +162,8 @@ class PathFile:
                 return "; a store that is open for writing has to be closed, or flushed, first"
             except OSError:
                 return ""
-        return "; if its writer was killed, ZipStore.repair finds what it had written"
+        remedy = "" if self._mode == "r" else "; else delete it to begin anew"
+        return f"; if its writer was killed, ZipStore.repair finds what it had written{remedy}"
 
     def sibling(self) -> PathFile:
         """Return a new file beside this one, which `take` puts in its place."""
