@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +80,20 @@ def test_a_dry_run_says_what_would_be_done(
     assert not told["done"]
     assert told["size_bytes"] == 24480
     assert not Path(target).exists()
+
+
+def test_little_memory_is_told_of_and_a_folder_helps(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["rechunk", f"{source}/a/v", str(tmp_path / "new"), "--chunks", "60,1"]
+    arguments += ["--memory", "4KB"]
+    assert main([*arguments, "--dry-run"]) == 0
+    told = capsys.readouterr()
+    assert re.search(r"read \d+\.\d times and written anew", told.out)
+    assert "--scratch" in told.err
+    assert main([*arguments, "--scratch", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "new")[...], VALUES)
 
 
 @pytest.mark.parametrize(

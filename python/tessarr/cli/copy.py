@@ -127,6 +127,13 @@ def _run(arguments: argparse.Namespace) -> int:
             if "--resume" in (hint := note.replace("resume=True", "--resume")):
                 sys.stderr.write(f"tessarr: {hint.replace('overwrite=True', '--overwrite')}\n")
         raise
+    often = max((node.decodes for node in done.nodes), default=1.0)
+    if often > 2 and arguments.scratch is None:
+        when = "would be" if arguments.dry_run else "was"
+        sys.stderr.write(
+            f"tessarr: each chunk {when} read {often:.0f} times; more --memory, or --scratch DIR, "
+            "saves that\n"
+        )
     if arguments.json:
         print(as_json(done.asdict()))
     elif arguments.dry_run:
