@@ -29,7 +29,6 @@ from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
-from tessarr.metadata.build import fill_bytes
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
 from tessarr.store.transformed import chunk_store
@@ -125,6 +124,8 @@ def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
 
 
 def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
+    from tessarr.metadata.build import fill_bytes
+
     meta = _refreshed(array, accept)
     form, fill = meta.zarr_format, None
     if value is not None:

@@ -13,13 +13,10 @@ locked in one order, so that two writers never wait for each other.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 import threading
-import uuid
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -100,7 +97,7 @@ class ThreadSynchronizer:
         self._mutex = threading.Lock()
         # A lock is kept as long as somebody has it.
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        self._token = uuid.uuid4().hex
+        self._token = os.urandom(16).hex()
         _synchronizers[self._token] = self
 
     def __getitem__(self, key: str) -> AbstractContextManager[Any]:
@@ -215,6 +212,8 @@ class _Locks:
     """The locks that one thread holds: a file that is open as long as it has any."""
 
     def __init__(self, path: str) -> None:
+        from pathlib import Path
+
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         self._file = os.open(folder / "locks", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -240,6 +239,8 @@ class _Locks:
 
 
 def _place(key: str) -> int:
+    import hashlib
+
     number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
     if key.rpartition("/")[2] in _DOCUMENTS:
         return number % _CHUNKS_AT

@@ -60,9 +60,9 @@ def test_objects_are_whole_after_sigkill(tmp_path: Path, layout: str) -> None:
 APPENDER = """
 import sys, itertools, tessarr
 array = tessarr.open_array(sys.argv[1], mode="r+")
-print("ready", flush=True)
 for number in itertools.count(array.shape[0] // 10):
     array.append([number] * 10)
+    print("ready", flush=True)
 """
 
 

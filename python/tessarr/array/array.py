@@ -406,10 +406,14 @@ class Array(ArrayBase, Values):
         """
         self._check_no_view()
         self._check_writable()
-        from tessarr import resizing, transfer
+        from tessarr import resizing
 
-        stored = hasattr(data, "shape") and transfer.is_lazy(data, self.dtype)
-        part_bytes = current().copy_bytes if stored else None
+        part_bytes = None
+        if hasattr(data, "shape"):
+            from tessarr import transfer
+
+            if transfer.is_lazy(data, self.dtype):
+                part_bytes = current().copy_bytes
         return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
 
     def _set_fill_value(self, value: Any) -> None:
