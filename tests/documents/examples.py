@@ -1,0 +1,191 @@
+"""Examples of a document: the statements after ``>>>`` and what they print, run as one goes on.
+
+The documents are those of zarr 2.1.2 and of format 2, whose users are to find what they know.
+What differs knowingly is in `differences`, with its reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import tessarr
+from documents.differences import DIFFERENCES, STORES
+
+ROOT = Path(os.environ.get("TESSARR_DOCUMENTS", Path(__file__).parents[3] / "shared" / "seeds"))
+
+PACKAGE: Final = "003_*.txt"
+FORMAT_2: Final = "002_*.txt"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Examples that go on from one another, beginning with an import."""
+
+    document: str
+    line: int
+    examples: tuple[doctest.Example, ...]
+
+    @property
+    def name(self) -> str:
+        """How the test is called."""
+        return f"{self.document[:3]}-line-{self.line}"
+
+
+def sessions() -> list[Session]:
+    """Give the sessions of both documents; none where they are absent."""
+    found = [path for pattern in (PACKAGE, FORMAT_2) for path in sorted(ROOT.glob(pattern))]
+    return [session for path in found for session in _sessions(path)]
+
+
+def _sessions(path: Path) -> Iterator[Session]:
+    text = path.read_text("utf-8")
+    if ">>> for name" in text and "\n... print" in text:
+        # The indentation of this document was lost.
+        text = re.sub(r"^\.\.\. (?=print)", "...     ", text, flags=re.MULTILINE)
+    collected: list[doctest.Example] = []
+    for block in _blocks(text):
+        starts = any(re.match(r"(import|from) zarr\b(?!\.storage$)", one.source) for one in block)
+        if starts and not block[0].source.startswith("from zarr import blosc") and collected:
+            yield Session(path.name, collected[0].lineno + 1, tuple(collected))
+            collected = []
+        collected += block
+    if collected:
+        yield Session(path.name, collected[0].lineno + 1, tuple(collected))
+
+
+def _blocks(text: str) -> Iterator[list[doctest.Example]]:
+    """Give the runs of examples that no prose parts."""
+    run: list[doctest.Example] = []
+    previous = -1
+    for example in doctest.DocTestParser().get_examples(_closed(text)):
+        if run and example.lineno > previous:
+            yield run
+            run = []
+        run.append(example)
+        previous = example.lineno + example.source.count("\n") + example.want.count("\n")
+    if run:
+        yield run
+
+
+def _closed(text: str) -> str:
+    """Part the heading that follows an output without an empty line from it."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if _ENDS_OUTPUT.match(line):
+            lines[number] = ""
+    return "\n".join(lines)
+
+
+# A signature of the reference, or prose: a capitalised word alone or before another.
+_ENDS_OUTPUT: Final = re.compile(
+    r"(class )?zarr\.\w+\.|(?!array)[a-z_]+\(.*\)$|(?!True$|False$)[A-Z][a-z]+( |$)"
+)
+
+
+def run(session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run a session in a folder and tell what differs, but for the known differences."""
+    monkeypatch.chdir(folder)
+    (folder / "data").mkdir()
+    faults = []
+    names: dict[str, Any] = {"__name__": "__main__"}
+    stubs = {name.replace("tessarr", "zarr"): module for name, module in _modules().items()}
+    for name, module in stubs.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    keeps_indentation = not fnmatch(session.document, FORMAT_2)
+    known = DIFFERENCES.get((session.document[:3], session.line), {})
+    with tessarr.options(zarr_format=2), _numpy_of_then():
+        for example in session.examples:
+            fault = _fault(example, names, known, keeps_indentation=keeps_indentation)
+            if fault:
+                faults.append(f"line {example.lineno + 1}: {fault}")
+    return faults
+
+
+def _modules() -> dict[str, Any]:
+    return {name: import_module(name) for name in ("tessarr", "tessarr.storage")}
+
+
+@contextlib.contextmanager
+def _numpy_of_then() -> Iterator[None]:
+    """Print arrays and scalars as NumPy did when the documents were written."""
+    saved = np.get_printoptions()
+    np.set_printoptions(legacy="1.13")
+    try:
+        yield
+    finally:
+        np.set_printoptions(**saved)
+
+
+def _fault(
+    example: doctest.Example,
+    names: dict[str, Any],
+    known: Mapping[str, str],
+    *,
+    keeps_indentation: bool,
+) -> str:
+    printed, shown = io.StringIO(), []
+
+    def display(value: object) -> None:
+        if value is not None:
+            shown.append(_shown(value))
+
+    hook, sys.displayhook = sys.displayhook, display
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example.source, "<example>", "single"), names)
+    except Exception:
+        return f"{example.source}{traceback.format_exc(limit=-2)}"
+    finally:
+        sys.displayhook = hook
+    found = printed.getvalue() + "".join(f"{text}\n" for text in shown)
+    want = known.get(example.source.strip(), example.want)
+    if _comparable(found) == _comparable(want) or _alike(found, want):
+        return ""
+    if not keeps_indentation and found.split() == want.split():
+        return ""
+    return f"{example.source}expected:\n{want}found:\n{found}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (tessarr.Array, tessarr.Group)):
+        return str(value.info)  # the line without I/O is what repr gives
+    return repr(value)
+
+
+def _comparable(text: str) -> str:
+    text = re.sub(r"zarr\.(hierarchy|core)\.", "tessarr.", text)
+    for theirs, ours in STORES.items():
+        text = re.sub(rf"store: {theirs}\b", f"store: {ours}", text)
+    return "\n".join(line.rstrip() for line in text.strip().split("\n"))
+
+
+_STORED: Final = re.compile(r"nbytes_stored: ([\d.]+[KMG]?); ratio: [\d.]+; initialized: ([1-9])")
+
+
+def _alike(found: str, want: str) -> bool:
+    """Compare but for how small a newer compressor made the chunks: at most 1.3 times theirs."""
+    ours, theirs = _STORED.search(found), _STORED.search(want)
+    if ours is None or theirs is None or _size(ours[1]) > 1.3 * _size(theirs[1]):
+        return False
+    plain = [_STORED.sub(r"initialized: \2", text) for text in (found, want)]
+    return _comparable(plain[0]) == _comparable(plain[1])
+
+
+def _size(text: str) -> float:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return float(text.rstrip("KMG")) * units.get(text[-1], 1)
