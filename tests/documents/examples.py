@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import import_module
@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from documents.differences import DIFFERENCES, STORES
+from documents.differences import DIFFERENCES, STORES, Difference
 
 ROOT = Path(os.environ.get("TESSARR_DOCUMENTS", Path(__file__).parents[3] / "shared" / "seeds"))
 
@@ -107,9 +107,9 @@ def run(session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list
     for name, module in stubs.items():
         monkeypatch.setitem(sys.modules, name, module)
     keeps_indentation = not fnmatch(session.document, FORMAT_2)
-    known = DIFFERENCES.get((session.document[:3], session.line), {})
     with tessarr.options(zarr_format=2), _numpy_of_then():
         for example in session.examples:
+            known = DIFFERENCES.get((session.document[:3], example.lineno + 1))
             fault = _fault(example, names, known, keeps_indentation=keeps_indentation)
             if fault:
                 faults.append(f"line {example.lineno + 1}: {fault}")
@@ -134,7 +134,7 @@ def _numpy_of_then() -> Iterator[None]:
 def _fault(
     example: doctest.Example,
     names: dict[str, Any],
-    known: Mapping[str, str],
+    known: Difference | None,
     *,
     keeps_indentation: bool,
 ) -> str:
@@ -153,7 +153,9 @@ def _fault(
     finally:
         sys.displayhook = hook
     found = printed.getvalue() + "".join(f"{text}\n" for text in shown)
-    want = known.get(example.source.strip(), example.want)
+    want = known.instead if known else example.want
+    if want is None:
+        return ""
     if _comparable(found) == _comparable(want) or _alike(found, want):
         return ""
     if not keeps_indentation and found.split() == want.split():

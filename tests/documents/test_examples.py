@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from documents.differences import LEFT_OUT
 from documents.examples import Session, run, sessions
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def test_prints_what_the_document_says(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run the examples one after another and compare what they print."""
+    reason = LEFT_OUT.get((session.document[:3], session.line))
+    if reason:
+        pytest.skip(reason)
     assert run(session, tmp_path, monkeypatch) == []
 
 
