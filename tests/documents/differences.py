@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-STORES: Final = {"dict": "MemoryStore", "DirectoryStore": "LocalStore"}
+STORES: Final = {"dict": "MemoryStore", "DictStore": "MemoryStore", "DirectoryStore": "LocalStore"}
 """Names of stores: one class has each of these names, and shows its own."""
 
 
