@@ -15,7 +15,21 @@ class Difference(NamedTuple):
     reason: str
 
 
-_ATTRIBUTES: Final = "attributes are stored at creation, as the other document has it"
+_AT_CREATION: Final = "attributes are stored at creation, as the document of the package has it"
+
+_ORDER: Final = "attributes keep the order in which they were given"
+
+_ATTRIBUTES: Final = """{
+    "foo": 42,
+    "bar": "apples",
+    "baz": [
+        1,
+        2,
+        3,
+        4
+    ]
+}
+"""
 
 DIFFERENCES: Final[dict[tuple[str, int], Difference]] = {
     ("003", 217): Difference(
@@ -33,6 +47,24 @@ DIFFERENCES: Final[dict[tuple[str, int], Difference]] = {
         "  compressor: Blosc(cname='zstd', clevel=1, shuffle=1)\n"
         "  store: MemoryStore\n",
         "Zstandard of today takes 12 kB for such a chunk at its lowest level, then 6 kB",
+    ),
+    ("003", 446): Difference(
+        "32321\n", "Blosc of today makes 236 bytes of such a chunk, as c-blosc does, then 220"
+    ),
+    ("003", 2628): Difference(_ATTRIBUTES, _ORDER),
+    ("002", 860): Difference("['.zarray', '.zattrs']", _AT_CREATION),
+    ("002", 885): Difference("['.zarray', '.zattrs', '0.0']", _AT_CREATION),
+    ("002", 890): Difference("['.zarray', '.zattrs', '0.0', '0.1', '1.0', '1.1']", _AT_CREATION),
+    ("002", 909): Difference(_ATTRIBUTES, _ORDER),
+    ("002", 933): Difference("['.zattrs', '.zgroup']", _AT_CREATION),
+    ("002", 943): Difference("['.zattrs', '.zgroup', 'foo']", _AT_CREATION),
+    ("002", 945): Difference("['.zattrs', '.zgroup']", _AT_CREATION),
+    ("002", 953): Difference("['.zattrs', '.zgroup', 'foo']", _AT_CREATION),
+    ("002", 955): Difference("['.zattrs', '.zgroup', 'bar']", _AT_CREATION),
+    ("002", 970): Difference(
+        ".zattrs .zgroup foo/.zattrs foo/.zgroup foo/bar/.zarray foo/bar/.zattrs "
+        "foo/bar/0.0 foo/bar/0.1 foo/bar/1.0 foo/bar/1.1",
+        _AT_CREATION,
     ),
     ("003", 506): Difference(None, "as many threads as the machine has processors"),
 }

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import gc
 import io
 import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -93,7 +95,7 @@ def _closed(text: str) -> str:
 
 # A signature of the reference, or prose: a capitalised word alone or before another.
 _ENDS_OUTPUT: Final = re.compile(
-    r"(class )?zarr\.\w+\.|(?!array\()[a-z_]+\(.*\)$|(?!True$|False$)[A-Z][a-z]+( |$)"
+    r"\.\. |(class )?zarr\.\w+\.|(?!array\()[a-z_]+\(.*\)$|(?!True$|False$)[A-Z][a-z]+( |$)"
 )
 
 
@@ -107,12 +109,15 @@ def run(session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list
     for name, module in stubs.items():
         monkeypatch.setitem(sys.modules, name, module)
     keeps_indentation = not fnmatch(session.document, FORMAT_2)
-    with tessarr.options(zarr_format=2), _numpy_of_then():
+    with tessarr.options(zarr_format=2), _numpy_of_then(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the examples close no files
         for example in session.examples:
             known = DIFFERENCES.get((session.document[:3], example.lineno + 1))
             fault = _fault(example, names, known, keeps_indentation=keeps_indentation)
             if fault:
                 faults.append(f"line {example.lineno + 1}: {fault}")
+        names.clear()
+        gc.collect()
     return faults
 
 
