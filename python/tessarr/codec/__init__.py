@@ -17,7 +17,6 @@ from tessarr.codec.base import (
 )
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain
-from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.codec.read import CodecLike, listed, of
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.transpose import Transpose
@@ -33,8 +32,6 @@ __all__ = [
     "CodecLike",
     "ShardingIndexed",
     "Transpose",
-    "default_codecs",
-    "default_serializer",
     "deliver",
     "listed",
     "of",

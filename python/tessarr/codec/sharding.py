@@ -16,7 +16,6 @@ from tessarr import dtype
 from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain, flat
-from tessarr.codec.crc32c import Crc32c
 from tessarr.codec.parameters import check_choice
 from tessarr.errors import ArgumentError, DataError
 from tessarr.problems import ABSENT
@@ -36,7 +35,7 @@ MAX_SUBCHUNKS: Final = 1 << 26
 
 _NOTHING: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
-_INDEX_CODECS: Final = Chain((Bytes("little"), Crc32c()))
+_INDEX_CODECS: Final = (Bytes("little"), "crc32c")
 
 
 @register_codec

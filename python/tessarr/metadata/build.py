@@ -19,13 +19,12 @@ from tessarr.codec import (
     Chain,
     ShardingIndexed,
     Transpose,
-    default_codecs,
-    default_serializer,
     listed,
     of,
 )
 from tessarr.codec.base import codec_of_id
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
+from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import ChunkGrid, RegularGrid

@@ -12,6 +12,7 @@ import pytest
 
 from tessarr import codec, dtype
 from tessarr.codec import Chain
+from tessarr.codec.default import default_codecs
 from tessarr.codecs import (
     LZ4,
     ArraySpec,
@@ -314,4 +315,4 @@ def test_shards_after_a_python_codec_run_in_python(location):
 
 
 def test_the_default():
-    assert codec.default_codecs(dtype.of("f8")) == (Blosc("lz4", 5, 1),)
+    assert default_codecs(dtype.of("f8")) == (Blosc("lz4", 5, 1),)
