@@ -282,8 +282,10 @@ def _copy(
     if source == goal and (path == goal_path or _is_inside(path, goal_path)):
         raise ArgumentError("the target is what is to be converted, or inside of it")
     if drive.run(exists(goal_path, v1=True), goal) and not overwrite:
+        place = f"path {goal_path!r} of {goal}" if goal_path else f"the root of {goal}"
         raise ExistsError(
-            f"there is a node at the target, {goal_path or 'its root'!r}: give overwrite=True",
+            f"there is a node at {place} already: give overwrite=True to replace it with "
+            "everything below it",
             kind="node_exists",
             path=goal_path,
         )

@@ -15,6 +15,7 @@ w-    created; an error if it exists (also: x)
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -27,7 +28,7 @@ from tessarr.flow import open as open_flow
 from tessarr.group import bind
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.url import is_file
+from tessarr.store.url import folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -391,7 +392,8 @@ class _Opening:
             found = drive.run(flow, self.store)
             if found is not None and isinstance(found, _KINDS[self.kind]):
                 return self._bound(found, read_only=mode == "r")
-            if found is not None or mode != "a" or self.store.read_only or create is None:
+            may_create = mode == "a" and not self.store.read_only and create is not None
+            if found is not None or not may_create or self._is_in_file():
                 raise open_flow.missing(
                     self.path,
                     self.kind,
@@ -417,9 +419,18 @@ class _Opening:
         copies = _copies(found, self.path) if self.copies else None
         return bind(found, self.store, self.path, read_only=read_only, copies=copies, **opened)
 
+    def _is_in_file(self) -> bool:
+        folder = folder_of(self.store)
+        return folder is not None and os.path.isfile(folder)  # noqa: PTH113 (pathlib is slow)
+
     def _hint(self, mode: str) -> str:
-        if is_file(self.store):
-            return ", which is a file: a store is a folder"
+        folder = folder_of(self.store)
+        if folder is not None and self._is_in_file():
+            from tessarr.files import remedy
+
+            return remedy(folder)
+        if folder is not None and mode in ("r", "r+") and not os.path.lexists(folder):
+            return ", which does not exist"
         if mode == "a" and not self.store.read_only:
             return "; to create one, give its shape, or data"
         return ""

@@ -146,6 +146,15 @@ def test_a_file_of_hdf5_is_copied_whole_or_by_node(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "b")[...], VALUES)
 
 
+def test_no_folder_is_named_like_a_file_of_another_format(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("new.h5", "new.NC", "new.npy"):
+        assert main(["copy", source, str(tmp_path / name)]) == 1
+        assert "copies are stores of Zarr" in capsys.readouterr().err
+        assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
 def test_a_copy_that_is_killed_is_resumed(
     tmp_path: Path, signal_: signal.Signals, capsys: pytest.CaptureFixture[str]

@@ -274,17 +274,38 @@ def test_two_programs_that_create_get_one_array() -> None:
 
 def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
     """A file in place of a folder is told as that; so is that a shape is lacking."""
-    file = tmp_path / "data.h5"
+    file = tmp_path / "data.bin"
     file.write_bytes(b"x")
     for opener in (tessarr.open, tessarr.open_array, tessarr.open_group):
         with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
             opener(file, "r")
+    for opener in (tessarr.open, tessarr.open_group):  # with nothing created in its place
+        with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
+            opener(file)
     with pytest.raises(StoreError, match="a file is where a folder should be"):
         tessarr.open_group(file, "w")
     with pytest.raises(NotFoundError, match="to create one, give its shape, or data"):
         tessarr.open_array(tmp_path / "new")
-    with pytest.raises(NotFoundError, match=r"read_only=True\)$"):
+    with pytest.raises(NotFoundError, match=r"read_only=True\), which does not exist$"):
         tessarr.open_array(tmp_path / "new", "r")
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (b"\x89HDF\r\n\x1a\n", r"a file of HDF5: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
+        (b"\x93NUMPY\x01\x00", r"a file of NumPy: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
+        (b"PK\x03\x04", "a Zip file: open it as 'zip:///.*', or name it .zip"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+def test_files_of_other_formats_are_told_as_what_they_are(
+    tmp_path: Path, start: bytes, told: str, mode: Any
+) -> None:
+    """Who opens their HDF5, .npy or Zip file is told how to go on."""
+    (tmp_path / "my.data").write_bytes(start)
+    with pytest.raises(NotFoundError, match=told):
+        tessarr.open(tmp_path / "my.data", mode)
 
 
 @pytest.mark.parametrize("attributes", [5, "text", [1, 2]])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.cli.address import PLACE, add_json, place
 from tessarr.cli.render import Progress, as_json
 from tessarr.cli.selection import parse_selection
 from tessarr.cli.words import size_of_text
 from tessarr.copying import copy_to
-from tessarr.copying.hdf5 import is_hdf5
 from tessarr.describe import human_bytes
 from tessarr.errors import ArgumentError
 
@@ -22,15 +22,18 @@ __all__ = ["add_to"]
 
 _LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
 
+_OTHERS: Final = (".h5", ".hdf5", ".nc", ".npy", ".npz")
+"""Nobody means a folder that is named like this."""
+
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verbs to the command."""
     copy = verbs.add_parser(
         "copy",
         help="copy to any store, with other chunks, codecs or format",
-        description="Copy an array, or a group with all that is below, or a file of HDF5. What is "
-        "not asked to change stays what it is, and chunks that stay the same are copied as they "
-        "are stored. An interrupted copy is continued by --resume.",
+        description="Copy an array, or a group with all that is below, or a file of HDF5 or "
+        "NumPy (.npy). What is not asked to change stays what it is, and chunks that stay the same "
+        "are copied as they are stored. An interrupted copy is continued by --resume.",
     )
     _add_arguments(copy)
     copy.add_argument("--format", type=int, choices=(2, 3), help="the format of the copy")
@@ -88,11 +91,12 @@ def _rechunk(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    source, path = (
-        (arguments.source, arguments.node)
-        if is_hdf5(arguments.source)
-        else place(arguments.source, arguments.node)
-    )
+    source, path = place(arguments.source, arguments.node)
+    if Path(arguments.target).suffix.lower() in _OTHERS:
+        raise ArgumentError(
+            f"cannot write {arguments.target!r}: copies are stores of Zarr, which are folders, or "
+            "files named .zip or .sqlite"
+        )
     target, target_path = place(arguments.target, far=True)
     settings = {
         "chunks": None if arguments.chunks == "auto" else _lengths(arguments.chunks, "chunks"),

@@ -11,9 +11,7 @@ from tessarr.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["attributes_of", "check_type", "dimension_names_of", "is_hdf5", "members", "open_file"]
-
-_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+__all__ = ["attributes_of", "check_type", "dimension_names_of", "members", "open_file"]
 
 _OF_HDF5: Final = ("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS")
 _OF_NETCDF: Final = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
@@ -21,20 +19,6 @@ _OWN: Final = frozenset((*_OF_HDF5, *_OF_NETCDF))
 """Attributes by which HDF5 and netCDF-4 note what the names of axes say."""
 
 _BARE_DIMENSION: Final = "This is a netCDF dimension but not a netCDF variable"
-
-
-def is_hdf5(path: object) -> bool:
-    """Tell whether a path is that of a file of HDF5, as those of netCDF-4 are."""
-    import os
-    from pathlib import Path
-
-    if not isinstance(path, str | os.PathLike) or "://" in str(path):
-        return False
-    file = Path(path)
-    if not file.is_file():
-        return False
-    with file.open("rb") as opened:
-        return opened.read(len(_SIGNATURE)) == _SIGNATURE
 
 
 def open_file(path: Any) -> Any:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tessarr import drive
+from tessarr import drive, files
 from tessarr.array import Array, bind
 from tessarr.copying import hdf5
 from tessarr.copying.journal import fingerprint
-from tessarr.errors import ArgumentError, TessarrError
+from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
 from tessarr.flow.open import prefix_of
 from tessarr.group import Group
@@ -19,6 +19,8 @@ from tessarr.opening import open as open_node
 from tessarr.store.given import given
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
@@ -129,14 +131,14 @@ class Foreign:
         return node
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the file of h5py that it is in; None for all others."""
+        """Return a hash of the file that it is in; None for what is in none."""
         import os
 
-        file = getattr(getattr(self.node, "file", None), "filename", None)
-        if not isinstance(file, str) or not os.path.isfile(file):  # noqa: PTH113 (as it is given)
+        file = getattr(getattr(self.node, "file", self.node), "filename", None)
+        if not isinstance(file, str | os.PathLike) or not os.path.isfile(file):  # noqa: PTH113
             return None
-        status = os.stat(file)  # noqa: PTH116 (likewise)
-        return f"{status.st_size} {status.st_mtime_ns} {self.node.name}"
+        status = os.stat(file)  # noqa: PTH116 (as it is given)
+        return f"{status.st_size} {status.st_mtime_ns} {getattr(self.node, 'name', '')}"
 
     def close(self) -> None:
         """Close the file of h5py that it is in."""
@@ -155,12 +157,13 @@ def origin_of(source: Any, path: str | None) -> Origin:
     ----------
     source
         An array or group of Tessarr, h5py or zarr-python; an array of another library; a file
-        of HDF5; or a store, as for `tessarr.open`.
+        of HDF5, or of NumPy (``.npy``); or a store, as for `tessarr.open`.
     path
         Of the node in it.
     """
-    if hdf5.is_hdf5(source):
-        source = hdf5.open_file(source)
+    form = files.format_of(source)
+    if form is not None:
+        source = hdf5.open_file(source) if form == "HDF5" else _mapped(source)
     node = source
     if isinstance(source, Array | Group):
         if path and isinstance(source, Group):
@@ -168,13 +171,37 @@ def origin_of(source: Any, path: str | None) -> Origin:
         elif path:
             raise ArgumentError(f"there is nothing at path {path!r} of an array")
     elif _is_foreign(source):
-        node = source[path] if path else source
+        node = _below(source, path) if path else source
     else:
         node = open_node(source, "r", path=path, use_consolidated=False)
     if isinstance(node, Array | Group):
         return Stored(node._store, node.path, node.metadata)
-    form: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
-    return Foreign(node, form)
+    zarr_format: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
+    return Foreign(node, zarr_format)
+
+
+def _below(source: Any, path: str) -> Any:
+    if hasattr(source, "shape"):
+        raise ArgumentError(f"there is nothing at path {path!r} of an array")
+    try:
+        return source[path]
+    except KeyError as error:
+        raise NotFoundError(
+            f"there is no array or group at path {path!r} of {source!r}",
+            kind="node_not_found",
+            path=path,
+        ) from error
+
+
+def _mapped(path: Any) -> np.ndarray[Any, Any]:
+    """Open a file of NumPy's own format; what is read of it is read then."""
+    import numpy as np
+
+    try:
+        found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise DataError(f"cannot read {str(path)!r} as a file of NumPy: {error}") from error
+    return found
 
 
 def close_store(store: Store) -> None:

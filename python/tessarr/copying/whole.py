@@ -131,7 +131,8 @@ def copy_to(
     ----------
     source
         An array or a group of Tessarr, h5py or zarr-python; an array of Dask, xarray, NumPy or any
-        other library; the path of a file of HDF5; or a store, as for `tessarr.open`.
+        other library; the path of a file of HDF5, or of NumPy (``.npy``); or a store, as for
+        `tessarr.open`.
     target
         Where to, as for `tessarr.open`.
     path, target_path
@@ -280,6 +281,10 @@ def _hash(steps: list[Step]) -> str:
     return found.hexdigest()
 
 
+def _said(goal: Store, at: str) -> str:
+    return f"path {at!r} of {goal}" if at else f"the root of {goal}"
+
+
 def _begin(journal: Journal, goal: Store, at: str, *, overwrite: bool, resume: bool) -> None:
     if resume and journal.exists:
         journal.resume()
@@ -289,8 +294,8 @@ def _begin(journal: Journal, goal: Store, at: str, *, overwrite: bool, resume: b
         drive.run(edit.delete(at), goal)
     elif there:
         raise ExistsError(
-            f"there is a node at the target, {at or 'its root'!r}: give overwrite=True to replace "
-            "it with everything below it",
+            f"there is a node at {_said(goal, at)} already: give overwrite=True to replace it with "
+            "everything below it",
             kind="node_exists",
             path=at,
         )

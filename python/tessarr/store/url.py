@@ -18,7 +18,7 @@ from tessarr.store.mapping import LocalStore, MemoryStore
 if TYPE_CHECKING:
     from tessarr.store.protocol import FileSystemPath, StoreProtocol
 
-__all__ = ["Opener", "StoreLike", "is_file", "open_store", "register_store"]
+__all__ = ["Opener", "StoreLike", "folder_of", "open_store", "register_store"]
 
 StoreLike: TypeAlias = (
     "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
@@ -140,11 +140,9 @@ def _takes_none(store: object) -> TypeError:
     return TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
 
 
-def is_file(store: Store) -> bool:
-    """Return whether a file stands where the folder of a store should be."""
-    from pathlib import Path
-
-    return isinstance(store, LocalStore) and Path(store.path).is_file()
+def folder_of(store: Store) -> str | None:
+    """Return the folder that a store is, whether there is one or not; None for other stores."""
+    return store.path if isinstance(store, LocalStore) else None
 
 
 def _open_registered(

@@ -14,7 +14,13 @@ import zarr
 
 import tessarr
 from tessarr.copying.journal import JOURNAL
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError, UnsupportedError
+from tessarr.errors import (
+    ArgumentError,
+    DataError,
+    ExistsError,
+    NotFoundError,
+    UnsupportedError,
+)
 from tessarr.store import CountingStore, LocalStore, MemoryStore
 
 VALUES = np.random.default_rng(3).integers(0, 99, (60, 70)).astype("i4")
@@ -346,6 +352,31 @@ def test_a_file_of_hdf5_becomes_a_hierarchy(tmp_path):
             assert new["g/y"].dimension_names == ("y",)
         else:
             assert values.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_file_of_numpy_becomes_an_array(tmp_path, order):
+    np.save(tmp_path / "v.npy", np.asarray(VALUES, order=order))
+    tessarr.copy_to(tmp_path / "v.npy", tmp_path / "v.zarr", chunks=(20, 20))
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "v.zarr", "r")[...], VALUES)
+    with pytest.raises(ArgumentError, match="nothing at path 'x' of an array"):
+        tessarr.copy_to(tmp_path / "v.npy", tmp_path / "x.zarr", path="x")
+
+
+def test_files_of_numpy_that_are_damaged_or_run_code_are_refused(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object))
+    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
+    for name in ("objects.npy", "short.npy"):
+        with pytest.raises(DataError, match=rf"cannot read '.*{name}' as a file of NumPy: "):
+            tessarr.copy_to(tmp_path / name, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_name_that_a_file_of_hdf5_does_not_have_is_told(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["a"] = VALUES
+    with pytest.raises(NotFoundError, match="no array or group at path 'b' of <HDF5 file"):
+        tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new", path="b")
 
 
 def test_references_of_hdf5_are_refused_before_anything_is_stored(tmp_path):
