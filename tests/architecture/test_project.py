@@ -84,6 +84,14 @@ def test_readme_shows_the_two_commands() -> None:
     assert "&& pytest" in ci
 
 
+def test_decisions_are_numbered_without_a_gap() -> None:
+    """The number of a decision names one page, and begins its title."""
+    pages = sorted(ROOT.glob("docs/adr/0*.md"))
+    for number, page in enumerate(pages, 1):
+        assert page.name.startswith(f"{number:04}-"), page.name
+        assert page.read_text(encoding="utf-8").startswith(f"# {number}. "), page.name
+
+
 def test_links_in_documents_lead_somewhere() -> None:
     """Relative links name files that exist."""
     for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
