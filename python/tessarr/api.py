@@ -428,13 +428,9 @@ def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
     >>> b, b[0, 0], b.zarr_format
     (Array((4, 6), int16, chunks=(2, 3), order=C), np.int16(5), 2)
     """
-    from tessarr.likeness import settings_like
+    from tessarr.likeness import filled_like
 
-    if not isinstance(fill_value, str) or fill_value != "keep":
-        settings["fill_value"] = fill_value
-    elif "fillvalue" not in settings:
-        settings["fill_value"] = getattr(a, "fill_value", "auto")
-    return create_array(**settings_like(a, settings))
+    return create_array(**filled_like(a, fill_value, settings))
 
 
 def zeros_like(a: Any, **settings: Any) -> Array:

@@ -15,7 +15,7 @@ from tessarr.layout import normalize_shape
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["chunks_of", "settings_like", "type_of"]
+__all__ = ["chunks_of", "filled_like", "settings_like", "type_of"]
 
 _OVERRIDES: Final = {
     "compressor": {"compressors"},
@@ -88,6 +88,29 @@ def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> d
     for name in _ruled_out(shape, like, given):
         like.pop(name, None)
     return {**{name: value for name, value in like.items() if value is not None}, **given}
+
+
+def filled_like(a: Any, fill_value: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that are given, and for all others those of an array, its fill value too.
+
+    Parameters
+    ----------
+    a, given
+        As for `settings_like`.
+    fill_value
+        That of the new array; "keep" for the one that is given, else that of `a`.
+
+    Examples
+    --------
+    >>> filled_like(np.zeros(3, "u1"), 7, {})
+    {'shape': (3,), 'dtype': dtype('uint8'), 'fill_value': 7}
+    """
+    settings = dict(given)
+    if not isinstance(fill_value, str) or fill_value != "keep":
+        settings["fill_value"] = fill_value
+    elif "fillvalue" not in settings:
+        settings.setdefault("fill_value", getattr(a, "fill_value", "auto"))
+    return settings_like(a, settings)
 
 
 def _ruled_out(shape: tuple[int, ...], like: dict[str, Any], given: Mapping[str, Any]) -> set[str]:

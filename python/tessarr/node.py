@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tessarr.errors import ReadOnlyError
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.given import given, given_for_chunks
+from tessarr.store.given import close, given, given_for_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,9 +110,7 @@ class Node(Generic[Meta]):
         The other nodes in the store are closed with it. A node can be used in a
         ``with`` statement, which closes it at the end.
         """
-        close = getattr(self.store, "close", None)
-        if close is not None:
-            close()
+        close(self._store)
 
     def __enter__(self) -> Self:
         return self

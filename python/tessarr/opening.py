@@ -236,11 +236,9 @@ def open_like(a: Any, path: StoreLike, **settings: Any) -> Array:
     >>> tessarr.open_like(a, "memory://alike", mode="w")
     Array((4, 6), int16, chunks=(2, 3), order=C)
     """
-    from tessarr.likeness import settings_like
+    from tessarr.likeness import filled_like
 
-    if "fillvalue" not in settings:
-        settings.setdefault("fill_value", getattr(a, "fill_value", "auto"))
-    return open_array(path, **settings_like(a, settings))
+    return open_array(path, **filled_like(a, "keep", settings))
 
 
 def open_group(

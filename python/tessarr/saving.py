@@ -18,6 +18,7 @@ from tessarr.keys import join, node_path
 from tessarr.locating import locate
 from tessarr.opening import open as open_node
 from tessarr.options import current
+from tessarr.store.given import close
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -254,6 +255,5 @@ def _opened(
     try:
         yield place, at
     finally:
-        close = getattr(place, "close", None)
-        if close is not None and isinstance(store, str | PathLike):
-            close()
+        if isinstance(store, str | PathLike):
+            close(place)

@@ -90,19 +90,8 @@ def copy(  # noqa: PLR0917 (the order of zarr-python)
     all done: 3 copied, 0 skipped, 800 bytes copied
     (3, 0, 800)
     """
-    return _begin(
-        source,
-        dest,
-        [(name, source)],
-        log,
-        _Way(
-            shallow=shallow,
-            without_attrs=without_attrs,
-            if_exists=if_exists,
-            dry_run=dry_run,
-            settings=settings,
-        ),
-    )
+    way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
+    return _begin(source, dest, [(name, source)], log, way)
 
 
 def copy_all(  # noqa: PLR0917 (likewise)
@@ -135,13 +124,7 @@ def copy_all(  # noqa: PLR0917 (likewise)
     >>> tessarr.copy_all(g, h), h["foo"][1]
     ((1, 0, 16), np.float64(2.0))
     """
-    way = _Way(
-        shallow=shallow,
-        without_attrs=without_attrs,
-        if_exists=if_exists,
-        dry_run=dry_run,
-        settings=settings,
-    )
+    way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
     members = [(name, source[name]) for name in sorted(source)]
     counts = _begin(source, dest, members, log, way)
     if not without_attrs and not dry_run:

@@ -16,7 +16,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.opening import open as open_node
-from tessarr.store.given import given
+from tessarr.store.given import close
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
-__all__ = ["Foreign", "Origin", "Stored", "close_store", "origin_of"]
+__all__ = ["Foreign", "Origin", "Stored", "origin_of"]
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Stored:
 
     def close(self) -> None:
         """Close the store, if it is of a kind that has to be closed."""
-        close_store(self.store)
+        close(self.store)
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -202,13 +202,6 @@ def _mapped(path: Any) -> np.ndarray[Any, Any]:
     except ValueError as error:
         raise DataError(f"cannot read {str(path)!r} as a file of NumPy: {error}") from error
     return found
-
-
-def close_store(store: Store) -> None:
-    """Close a store that was opened here, if it is of a kind that has to be closed."""
-    close = getattr(given(store), "close", None)
-    if close is not None:
-        close()
 
 
 def _is_foreign(source: Any) -> bool:

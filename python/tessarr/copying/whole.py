@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
 from tessarr.copying.journal import Journal
-from tessarr.copying.origin import Stored, close_store, origin_of
+from tessarr.copying.origin import Stored, origin_of
 from tessarr.copying.steps import Step, steps_for
 from tessarr.copying.work import Work
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
@@ -22,6 +22,7 @@ from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import LocalStore
+from tessarr.store.given import close
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,7 +207,7 @@ def copy_to(
         except NotFoundError:  # of a file that a dry run does not create
             goal, at = locate(None, "a", target_path, form)
         if isinstance(target, str | os.PathLike):
-            opened.callback(close_store, goal)
+            opened.callback(close, goal)
         _check_apart(origin, goal, at)
         steps = steps_for(origin, goal, select, settings, zarr_format=form)
         work = Work(

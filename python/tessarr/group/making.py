@@ -340,13 +340,9 @@ class Making(Members):
         >>> g.full_like("a", np.zeros(3, "u1"), 7)[:]
         array([7, 7, 7], dtype=uint8)
         """
-        from tessarr.likeness import settings_like
+        from tessarr.likeness import filled_like
 
-        if not isinstance(fill_value, str) or fill_value != "keep":
-            settings["fill_value"] = fill_value
-        elif "fillvalue" not in settings:
-            settings["fill_value"] = getattr(data, "fill_value", "auto")
-        return self.create_array(name, **settings_like(data, self._settings(settings)))
+        return self.create_array(name, **filled_like(data, fill_value, self._settings(settings)))
 
     def zeros_like(self, name: str, data: Any, **settings: Any) -> Array:
         """Create an array like another one that reads as 0, as `full_like` does."""

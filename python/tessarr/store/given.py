@@ -7,7 +7,7 @@ from typing import Any
 from tessarr._engine import SplitStore, Store
 from tessarr.store.mapping import ForeignStore, StoreMapping
 
-__all__ = ["adapt", "given", "given_for_chunks", "separator", "split"]
+__all__ = ["adapt", "close", "given", "given_for_chunks", "separator", "split"]
 
 
 class _Adapted(ForeignStore):
@@ -83,6 +83,13 @@ def given(store: Store) -> Any:
 def given_for_chunks(store: Store) -> Any:
     """Return the object that a user gave for chunks: that for everything, if for these none."""
     return given(store.chunks if isinstance(store, _Split) else store)
+
+
+def close(store: Store) -> None:
+    """Close the object that a user gave, if it is of a kind that has to be closed."""
+    found = getattr(given(store), "close", None)
+    if found is not None:
+        found()
 
 
 def separator(store: Store) -> Any:

@@ -12,7 +12,7 @@ from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.keys import join, node_path
 from tessarr.store.described import DescribedStore
-from tessarr.store.given import given
+from tessarr.store.given import close, given
 from tessarr.store.url import open_store
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class WrapperStore(DescribedStore):
 
     def close(self) -> None:
         """Close the store that does the work, if it can be closed."""
-        close = getattr(self.store, "close", None)
-        if close is not None:
-            close()
+        close(self._arguments["store"])
 
 
 class PrefixStore(WrapperStore):
