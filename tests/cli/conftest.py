@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -50,3 +51,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def old(here: Path) -> Path:
+    """The folder ``old``, an array of format 1 that holds 1, 2 and 3."""
+    meta = {
+        "zarr_format": 1,
+        "shape": [3],
+        "chunks": [3],
+        "dtype": "|u1",
+        "compression": "none",
+        "compression_opts": None,
+        "fill_value": 0,
+        "order": "C",
+    }
+    folder = here / "old"
+    folder.mkdir()
+    (folder / "meta").write_text(json.dumps(meta))
+    (folder / "attrs").write_text("{}")
+    (folder / "0").write_bytes(bytes([1, 2, 3]))
+    return folder

@@ -307,25 +307,10 @@ def test_rm_of_what_cannot_be_read(data: Path, run: Run) -> None:
 # migrate
 
 
-def test_migrate(here: Path, run: Run) -> None:
+def test_migrate(old: Path, run: Run) -> None:
     """Format 1 becomes format 2; nothing else is touched."""
-    meta = {
-        "zarr_format": 1,
-        "shape": [3],
-        "chunks": [3],
-        "dtype": "|u1",
-        "compression": "none",
-        "compression_opts": None,
-        "fill_value": 0,
-        "order": "C",
-    }
-    folder = here / "old"
-    folder.mkdir()
-    (folder / "meta").write_text(json.dumps(meta))
-    (folder / "attrs").write_text("{}")
-    (folder / "0").write_bytes(bytes([1, 2, 3]))
     assert "would be of format 2" in run("migrate", "old", "-n")[1]
-    assert (folder / "meta").exists()
+    assert (old / "meta").exists()
     assert json.loads(run("migrate", "old", "--json")[1]) == {"from": 1, "to": 2, "done": True}
     assert tessarr.open_array("old")[:].tolist() == [1, 2, 3]
     code, _, err = run("migrate", "old")

@@ -227,24 +227,10 @@ def test_what_cannot_be_checked_has_another_exit_code(data: Path, run: Run) -> N
     assert run("verify", "data.zarr/deep/shard")[0] == 2
 
 
-def test_format_1(here: Path, run: Run) -> None:
+def test_format_1(old: Path, run: Run) -> None:
     """Its documents are no strays, and its chunks are read."""
-    meta = {
-        "zarr_format": 1,
-        "shape": [3],
-        "chunks": [3],
-        "dtype": "|u1",
-        "compression": "none",
-        "compression_opts": None,
-        "fill_value": 0,
-        "order": "C",
-    }
-    (here / "old").mkdir()
-    (here / "old/meta").write_text(json.dumps(meta))
-    (here / "old/attrs").write_text("{}")
-    (here / "old/0").write_bytes(bytes([1, 2, 3]))
     assert found(run, "old") == []
-    (here / "old/0").write_bytes(b"1")
+    (old / "0").write_bytes(b"1")
     assert found(run, "old") == [("damaged", "0")]
 
 

@@ -15,14 +15,16 @@ import tessarr
 
 MB = 1 << 20
 
-READER = """
+PEAK = """
 import sys, tessarr
 
 def peak():
     # Not from getrusage, whose figure a process inherits from its parent.
     with open("/proc/self/status") as status:
         return int(status.read().split("VmHWM:")[1].split()[0]) * 1024
+"""
 
+READER = f"""{PEAK}
 array = tessarr.open_array(sys.argv[1], mode="r")
 array[0, 0]
 before = peak()
@@ -56,13 +58,7 @@ def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
     assert output * 0.9 < grown <= output + threads * 2 * chunk + 60 * MB
 
 
-COPIER = """
-import sys, tessarr
-
-def peak():
-    with open("/proc/self/status") as status:
-        return int(status.read().split("VmHWM:")[1].split()[0]) * 1024
-
+COPIER = f"""{PEAK}
 source = tessarr.open_array(sys.argv[1], mode="r")
 source[0, 0]
 before = peak()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from stores.failing import Failing
 from tessarr import codecs
 from tessarr.errors import ArgumentError, SelectionError, StoreError, TessarrError, TessarrWarning
 from tessarr.stores import LocalStore, MemoryStore
@@ -152,18 +153,6 @@ def test_attributes_that_cannot_be_stored_change_nothing(zarr_format: Any) -> No
     assert a.attrs.asdict() == {"x": 1}
     a.attrs["z"] = 2  # zarr-python fails from here on
     assert tessarr.open(items).attrs.asdict() == {"x": 1, "z": 2}
-
-
-class Failing(dict[str, bytes]):
-    """A mapping that refuses to store anything more, after a while."""
-
-    left = 1000
-
-    def __setitem__(self, key: str, value: bytes) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise StoreError("full")
-        super().__setitem__(key, value)
 
 
 @FORMATS

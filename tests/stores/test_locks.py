@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from stores.programs import go, start
 from tessarr.errors import StoreError
 from tessarr.store import ForeignStore, LocalStore
 
@@ -58,32 +59,10 @@ for number in itertools.count():
 """
 
 
-def run_together(folder: Path, programs: list[str], count: int) -> None:
-    """Start every program, wait until all are ready, then let them begin at once."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(folder), str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        for code in programs
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
-
-
 @pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
 def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
     """Processes that increment one number together miss no increment."""
-    run_together(tmp_path, [INCREMENT] * processes, count)
+    go([start(INCREMENT, tmp_path, count) for _ in range(processes)])
     assert LocalStore(tmp_path).get("n") == b"%d" % (processes * count)
     assert os.listdir(tmp_path) == ["n"]
 
@@ -91,7 +70,7 @@ def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) ->
 def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
     """TensorStore and Tessarr increment one number together, by the same locks."""
     pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
-    run_together(tmp_path, [INCREMENT, TENSORSTORE_INCREMENT], 150)
+    go([start(code, tmp_path, 150) for code in (INCREMENT, TENSORSTORE_INCREMENT)])
     assert LocalStore(tmp_path).get("n") == b"300"
     assert os.listdir(tmp_path) == ["n"]
 
@@ -101,11 +80,7 @@ def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) ->
     moments = random.Random(11)
     store = LocalStore(tmp_path)
     for _ in range(8):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", PUT_FOREVER, str(tmp_path)], stdout=subprocess.PIPE
-        )
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == b"ready\n"
+        writer = start(PUT_FOREVER, tmp_path)
         time.sleep(moments.uniform(0.001, 0.03))
         writer.send_signal(signal.SIGKILL)
         writer.communicate()

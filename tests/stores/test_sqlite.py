@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from stores.programs import go, start
 from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
 from tessarr.stores import PrefixStore, SQLiteStore
 
@@ -53,27 +54,6 @@ for number in itertools.count():
     store.put("k", bytes([number % 251]) * (50_000 + number % 3 * 40_000))
     store.replace("other", b"%d" % number, store.get("other"))
 """
-
-
-def start(code: str, *arguments: object) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    return process
-
-
-def go(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
 
 
 def test_nothing_is_made_by_reading(tmp_path: Path) -> None:

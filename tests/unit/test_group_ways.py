@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from stores.failing import Failing
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError, StoreError
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
@@ -355,20 +356,6 @@ def test_left_over_chunks_do_not_become_part_of_what_is_moved(root: tessarr.Grou
     with pytest.raises(ExistsError, match="something is stored there"):
         root.move("quux", "new")
     assert "quux" in root
-
-
-class Failing(dict[str, bytes]):
-    """A mapping that refuses to store anything more, after a while."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = 1000
-
-    def __setitem__(self, key: str, value: bytes) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise StoreError("full")
-        super().__setitem__(key, value)
 
 
 def test_a_move_that_fails_changes_nothing(zarr_format: Any) -> None:

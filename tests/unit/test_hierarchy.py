@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from stores.failing import Failing
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, StoreError
 from tessarr.stores import MemoryStore
 
@@ -114,18 +115,6 @@ def test_overwriting() -> None:
     assert list(made) == ["there", "there/new"]
     assert [path for path, _ in root.members(None)] == ["there", "there/new"]
     assert tessarr.open_group(store).attrs["kept"]
-
-
-class Failing(dict[str, bytes]):
-    """A mapping that refuses to store anything more, after a while."""
-
-    left = 1000
-
-    def __setitem__(self, key: str, value: bytes) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise StoreError("full")
-        super().__setitem__(key, value)
 
 
 def test_a_store_that_fails_is_left_as_it_was(zarr_format: Any) -> None:
