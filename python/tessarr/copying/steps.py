@@ -14,7 +14,7 @@ from tessarr.grid import RegularGrid
 from tessarr.indexing import basic
 from tessarr.keys import V2Keys
 from tessarr.likeness import settings_like
-from tessarr.metadata.build import attributes_of
+from tessarr.metadata.attributes import attributes_of
 from tessarr.metadata.convert import convert, words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.given import separator

@@ -123,7 +123,7 @@ class Group(Making):
             As for `tessarr.create_group`.
         """
         from tessarr.flow import create
-        from tessarr.metadata.build import attributes_of
+        from tessarr.metadata.attributes import attributes_of
 
         form = zarr_format or current().zarr_format
         opened, at = locate(

@@ -62,7 +62,7 @@ class Making(Members):
         """
         self._check_writable()
         from tessarr.flow import create
-        from tessarr.metadata.build import attributes_of
+        from tessarr.metadata.attributes import attributes_of
 
         path = self._new(name)
         form = self._meta.zarr_format
@@ -448,7 +448,7 @@ def metas_of(
 
 def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
     """Return the metadata of a node that is to be, from whatever says what it is."""
-    from tessarr.metadata.build import attributes_of
+    from tessarr.metadata.attributes import attributes_of
     from tessarr.metadata.given import meta_of
 
     found = meta_of(value, path)

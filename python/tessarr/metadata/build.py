@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr import _json, dtype, keys, layout, transformer
+from tessarr import dtype, keys, layout, transformer
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -22,14 +22,14 @@ from tessarr.codec import (
     listed,
     of,
 )
-from tessarr.codec.base import codec_of_id
-from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
 from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import ChunkGrid, RegularGrid
 from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
-from tessarr.metadata import cutting, v2
+from tessarr.metadata import cutting
+from tessarr.metadata.attributes import plain_attributes
+from tessarr.metadata.chains import chain_v2, check_storable, fitted
 from tessarr.metadata.cutting import extension_of
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
 from tessarr.problems import Problems
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
-__all__ = ["AUTO", "array_meta", "attributes_of"]
+__all__ = ["AUTO", "array_meta", "fill_bytes"]
 
 AUTO: Final = "auto"
 """Leaves the choice to Tessarr."""
@@ -142,7 +142,7 @@ def array_meta(
     request.read_keys(chunk_key_encoding, dimension_separator)
     request.read_names(dimension_names)
     request.read_transformers(storage_transformers)
-    attributes_json = _attributes(attributes, zarr_format, request.problems)
+    attributes_json = plain_attributes(attributes, zarr_format, request.problems)
     if order not in ("C", "F"):
         request.problems.add("order", f"{order!r} is not 'C' or 'F'")
     request.check()
@@ -150,43 +150,6 @@ def array_meta(
     request.check()
     assert meta is not None
     return meta
-
-
-def attributes_of(attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat) -> JSONObject:
-    """Return a user's attributes as plain JSON.
-
-    NaN and infinities pass in format 2, whose readers know the tokens; one of them in
-    a ``zarr.json`` would make the whole node unreadable to others, so they are refused there.
-
-    Raises
-    ------
-    ArgumentError
-        Where JSON cannot hold a value; the message names all of them.
-
-    Examples
-    --------
-    >>> attributes_of({"a": (1, 2)}, 3)
-    {'a': [1, 2]}
-    """
-    problems = Problems()
-    plain = _attributes(attributes, zarr_format, problems)
-    problems.check_arguments("store these attributes")
-    return plain
-
-
-def _attributes(
-    attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat, problems: Problems
-) -> JSONObject:
-    def complain(loc: str, message: str) -> None:
-        problems.add(f"attributes{loc}", message)
-
-    try:
-        value = dict(attributes or {})
-    except (TypeError, ValueError):
-        problems.add("attributes", f"{attributes!r} is not a mapping of names to values")
-        return {}
-    plain: Any = _json.plain(value, "", complain, allow_nan=zarr_format == 2)
-    return plain if isinstance(plain, dict) else {}
 
 
 @dataclass(slots=True)
@@ -283,7 +246,7 @@ class _Request:
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
             chain = self.attempt("codecs", lambda: Chain.of(listed(codecs)))
             if chain is not None and self.data_type is not None:
-                chain = _fitted(chain, self.data_type)
+                chain = fitted(chain, self.data_type)
             self.whole_chain = chain
             return
         if not _is_auto(filters):
@@ -396,7 +359,8 @@ class _Request:
         last_is_filter = False
         if self.zarr_format == 2:
             filters, compressor = self._codecs_v2()
-            chain = self.attempt("codecs", lambda: _chain_v2(fortran, filters, compressor, self))
+            rank = len(self.shape)
+            chain = self.attempt("codecs", lambda: chain_v2(fortran, rank, filters, compressor))
             last_is_filter = bool(filters) and compressor is None
         else:
             chain = self._chain_v3(fortran)
@@ -410,7 +374,7 @@ class _Request:
         if len(self.problems):
             return None
         resolved = chain.resolve(spec, self.zarr_format)
-        _check_storable(resolved, spec, self.zarr_format, self.problems)
+        check_storable(resolved, spec, self.zarr_format, self.problems)
         return ArrayMeta(
             self.zarr_format,
             self.shape,
@@ -495,44 +459,12 @@ class _Request:
             self.fill, self.data_type = self._fill_in_order_of(flipped), flipped
 
 
-def _chain_v2(
-    fortran: bool, filters: list[Codec], compressor: Codec | None, request: _Request
-) -> Chain:
-    assert request.shape is not None
-    rank = len(request.shape)
-    if filters and _is_fortran(filters[0], rank):
-        fortran = True
-        del filters[0]
-    return v2.chain(fortran, rank, filters, compressor)
-
-
-def _is_fortran(codec: Codec, rank: int) -> bool:
-    """Tell whether a codec is what order F of format 2 is."""
-    reverse = tuple(reversed(range(rank)))
-    return isinstance(codec, Transpose) and codec.axes(rank) == reverse
-
-
 def _is_object(type_like: Any) -> bool:
     """Tell whether a user's data type leaves open what the elements are."""
     try:
         return not isinstance(type_like, DataType) and np.dtype(type_like) == OBJECT
     except (TypeError, ValueError):
         return False
-
-
-def _fitted(chain: Chain, data_type: DataType) -> Chain:
-    """Return a chain that fits elements of any length, where a user did not say how."""
-    codecs: list[Codec] = []
-    for codec in chain.codecs:
-        if codec == Bytes():
-            codecs.append(default_serializer(data_type) or codec)
-        elif isinstance(codec, ShardingIndexed):
-            inner = _fitted(codec.codecs, data_type)
-            index, location = codec.index_codecs, codec.index_location
-            codecs.append(ShardingIndexed(codec.chunk_shape, inner, index, location))
-        else:
-            codecs.append(codec)
-    return Chain(tuple(codecs))
 
 
 def fill_bytes(data_type: DataType, value: Any) -> bytes:
@@ -581,29 +513,3 @@ def _transformer(value: Any) -> StorageTransformer:
         value, transformer.find_transformer, "storage transformer"
     )
     return stated
-
-
-def _check_storable(
-    chain: Chain, spec: ArraySpec, zarr_format: ZarrFormat, problems: Problems
-) -> None:
-    """Note what can be stated but not be written."""
-    encoded = chain.encoded_spec(spec)
-    if isinstance(chain.array_bytes, ShardingIndexed):
-        inner = chain.array_bytes.subchunk_spec(encoded)
-        _check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
-    for codec in chain.codecs:
-        if isinstance(codec, Blosc) and encoded.size_bytes > MAX_BUFFER_BYTES:
-            what = f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
-            problems.add("chunks", what, "too_large")
-        if zarr_format == 3 and not codec.name:
-            kind, name = "unsupported_codec", codec.label
-            problems.unsupported(
-                "codecs", "codec", name, kind=kind, hint=" in format 3: give zarr_format=2"
-            )
-        order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
-        stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
-        if zarr_format == 2 and not stated:
-            other = codec_of_id(codec.name)
-            hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
-            what = f"format 2 has no codec {codec.label!r}{hint}"
-            problems.add("codecs", what, "mismatch")

@@ -24,7 +24,8 @@ from tessarr.codecs import (
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.keys import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
-from tessarr.metadata.build import array_meta, attributes_of
+from tessarr.metadata.attributes import attributes_of
+from tessarr.metadata.build import array_meta
 
 
 def survives(meta):
