@@ -208,7 +208,12 @@ def __getattr__(name: str) -> Any:
             return version("tessarr")
         except PackageNotFoundError:
             return "0.0.0+source"  # run from a checkout, not installed
-    raise AttributeError(f"module 'tessarr' has no attribute {name!r}")
+    import sys
+
+    # Python tells what may have been meant, where it knows the name and what lacks it.
+    raise AttributeError(
+        f"module 'tessarr' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+    )
 
 
 def __dir__() -> list[str]:

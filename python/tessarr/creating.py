@@ -106,7 +106,9 @@ class Plan:
         """Create the array and write what it holds."""
         if self.overwrite:
             self.keep_apart(path)
-        flow = create.create(path, self.meta, overwrite=self.overwrite, within=within)
+        flow = create.create(
+            path, self.meta, overwrite=self.overwrite, within=within, store=self.store
+        )
         drive.run(flow, self.store)
         opened: dict[str, Any] = {"read_only": False, **self.opened}
         if self.values is None:

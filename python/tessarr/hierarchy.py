@@ -92,7 +92,7 @@ def create_hierarchy(
     opened, at = locate(store, "a", path, zarr_format)
     form = zarr_format or drive.run(_format_of(at), opened) or _stated(nodes)
     metas = metas_of(nodes, opened, at, form or current().zarr_format)
-    created = drive.run(create.create_all(metas, overwrite=overwrite), opened)
+    created = drive.run(create.create_all(metas, overwrite=overwrite, store=opened), opened)
     below = len(open_flow.prefix_of(at))
     made = [
         (path[below:], bind(meta, opened, path, read_only=False)) for path, meta in created.items()

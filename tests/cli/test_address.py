@@ -151,3 +151,12 @@ def test_hierarchies_behind_urls(far: dict[str, bytes], run: Run) -> None:
     assert run("rm", "far://host/data.zarr/a/x")[0] == 0
     assert tessarr.consolidated_differences(far, path="data.zarr") == {}
     assert not any(key.startswith("data.zarr/a/x") for key in far)
+
+
+def test_of_a_folder_of_stores_they_are_told(data: Path, run: Run) -> None:
+    (data / "plain").mkdir()
+    (data / "packed.zip").touch()
+    code, _, err = run("tree", ".")
+    assert code == 1
+    assert "; in this folder there are 'alone', 'data.zarr', 'packed.zip'" in err
+    assert "plain" not in err

@@ -131,12 +131,19 @@ def test_broken_metadata_is_told_with_its_location(
     assert "unreadable  1: image" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["info"], ["nonsense"], ["tree", ".", "--level", "x"]])
+@pytest.mark.parametrize("arguments", [["info"], ["nonsense"], ["tree", ".", "--level", "x"]])
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert "usage: tessarr" in capsys.readouterr().err
+
+
+def test_the_command_alone_prints_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert "rechunk" in err
 
 
 def test_demo_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

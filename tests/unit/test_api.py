@@ -308,6 +308,28 @@ def test_files_of_other_formats_are_told_as_what_they_are(
         tessarr.open(tmp_path / "my.data", mode)
 
 
+def test_what_exists_is_told_with_its_store(tmp_path: Path) -> None:
+    store = re.escape(f"LocalStore('{tmp_path}')")
+    tessarr.create_group(tmp_path).create_group("a")
+    for create in (tessarr.create_group, partial(tessarr.create_array, shape=3)):
+        with pytest.raises(ExistsError, match=f"a node at the root of {store} already: open it"):
+            create(tmp_path)
+        with pytest.raises(ExistsError, match=f"a node at path 'a' of {store} already: open it"):
+            create(tmp_path, path="a")
+    for create in (
+        tessarr.open_group(tmp_path).create_group,
+        partial(tessarr.open_group(tmp_path).create_array, shape=3),
+    ):
+        with pytest.raises(ExistsError, match=f"a node at path 'a' of {store} already: open it"):
+            create("a")
+
+
+def test_a_wrong_name_of_the_module_lets_python_tell_the_right_one() -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(tessarr, "crate_array")  # noqa: B009 (type checkers know that it is not there)
+    assert (caught.value.name, caught.value.obj) == ("crate_array", tessarr)
+
+
 @pytest.mark.parametrize("attributes", [5, "text", [1, 2]])
 def test_attributes_are_a_mapping(attributes: Any) -> None:
     """What is none is an argument that is not allowed, whatever is created."""

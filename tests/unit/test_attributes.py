@@ -152,3 +152,11 @@ def test_threads_edit_without_losing_anything(node: Any) -> None:
     for thread in threads:
         thread.join()
     assert len(stored(node)) == 2 + 80
+
+
+def test_of_an_attribute_that_is_not_there_one_that_is_alike_is_told() -> None:
+    a = tessarr.create_array(None, shape=3, attributes={"units": "K"})
+    with pytest.raises(KeyError, match=r"array '/' has no attribute 'unit'; did you mean 'units'\?"):
+        a.attrs["unit"]
+    with pytest.raises(KeyError, match=r"no attribute 'title'$"):
+        del a.attrs["title"]

@@ -441,6 +441,13 @@ def test_tree_for_notebooks(root: tessarr.Group) -> None:
     assert root.tree(expand=True)._repr_html_().count("<details open>") == 3
 
 
+def test_notebooks_show_the_members_of_a_group(root: tessarr.Group) -> None:
+    """Not what is below them, which may be much: that is what `tree` is for."""
+    html = root._repr_html_()
+    assert "foo" in html
+    assert "bar" not in html
+
+
 def test_large_trees_are_cut(root: tessarr.Group) -> None:
     drawing = root.tree(max_nodes=2)
     assert str(drawing) == ("/\n├── foo\n│   └── bar\n… and 2 more: tree(max_nodes=None) shows all")

@@ -33,6 +33,7 @@ from tessarr.cli import (
     tree,
     verify,
 )
+from tessarr.cli.words import as_options
 from tessarr.errors import TessarrError, TessarrWarning
 
 if TYPE_CHECKING:
@@ -85,7 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a character shows another one; that is no failure.
         sys.stdout.reconfigure(errors="replace")
-    parsed, rest = parser().parse_known_args(arguments)
+    whole = parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        whole.print_help(sys.stderr)
+        return 2
+    parsed, rest = whole.parse_known_args(arguments)
     if rest:
         parsed.own.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
@@ -104,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if parsed.traceback:
             raise
-        sys.stderr.write(f"tessarr: {_reason(error)}\n")
+        sys.stderr.write(f"tessarr: {parsed.own.as_options(_reason(error))}\n")
         failure: int = parsed.failure
         return failure
     return code
@@ -135,6 +140,10 @@ class _Version(argparse.Action):
 
 class _Parser(argparse.ArgumentParser):
     """Says what may have been meant, where a word is wrong."""
+
+    def as_options(self, text: str) -> str:
+        """Return a message with keywords of Python as the options of this command."""
+        return as_options(text, self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.*)\)$", message)

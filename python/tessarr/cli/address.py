@@ -167,6 +167,8 @@ def _hint(root: str, path: str) -> str:
             return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
         store, at = locate(root, "r", None)
         parent = drive.run(open_flow.find(at), store)
+        if parent is None and not path and "://" not in root:
+            return _inside(Path(root))
         for name in path.split("/") if path else ():
             if parent is None or not isinstance(group := _bound(parent, store, at), Group):
                 return ""
@@ -178,6 +180,18 @@ def _hint(root: str, path: str) -> str:
     except (TessarrError, OSError):
         return ""  # the hint is no reason for another error
     return ""
+
+
+def _inside(folder: Path) -> str:
+    """Return what a folder has that was meant, perhaps, in place of the folder."""
+    if not folder.is_dir():
+        return ""
+    found = [
+        str(inside)
+        for inside in sorted(folder.iterdir())
+        if (inside.is_dir() and _is_node(inside)) or inside.suffix in {".zip", ".zarr"}
+    ]
+    return f"; in this folder there are {_listed(found)}" if found else ""
 
 
 def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:

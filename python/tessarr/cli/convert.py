@@ -59,7 +59,8 @@ def _run(arguments: argparse.Namespace) -> int:
             overwrite=arguments.overwrite,
         )
         if not dry_run or arguments.dry_run or not result.possible:
-            print(as_json(result.asdict()) if arguments.json else result)
+            told = arguments.own.as_options(str(result))
+            print(as_json(result.asdict()) if arguments.json else told)
         if result.possible:
             return 0
         sys.stderr.write(f"tessarr: there is no equivalent in format {arguments.to}\n")

@@ -128,8 +128,9 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     except BaseException as error:
         for note in getattr(error, "__notes__", ()):
-            if "--resume" in (hint := note.replace("resume=True", "--resume")):
-                sys.stderr.write(f"tessarr: {hint.replace('overwrite=True', '--overwrite')}\n")
+            hint = arguments.own.as_options(note)
+            if "--resume" in hint:
+                sys.stderr.write(f"tessarr: {hint}\n")
         raise
     often = max((node.decodes for node in done.nodes), default=1.0)
     if often > 2 and arguments.scratch is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Words", "size_of_text"]
+__all__ = ["Words", "as_options", "size_of_text"]
 
 
 class Words:
@@ -37,6 +38,30 @@ class Words:
                 hint = f"did you mean {alike[0]!r}?" if alike else ", ".join(self.choices)
                 raise ArgumentTypeError(f"there is no {word!r}; {hint}")
         return found
+
+
+def as_options(text: str, options: Iterable[str]) -> str:
+    """Return a message with keywords of Python as the options that they are in a shell.
+
+    Parameters
+    ----------
+    text
+        What an error says.
+    options
+        Those of the command.
+
+    Examples
+    --------
+    >>> as_options("give move_chunks=True, or mode='r'", ["--move-chunks"])
+    "give --move-chunks, or mode='r'"
+    """
+    known = set(options)
+
+    def option(found: re.Match[str]) -> str:
+        name = "--" + found[1].replace("_", "-")
+        return name if name in known else found[0]
+
+    return re.sub(r"\b([a-z_]+)=True\b", option, text)
 
 
 def size_of_text(text: str) -> int:

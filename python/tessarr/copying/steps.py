@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array import Array
 from tessarr.copying import hdf5
@@ -213,32 +213,49 @@ def _fit(like: dict[str, Any]) -> bool:
     return plain and all(shard % chunk == 0 for shard, chunk in pairs)
 
 
+_CUT: Final = ("chunks", "shards")
+"""Settings that say how arrays are cut, which those of other axes need not heed."""
+
+
 class _Chunks:
     """Settings for arrays of which chunks and shards may be meant for some only."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {name: value for name, value in settings.items() if value is not None}
-        self._used = not any(name in self._settings for name in ("chunks", "shards"))
+        self._cut = {name: self._settings[name] for name in _CUT if name in self._settings}
+        self._used: set[str] = set()
+        self._axes: set[str] = set()
+        self._ranks: set[int] = set()
 
     def settings_of(self, node: Any, rank: int) -> dict[str, Any]:
         """Return those for an array of `rank` axes."""
+        self._axes.update(name for name in _names_of(node) or () if name)
+        self._ranks.add(rank)
         found = {}
         for name, value in self._settings.items():
-            if name not in ("chunks", "shards"):
-                found[name] = value
-                continue
-            lengths = _lengths(name, value, node, rank)
+            lengths = _lengths(name, value, node, rank) if name in _CUT else value
             if lengths is not None:
                 found[name] = lengths
-                self._used = True
+                self._used.add(name)
         return found
 
     def check_used(self) -> None:
-        """Check that there was an array for the chunks that were asked for."""
-        if not self._used:
-            what = {name: self._settings.get(name) for name in ("chunks", "shards")}
-            wanted = " and ".join(f"{k}={v!r}" for k, v in what.items() if v is not None)
-            raise ArgumentError(f"there is no array with such axes as {wanted} is for")
+        """Check that there was an array for the chunks, and for each axis, that were asked for."""
+        for setting, value in self._cut.items():
+            if hasattr(value, "items"):
+                unknown = sorted(str(name) for name in value if name not in self._axes)
+                if unknown:
+                    known = ", ".join(map(repr, sorted(self._axes)))
+                    there = f"named axes are {known}" if known else "axes have no names"
+                    raise ArgumentError(
+                        f"{setting}={value!r}: there is no axis {unknown[0]!r}; {there}"
+                    )
+            elif setting not in self._used:
+                ranks = " or ".join(map(str, sorted(self._ranks)))
+                there = f"arrays of {ranks} axes" if ranks else "no arrays"
+                raise ArgumentError(
+                    f"{setting}={value!r} is for arrays of as many axes, and there are {there}"
+                )
 
 
 def _lengths(setting: str, value: Any, node: Any, rank: int) -> Any:

@@ -23,7 +23,12 @@ __all__ = ["ancestors_of", "commit", "create", "create_all", "documents"]
 
 
 def create(
-    path: str, meta: Node, *, overwrite: bool = False, within: str | None = None
+    path: str,
+    meta: Node,
+    *,
+    overwrite: bool = False,
+    within: str | None = None,
+    store: object = "the store",
 ) -> Flow[None]:
     """Store a new node and the groups above it.
 
@@ -38,6 +43,8 @@ def create(
     within
         The path of a group that is known to exist, so that the groups from it
         upwards are not looked for, if the node is below it.
+    store
+        How errors call the store.
 
     Raises
     ------
@@ -52,18 +59,22 @@ def create(
     node_path(path, form)
     found = yield from exists(path, v1=True)
     if found and not overwrite:
-        raise _exists(path)
+        raise _exists(path, store)
     keepers = yield from copies.keepers(path, form)
     yield from ancestors_of(path, meta, within)
     if found:
         yield from delete(path)
     if not (yield from commit(prefix_of(path), own)):
-        raise _exists(path)
+        raise _exists(path, store)
     yield from copies.update(keepers, path, below=True)
 
 
 def create_all(
-    nodes: Mapping[str, Node], *, overwrite: bool = False, within: str | None = None
+    nodes: Mapping[str, Node],
+    *,
+    overwrite: bool = False,
+    within: str | None = None,
+    store: object = "the store",
 ) -> Flow[dict[str, Node]]:
     """Store several new nodes and the groups above them.
 
@@ -71,7 +82,7 @@ def create_all(
     ----------
     nodes
         What, by path; normalised.
-    overwrite, within
+    overwrite, within, store
         As for `create`.
 
     Returns
@@ -99,13 +110,13 @@ def create_all(
                 new[above] = GroupMeta(meta.zarr_format)
     for path in nodes:
         if not overwrite and (yield from exists(path, v1=True)):
-            raise _exists(path)
+            raise _exists(path, store)
     done: dict[str, Node] = {}
     try:
         for path in sorted(new, key=lambda path: path.split("/") if path else []):
             parent = split(path)[0]
             near = parent if path and parent in done else within
-            yield from create(path, new[path], overwrite=overwrite, within=near)
+            yield from create(path, new[path], overwrite=overwrite, within=near, store=store)
             done[path] = new[path]
     except BaseException:
         for path in reversed(done):
@@ -185,8 +196,8 @@ def commit(prefix: str, own: dict[str, bytes]) -> Flow[bool]:
     return True
 
 
-def _exists(path: str) -> ExistsError:
-    at = f"at path {path!r}" if path else "at the root of the store"
+def _exists(path: str, store: object) -> ExistsError:
+    at = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     return ExistsError(
         f"there is a node {at} already: open it, or give overwrite=True to replace it "
         "with everything below it",

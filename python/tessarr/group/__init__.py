@@ -130,7 +130,7 @@ class Group(Making):
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
         meta = GroupMeta(form, attributes_of(attributes, form))
-        drive.run(create.create(at, meta, overwrite=overwrite), opened)
+        drive.run(create.create(at, meta, overwrite=overwrite, store=opened), opened)
         return bind(meta, opened, at, read_only=False)
 
     def _set(
@@ -320,6 +320,10 @@ class Group(Making):
 
     def __repr__(self) -> str:
         return f"Group({self.name}, zarr_format={self.zarr_format})"
+
+    def _repr_html_(self) -> str:
+        # What is further below may be much, and far away: `tree` shows it.
+        return self.tree(level=1)._repr_html_()
 
     def __reduce__(self) -> tuple[Any, ...]:
         from tessarr.flow.create import documents

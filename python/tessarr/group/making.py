@@ -67,7 +67,7 @@ class Making(Members):
         path = self._new(name)
         form = self._meta.zarr_format
         meta = GroupMeta(form, attributes_of(attributes, form))
-        flow = create.create(path, meta, overwrite=overwrite, within=self._path)
+        flow = create.create(path, meta, overwrite=overwrite, within=self._path, store=self._store)
         drive.run(flow, self._store)
         created = self._bind(path, meta)
         assert isinstance(created, type(self))
@@ -160,7 +160,7 @@ class Making(Members):
             raise ArgumentError(f"cannot create group {self.name!r} in itself", path=self._path)
         from tessarr.flow import create
 
-        flow = create.create_all(metas, overwrite=overwrite, within=self._path)
+        flow = create.create_all(metas, overwrite=overwrite, within=self._path, store=self._store)
         made = {}
         for path, meta in drive.run(flow, self._store).items():
             node = made[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(path, meta)

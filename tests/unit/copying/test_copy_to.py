@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -182,9 +183,22 @@ def test_a_node_inside_goes_to_a_path_inside(tmp_path):
 
 
 def test_chunks_for_no_array_are_an_error(rows, tmp_path):
-    for chunks in ((1, 2, 3), {"time": 3}):
-        with pytest.raises(ArgumentError, match="no array with such axes"):
+    told = {
+        "chunks=(1, 2, 3) is for arrays of as many axes, and there are arrays of 2 axes": (1, 2, 3),
+        "there is no axis 'time'; named axes are 'x', 'y'": {"time": 3},
+    }
+    for message, chunks in told.items():
+        with pytest.raises(ArgumentError, match=re.escape(message)):
             tessarr.copy_to(rows, tmp_path / "new", chunks=chunks)
+    with pytest.raises(ArgumentError, match="there is no axis 'y'; axes have no names"):
+        tessarr.copy_to(VALUES, tmp_path / "new", chunks={"y": 3})
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_axis_that_no_array_has_is_an_error_beside_one_that_is_there(tmp_path):
+    a = tessarr.create_array(None, data=VALUES, dimension_names=["y", "x"])
+    with pytest.raises(ArgumentError, match="there is no axis 'z'; named axes are 'x', 'y'"):
+        tessarr.copy_to(a, tmp_path / "new", chunks={"y": 3, "z": 4})
     assert not (tmp_path / "new").exists()
 
 
@@ -199,6 +213,7 @@ def test_what_is_there_is_replaced_only_if_asked_for(rows, tmp_path):
     with pytest.raises(ExistsError) as caught:
         tessarr.copy_to(rows, tmp_path / "new")
     assert caught.value.kind == "node_exists"
+    assert f"at the root of LocalStore('{tmp_path / 'new'}') already" in str(caught.value)
     assert opened(tmp_path / "new")[...].tolist() == [1, 2]
     tessarr.copy_to(rows, tmp_path / "new", overwrite=True)
     assert opened(tmp_path / "new").shape == VALUES.shape
