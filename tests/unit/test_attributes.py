@@ -156,7 +156,9 @@ def test_threads_edit_without_losing_anything(node: Any) -> None:
 
 def test_of_an_attribute_that_is_not_there_one_that_is_alike_is_told() -> None:
     a = tessarr.create_array(None, shape=3, attributes={"units": "K"})
-    with pytest.raises(KeyError, match=r"array '/' has no attribute 'unit'; did you mean 'units'\?"):
+    with pytest.raises(
+        KeyError, match=r"array '/' has no attribute 'unit'; did you mean 'units'\?"
+    ):
         a.attrs["unit"]
     with pytest.raises(KeyError, match=r"no attribute 'title'$"):
         del a.attrs["title"]
