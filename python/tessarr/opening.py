@@ -118,9 +118,7 @@ def open(
         if asked.keys() - {"attributes"}:  # which a group does not have
             raise TypeError("a new array needs a shape, or data")
         made = create_group(place, path=at, zarr_format=form, overwrite=overwrite, **asked)
-        how: dict[str, Any] = {"read_only": False, **opened}
-        bound: Group = bind(made.metadata, place, at, **how)
-        return bound
+        return _opened(made, opened)
 
     return _Opening(place, at, form, None, opened, copies=copies).node(mode, create)
 
@@ -314,9 +312,7 @@ def open_group(
         made = create_group(
             place, path=at, overwrite=overwrite, zarr_format=form, attributes=attributes
         )
-        how: dict[str, Any] = {"read_only": False, **opened}
-        bound: Group = bind(made.metadata, place, at, **how)
-        return bound
+        return _opened(made, opened)
 
     opening = _Opening(place, at, form, "group", opened, copies=copies)
     return cast("Group", opening.node(mode, create))
@@ -446,6 +442,13 @@ def _given(
     if old is not None and zarr_format not in (None, old):
         raise TypeError("give zarr_format or zarr_version, not both: they mean the same")
     return opened(settings), old if zarr_format is None else zarr_format
+
+
+def _opened(made: Group, how: Mapping[str, Any]) -> Group:
+    """Return a group that was created, opened as the settings say."""
+    opened: dict[str, Any] = {"read_only": False, **how}
+    bound: Group = bind(made.metadata, made._store, made.path, **opened)
+    return bound
 
 
 def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:

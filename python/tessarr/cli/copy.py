@@ -18,6 +18,8 @@ from tessarr.errors import ArgumentError
 if TYPE_CHECKING:
     import argparse
 
+    from tessarr.copying import Copy
+
 __all__ = ["add_to"]
 
 _LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
@@ -98,17 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "files named .zip or .sqlite"
         )
     target, target_path = place(arguments.target, far=True)
-    settings = {
-        "chunks": None if arguments.chunks == "auto" else _lengths(arguments.chunks, "chunks"),
-        "shards": _lengths(arguments.shards, "shards"),
-        "compressors": _codecs(arguments.compressors, "compressors"),
-        "filters": _codecs(arguments.filters, "filters"),
-        "dtype": arguments.dtype,
-        "fill_value": _json(arguments.fill_value, "--fill-value"),
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    if arguments.chunks == "auto":
-        given["chunks"] = True
+    settings = _settings(arguments)
     try:
         with Progress("copying", unit="bytes") as bar:
             done = copy_to(
@@ -124,14 +116,38 @@ def _run(arguments: argparse.Namespace) -> int:
                 memory_bytes=arguments.memory,
                 scratch=arguments.scratch,
                 progress=bar,
-                **given,
+                **settings,
             )
     except BaseException as error:
-        for note in getattr(error, "__notes__", ()):
-            hint = arguments.own.as_options(note)
-            if "--resume" in hint:
-                sys.stderr.write(f"tessarr: {hint}\n")
+        _tell_how_to_resume(error, arguments)
         raise
+    _show(done, arguments)
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what new arrays are to have otherwise."""
+    auto = arguments.chunks == "auto"
+    settings = {
+        "chunks": True if auto else _lengths(arguments.chunks, "chunks"),
+        "shards": _lengths(arguments.shards, "shards"),
+        "compressors": _codecs(arguments.compressors, "compressors"),
+        "filters": _codecs(arguments.filters, "filters"),
+        "dtype": arguments.dtype,
+        "fill_value": _json(arguments.fill_value, "--fill-value"),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _tell_how_to_resume(error: BaseException, arguments: argparse.Namespace) -> None:
+    """Say in the words of the command what a note of the error says in those of Python."""
+    for note in getattr(error, "__notes__", ()):
+        hint = arguments.own.as_options(note)
+        if "--resume" in hint:
+            sys.stderr.write(f"tessarr: {hint}\n")
+
+
+def _show(done: Copy, arguments: argparse.Namespace) -> None:
     often = max((node.decodes for node in done.nodes), default=1.0)
     if often > 2 and arguments.scratch is None:
         when = "would be" if arguments.dry_run else "was"
@@ -146,7 +162,6 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         count = sum(node.kind == "array" for node in done.nodes)
         print(f"copied {count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}")
-    return 0
 
 
 def _lengths(text: str | None, name: str) -> Any:
