@@ -280,7 +280,6 @@ class Selecting(Facts):
     def get_basic_selection(
         self,
         selection: SelectionLike = ...,
-        *,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
@@ -291,7 +290,7 @@ class Selecting(Facts):
         return self._get(basic, selection, out, fields)
 
     def set_basic_selection(
-        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+        self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write by integers, slices, ``...`` and None; of records, only `fields`."""
         self._set(basic, selection, value, fields)
@@ -299,7 +298,6 @@ class Selecting(Facts):
     def get_orthogonal_selection(
         self,
         selection: SelectionLike,
-        *,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
@@ -307,7 +305,7 @@ class Selecting(Facts):
         return self._get(outer, selection, out, fields)
 
     def set_orthogonal_selection(
-        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+        self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `oindex` does; of records, only `fields`."""
         self._set(outer, selection, value, fields)
@@ -315,7 +313,6 @@ class Selecting(Facts):
     def get_coordinate_selection(
         self,
         selection: SelectionLike,
-        *,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
@@ -323,7 +320,7 @@ class Selecting(Facts):
         return self._get(points, selection, out, fields)
 
     def set_coordinate_selection(
-        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+        self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `vindex` does; of records, only `fields`."""
         self._set(points, selection, value, fields)
@@ -331,7 +328,6 @@ class Selecting(Facts):
     def get_mask_selection(
         self,
         selection: ArrayLike,
-        *,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
@@ -339,7 +335,7 @@ class Selecting(Facts):
         return self._get(mask, selection, out, fields)
 
     def set_mask_selection(
-        self, selection: ArrayLike, value: ArrayLike, *, fields: FieldsLike | None = None
+        self, selection: ArrayLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write where a mask of the array's shape is true; of records, only `fields`."""
         self._set(mask, selection, value, fields)
@@ -347,7 +343,6 @@ class Selecting(Facts):
     def get_block_selection(
         self,
         selection: SelectionLike,
-        *,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
@@ -355,7 +350,7 @@ class Selecting(Facts):
         return self._get(self._block, selection, out, fields)
 
     def set_block_selection(
-        self, selection: SelectionLike, value: ArrayLike, *, fields: FieldsLike | None = None
+        self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `blocks` does; of records, only `fields`."""
         self._set(self._block, selection, value, fields)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr import layout
-from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain
+from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain, ShardingIndexed
 from tessarr.codec.items import ItemFilter
 from tessarr.codec.read import of as codec_of
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -81,7 +81,9 @@ def view(
         data_type = data_type.ordered("native")
         fill = _swapped(fill, data_type)
     changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
-    return _checked(changed, lengths, grid, chain)
+    viewed = _checked(changed, lengths, grid, chain)
+    _check_bytes(meta, viewed)
+    return viewed
 
 
 def cast(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
@@ -180,6 +182,49 @@ def _checked(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> Ar
         codecs=chain.resolve(spec, meta.zarr_format),
         dimension_names=meta.dimension_names if len(shape) == meta.rank else None,
     )
+
+
+def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
+    """Refuse a view whose chunks are not as long as the array's: one could not read the other's.
+
+    What is the same in both is left aside, compression above all. What is of any length cannot
+    be told.
+    """
+    old, new = _innermost(meta), _innermost(viewed)
+    same = 0
+    for here, there in zip(
+        reversed(old[0].bytes_bytes), reversed(new[0].bytes_bytes), strict=False
+    ):
+        if here != there:
+            break
+        same += 1
+    sizes = []
+    for chain, specs in (old, new):
+        outer = chain.bytes_bytes[: len(chain.bytes_bytes) - same]
+        inner = Chain((*chain.array_array, chain.array_bytes, *outer))
+        sizes.append({inner.encoded_bytes(spec) for spec in specs})
+    before, after = sizes
+    if before != after and None not in before | after:
+        raise ArgumentError(
+            f"the stored chunks have {_shown(before)} bytes, those of the view {_shown(after)}: "
+            "give chunks, and a shape, that go with the data type",
+            kind="shape_mismatch",
+        )
+
+
+def _innermost(meta: ArrayMeta) -> tuple[Chain, list[ArraySpec]]:
+    """Return the codecs of the smallest chunks, and what these are."""
+    chain = meta.codecs
+    specs = [replace(meta.chunk_spec, shape=shape) for shape in meta.chunk_grid.shapes()]
+    while isinstance(chain.array_bytes, ShardingIndexed):
+        sharding = chain.array_bytes
+        specs = [sharding.subchunk_spec(chain.encoded_spec(spec)) for spec in specs[:1]]
+        chain = sharding.codecs
+    return chain, specs
+
+
+def _shown(sizes: set[int | None]) -> str:
+    return " or ".join(str(size) for size in sorted(size for size in sizes if size is not None))
 
 
 def _chain(
