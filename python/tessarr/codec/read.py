@@ -177,8 +177,11 @@ def _name_and_configuration(value: Mapping[str, Any]) -> tuple[str, Mapping[str,
     else:
         name, configuration = value.get("name"), value.get("configuration", {})
         extra = set(value) - {"name", "configuration", "must_understand"}
-        if extra:
-            raise ArgumentError(f"codec {name!r}: unknown member {min(extra)!r}")
+        if extra and isinstance(name, str):
+            raise ArgumentError(
+                f"codec {name!r}: unknown member {min(extra, key=str)!r}; parameters stand in the "
+                'member "configuration"'
+            )
     if not isinstance(name, str) or not isinstance(configuration, Mapping):
         raise ArgumentError(f"{value!r} is not the JSON of a codec")
     return name, configuration

@@ -36,21 +36,25 @@ def open_file(path: Any) -> Any:
     return h5py.File(path, "r")
 
 
-def members(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def members(group: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield all that is below a group, each after the group that it is in, with its path.
 
-    Links that lead nowhere, and what is neither an array nor a group, are left out.
+    Links that lead nowhere, or to a group that they are in, and what is neither an array nor a
+    group, are left out.
     """
+    above = (*above, group)
     for name in sorted(group):
         child = group.get(name)
         if child is None or not (hasattr(child, "shape") or hasattr(child, "keys")):
             continue
         if hasattr(child, "shape") and (child.shape is None or _is_bare_dimension(child)):
             continue
+        if not hasattr(child, "shape") and child in above:
+            continue
         at = f"{path}/{name}" if path else name
         yield at, child
         if not hasattr(child, "shape"):
-            yield from members(child, at)
+            yield from members(child, at, above)
 
 
 def _is_bare_dimension(array: Any) -> bool:

@@ -197,6 +197,8 @@ def copy_to(
     >>> tessarr.open("memory://columns")[0, :3]
     array([7., 7., 7.], dtype=float32)
     """
+    if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
+        raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
     with ExitStack() as opened:
         origin = origin_of(source, path)
         if isinstance(source, str | os.PathLike):

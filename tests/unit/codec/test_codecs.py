@@ -316,3 +316,8 @@ def test_shards_after_a_python_codec_run_in_python(location):
 
 def test_the_default():
     assert default_codecs(dtype.of("f8")) == (Blosc("lz4", 5, 1),)
+
+
+def test_parameters_beside_the_name_of_a_codec_are_told_where_they_belong() -> None:
+    with pytest.raises(ArgumentError, match=r"'level'; parameters stand in the member .configura"):
+        codec.of({"name": "zstd", "level": 3})

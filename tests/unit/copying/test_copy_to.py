@@ -202,6 +202,13 @@ def test_an_axis_that_no_array_has_is_an_error_beside_one_that_is_there(tmp_path
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("wrong", ["1G", 0, 1.5])
+def test_memory_that_is_no_number_of_bytes_is_refused_at_once(rows, tmp_path, wrong):
+    with pytest.raises(ArgumentError, match=f"memory_bytes {wrong!r} is not a positive integer"):
+        tessarr.copy_to(rows, tmp_path / "new", memory_bytes=wrong)
+    assert not (tmp_path / "new").exists()
+
+
 def test_an_unknown_setting_is_a_type_error(rows, tmp_path):
     with pytest.raises(TypeError, match="chnks"):
         tessarr.copy_to(rows, tmp_path / "new", chnks=3)
@@ -385,6 +392,16 @@ def test_files_of_numpy_that_are_damaged_or_run_code_are_refused(tmp_path):
         with pytest.raises(DataError, match=rf"cannot read '.*{name}' as a file of NumPy: "):
             tessarr.copy_to(tmp_path / name, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_links_of_hdf5_that_lead_upwards_end(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["a/b/v"] = VALUES
+        file["a/b/root"] = h5py.SoftLink("/")
+        file["a/b/up"] = file["a"]
+        file["c"] = h5py.SoftLink("/a/b")
+    told = tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new")
+    assert [node.path for node in told.nodes] == ["", "a", "a/b", "a/b/v", "c", "c/up", "c/v"]
 
 
 def test_a_name_that_a_file_of_hdf5_does_not_have_is_told(tmp_path):
