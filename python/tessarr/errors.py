@@ -106,6 +106,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "wrong_size": "stored bytes are too many or too few",
         # StoreError
         "store_failed": "the store failed",
+        "value_replaced": "a value was replaced after it was opened: open it again",
         # ReadOnlyError
         "read_only": "the store or node is open for reading only",
         # InternalError

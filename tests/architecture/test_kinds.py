@@ -58,6 +58,16 @@ def plugged() -> Any:
     return registry.find("wonder")
 
 
+def replaced() -> Any:
+    """Open a value of which a cache knows only that it is there; replace it."""
+    cache = stores.LRUStoreCache(stores.LocalStore(tempfile.mkdtemp()), max_size=1000)
+    cache.put("k", bytes(2000))
+    for _ in range(2):
+        value = cache.open_value("k")
+    cache.put("k", bytes(2001))
+    return value
+
+
 def group(**members: str) -> tessarr.Group:
     made = tessarr.create_group(stores.MemoryStore())
     for name, kind in members.items():
@@ -102,6 +112,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "checksum_mismatch": lambda: codecs.Crc32c().decode(b"12345678"),
     "wrong_size": lambda: opened({}, chunk=b"abc")[0],
     "store_failed": lambda: obstructed().__setitem__(0, 1),
+    "value_replaced": lambda: replaced().read(0, 1),
     "read_only": lambda: opened({}).__setitem__(0, 1),
 }
 

@@ -61,13 +61,13 @@ impl Reader<'_> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let portion = chunk.portion;
-        match self.operation.store.open(chunk.key, want(portion.level))? {
+        self.operation.store.read(chunk.key, want(portion.level), |object| match object {
             Some(object) => self.level(&portion, Source::of(&*object), scratch),
             None => {
                 self.fill(&portion);
                 Ok(())
             }
-        }
+        })
     }
 
     fn fill(&self, portion: &Portion<'_, '_>) {

@@ -84,18 +84,9 @@ impl Store {
         default: Option<Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let opened = py.detach(|| {
-            let Some(object) = self.inner.open_whole(key, limit)? else { return Ok(None) };
-            // A value in memory goes straight into the Python object.
-            let copy = if object.bytes().is_some() { None } else { Some(engine::read_all(&*object)?) };
-            Ok(Some((object, copy)))
-        });
-        let opened = opened.map_err(|error: Error| to_py(py, error.at_key(key)))?;
-        let value = opened.map(|(object, copy)| {
-            let bytes = copy.as_deref().or_else(|| object.bytes()).unwrap_or_default();
-            PyBytes::new(py, bytes).into_any()
-        });
-        Ok(value.or(default))
+        let loaded = py.detach(|| self.inner.load(key, limit));
+        let loaded = loaded.map_err(|error| to_py(py, error.at_key(key)))?;
+        Ok(loaded.map(|value| PyBytes::new(py, value.bytes()).into_any()).or(default))
     }
 
     /// Replace the value of `key` by the bytes of `data`, any object with a buffer.

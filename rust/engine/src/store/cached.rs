@@ -17,7 +17,7 @@ use std::time::Duration;
 use self::shelf::{Answer, Epoch, Part, Shelf, Whole};
 use super::{check_key, check_prefix, fork, read_all, read_from};
 use super::{Change, Listing, Object, Store, Updater, Version, Want};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 
 /// Remembers what another store answered.
 #[derive(Debug)]
@@ -160,8 +160,11 @@ impl Store for CachedStore {
         needs_current: bool,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Change<'a>> {
+        // Before, so that who has read a part of the old value reads none of the new one as
+        // its other parts; after, also where nothing was changed: what the caller expected
+        // may be what is remembered.
+        self.memory.with(|shelf| shelf.forget(key));
         let change = self.inner.update(key, needs_current, updater);
-        // Also where nothing was changed: what the caller expected may be what is remembered.
         self.memory.with(|shelf| shelf.forget(key));
         change
     }
@@ -198,6 +201,7 @@ impl Store for CachedStore {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.memory.with(|shelf| shelf.forget_below(prefix));
         let done = self.inner.delete_prefix(prefix);
         self.memory.with(|shelf| shelf.forget_below(prefix));
         done
@@ -249,14 +253,13 @@ impl RangedObject {
             return Ok(&**object);
         }
         let found = self.inner.open(&self.key, Want::Ranges)?;
+        let current = self.memory.with(|shelf| shelf.epoch(&self.key)) == self.asked;
         let same = |object: &dyn Object| object.size() == self.size && object.version() == self.version;
-        match found.filter(|object| same(&**object)) {
+        match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {
                 self.memory.with(|shelf| shelf.forget(&self.key));
-                let kind = Kind::Store { retryable: true, errno: None };
-                let message = "others changed the value below a cache that remembers parts of it; read again";
-                Err(Error::new(kind, message).at_key(&self.key))
+                Err(super::replaced(&self.key))
             }
         }
     }

@@ -16,7 +16,7 @@ mod watched;
 
 use std::fmt::Debug;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 pub use cached::{CacheCounts, CachedStore};
 pub use counting::{CountingStore, Counts};
@@ -71,6 +71,31 @@ pub trait Object: Send + Sync {
         None
     }
 }
+
+/// A whole value in memory.
+pub enum Loaded {
+    /// The store has it there.
+    There(Box<dyn Object>),
+    /// It was read.
+    Copied(Vec<u8>),
+}
+
+impl Loaded {
+    /// The value.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Loaded::There(object) => object.bytes().unwrap_or_default(),
+            Loaded::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// The code of the error of an [`Object`] that cannot go on reading the value that it
+/// opened, because another took its place.
+const REPLACED: &str = "value_replaced";
+
+/// How often a value is read again that was replaced while it was read.
+const ATTEMPTS: usize = 100;
 
 /// A piece of a new value.
 #[derive(Debug)]
@@ -186,23 +211,46 @@ pub trait Store: Send + Sync + Debug {
 }
 
 impl dyn Store + '_ {
-    /// The whole value opened, if it has at most `limit` bytes; more are a
-    /// `Kind::Data` error before any of them is read, where the store can tell.
-    pub fn open_whole(&self, key: &str, limit: Option<u64>) -> Result<Option<Box<dyn Object>>> {
-        let want = limit.map_or(Want::Whole, Want::Prefix);
-        let opened = self.open(key, want)?;
-        match (opened.as_ref().map(|object| object.size()), limit) {
-            (Some(size), Some(limit)) if size > limit => {
-                let message = format!("has {size} bytes, at most {limit} are allowed");
-                Err(Error { code: Some("too_large"), ..Error::data(message) }.at_key(key))
+    /// What `work` makes of the value of `key`, opened; None: it is absent. Where the
+    /// value was replaced between two parts that `work` read, `work` starts again.
+    pub fn read<T>(
+        &self,
+        key: &str,
+        want: Want,
+        mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
+    ) -> Result<T> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match work(self.open(key, want)?) {
+                Err(error) if error.code == Some(REPLACED) && attempts < ATTEMPTS => {}
+                done => return done,
             }
-            _ => Ok(opened),
         }
+    }
+
+    /// The whole value in memory, if it has at most `limit` bytes; more are a
+    /// `Kind::Data` error before any of them is read, where the store can tell.
+    pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<Loaded>> {
+        self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
+            let Some(object) = object else { return Ok(None) };
+            match limit {
+                Some(limit) if object.size() > limit => {
+                    let message = format!("has {} bytes, at most {limit} are allowed", object.size());
+                    Err(Error { code: Some("too_large"), ..Error::data(message) }.at_key(key))
+                }
+                _ if object.bytes().is_some() => Ok(Some(Loaded::There(object))),
+                _ => Ok(Some(Loaded::Copied(read_all(&*object)?))),
+            }
+        })
     }
 
     /// The whole value, copied; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        self.open(key, Want::Whole)?.map(|object| read_all(&*object)).transpose()
+        Ok(self.load(key, None)?.map(|loaded| match loaded {
+            Loaded::There(object) => object.bytes().unwrap_or_default().to_vec(),
+            Loaded::Copied(bytes) => bytes,
+        }))
     }
 
     /// Replaces the value of `key`.
@@ -292,6 +340,13 @@ fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
         }
     }
     Ok(out)
+}
+
+/// The value of `key` that was opened can no longer be read.
+fn replaced(key: &str) -> Error {
+    let kind = Kind::Store { retryable: true, errno: None };
+    let message = "others replaced the value while parts of it were read; read again";
+    Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
 }
 
 fn no_current() -> Error {

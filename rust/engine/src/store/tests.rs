@@ -443,6 +443,32 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
 }
 
 #[test]
+fn a_value_that_is_replaced_between_two_parts_is_read_again() {
+    let (_, _, inner) = cached(0);
+    let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
+    let suffix = |object: &dyn Object, out: &mut [u8]| object.read_at(object.size() - 4, out);
+    // Too large to be remembered whole; its end is.
+    let value = |letter: u8| vec![letter; 30 << 10];
+    cache.put("shard", &value(b'a')).unwrap();
+    for _ in 0..2 {
+        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        suffix(&*object, &mut [0; 4]).unwrap();
+    }
+    let mut times = 0;
+    let read = cache.read("shard", Want::Suffix(4), |object| {
+        times += 1;
+        let (object, mut out) = (object.unwrap(), [0; 8]);
+        suffix(&*object, &mut out[4..])?;
+        if times == 1 {
+            cache.put("shard", &value(b'b')).unwrap();
+        }
+        object.read_at(0, &mut out[..4])?;
+        Ok(out)
+    });
+    assert_eq!((read.unwrap(), times), (*b"bbbbbbbb", 2));
+}
+
+#[test]
 fn a_cache_forgets_what_is_old() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let cache = CachedStore::new(inner.clone(), u64::MAX, Some(std::time::Duration::ZERO));
