@@ -159,7 +159,7 @@ def test_a_lock_that_is_never_left_is_an_error(
 ) -> None:
     """Who waits too long for another process says so; a dead one holds nobody up."""
     path = tmp_path / "x.db"
-    monkeypatch.setattr("tessarr.store.sqlite._WAIT_S", 0.05)
+    monkeypatch.setattr("tessarr.store.sqlite.database._WAIT_S", 0.05)
     code = """
 import sys, time
 from tessarr.stores import SQLiteStore
@@ -310,7 +310,7 @@ def test_a_locked_database_is_an_error_after_a_while(
     path = tmp_path / "x.db"
     store = SQLiteStore(path)
     store.put("k", b"v")
-    monkeypatch.setattr("tessarr.store.sqlite._WAIT_S", 0.05)
+    monkeypatch.setattr("tessarr.store.sqlite.database._WAIT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="locked") as caught:

@@ -1,13 +1,4 @@
-"""A store in one file: an SQLite database.
-
-The file is that of zarr-python 2's ``SQLiteStore``: one table ``zarr`` with a key and a value
-per row, so that each reads what the other wrote.
-
-SQLite is asked in short calls that never wait: who finds the file locked by another process
-goes away and comes back, so that Ctrl-C and ``fork`` need not wait for a stranger. A database must
-not be carried through ``fork``: while a process forks, none of its threads is inside of
-SQLite (`_Gate`), and the child forgets the connections without closing them.
-"""
+"""The connections to a database, and what they are asked: patiently, and never during a fork."""
 
 from __future__ import annotations
 
@@ -19,227 +10,78 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tessarr._engine import ForeignStore
-from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
-from tessarr.store.described import DescribedStore
+from tessarr.errors import ReadOnlyError, StoreError
+from tessarr.store.sqlite.fork import gate
+from tessarr.store.sqlite.rows import Connection, delete, key_range, level, put, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["SQLiteStore", "is_sqlite"]
+__all__ = ["Database"]
 
 T = TypeVar("T")
 
 _WAIT_S: Final = 60.0
 _SMALL_BYTES: Final = 1 << 16
-_MAGIC: Final = b"SQLite format 3\0"
 
 
-class SQLiteStore(DescribedStore):
-    """A store in one file, an SQLite database.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file; the first write creates it, and the folders above it.
-    read_only : bool, default False
-        Refuse every change (`ReadOnlyError`).
-    durable : bool, default False
-        Every change has reached the disk when the call returns. Without it a killed process
-        loses nothing, but a power failure may lose recent changes.
-
-    Notes
-    -----
-    Any number of threads and processes may read and write at a time; writers take turns. A value
-    is replaced as a whole or not at all, also when the process is killed meanwhile. Who waits for
-    a turn longer than 60 s gets a `StoreError` that is retryable. While the store is in use
-    there are two files more, named as the database with ``-wal`` and ``-shm`` at the end: they
-    belong to it, and go when the last user closes it, as `close` or the end of the process does.
-    Not for network file systems. A value has at most 1 000 000 000 bytes.
-
-    Examples
-    --------
-    >>> import tessarr
-    >>> with SQLiteStore("data.sqlite") as store:
-    ...     a = tessarr.array([1, 2, 3], store=store, path="a")
-    >>> tessarr.open(SQLiteStore("data.sqlite"), path="a")[:]
-    array([1, 2, 3])
-    """
-
-    _database: _Database
-
-    def __new__(
-        cls, path: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False
-    ) -> Self:
-        text = os.fspath(path)
-        if text in {"", ":memory:"}:
-            raise ArgumentError(f"an SQLiteStore needs a file, not {text!r}; see MemoryStore")
-        absolute = str(Path(text).absolute())
-        database = _Database(absolute, read_only=read_only, durable=durable)
-        arguments = {"path": absolute, "read_only": read_only, "durable": durable}
-        made = cls._make(arguments, ForeignStore(database, read_only=read_only))
-        made._database = database
-        return made
-
-    @property
-    def path(self) -> str:
-        """The file."""
-        return self._database.path
-
-    def flush(self) -> None:
-        """Bring everything that was written into the one file."""
-        self._database.checkpoint()
-
-    def close(self) -> None:
-        """Close the file; whoever uses the store again opens it again."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def is_sqlite(path: str) -> bool:
-    """Return whether a file is an SQLite database."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
-class _Gate:
-    """Keeps `fork` waiting while somebody is inside, and others out while it waits."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
-        self._inside = 0
-        self._forking = False
-        self._leaked: list[object] = []
-        self._databases: WeakSet[_Database] = WeakSet()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._before,
-                after_in_parent=self._after,
-                after_in_child=self._after_in_child,
-            )
-
-    def watch(self, database: _Database) -> None:
-        import atexit
-
-        if not self._databases:
-            atexit.register(self._close_all)
-        self._databases.add(database)
-
-    def _close_all(self) -> None:
-        for database in list(self._databases):
-            database.close()
-
-    def __enter__(self) -> None:
-        with self._condition:
-            while self._forking:
-                self._condition.wait()
-            self._inside += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._condition:
-            self._inside -= 1
-            if not self._inside:
-                self._condition.notify_all()
-
-    def _before(self) -> None:
-        self._condition.acquire()
-        self._forking = True
-        while self._inside:
-            self._condition.wait()
-
-    def _after(self) -> None:
-        self._forking = False
-        self._condition.notify_all()
-        self._condition.release()
-
-    def _after_in_child(self) -> None:
-        for database in self._databases:
-            # To close them would take the locks of the parent away.
-            self._leaked.append(database.forget())
-        self._after()
-
-
-_gate = _Gate()
-
-
-class _Connection(sqlite3.Connection):
-    """A connection that knows whether the database was made ready for writing."""
-
-    ready = False
-
-    def make_ready(self) -> None:
-        if not self.ready:
-            self.execute("PRAGMA journal_mode = WAL")
-            self.execute("CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)")
-            self.ready = True
-
-
-class _Database:
+class Database:
     """The methods of `tessarr.store.protocol.StoreProtocol`, all of them."""
 
     def __init__(self, path: str, *, read_only: bool, durable: bool) -> None:
         self.path = path
         self._read_only = read_only
         self._durable = durable
-        self._idle: list[_Connection] = []
+        self._idle: list[Connection] = []
         # Values that nobody reads any more; `__del__` must not do more than append.
-        self._returned: deque[_OpenedValue] = deque()
+        self._returned: deque[OpenedValue] = deque()
         self._writing = threading.Lock()
         self._generation = 0
-        _gate.watch(self)
+        gate.watch(self)
 
     # What is asked of a store.
 
     def get(self, key: str) -> bytes | None:
-        return self._read(lambda connection: _value(connection, key))
+        return self._read(lambda connection: value_of(connection, key))
 
-    def open_value(self, key: str) -> _OpenedValue | None:
+    def open_value(self, key: str) -> OpenedValue | None:
         return self._read(lambda connection: self._opened(connection, key))
 
     def list(self, prefix: str) -> list[str]:
         statement = "SELECT k FROM zarr WHERE k >= ? AND k < ?"
 
-        def found(connection: _Connection) -> builtins.list[str]:
-            return [key for (key,) in connection.execute(statement, _range(prefix))]
+        def found(connection: Connection) -> builtins.list[str]:
+            return [key for (key,) in connection.execute(statement, key_range(prefix))]
 
         return self._read(found) or []
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        return self._read(lambda connection: _level(connection, prefix)) or ([], [])
+        return self._read(lambda connection: level(connection, prefix)) or ([], [])
 
     def put(self, key: str, data: bytes) -> None:
-        self._write(lambda connection: _put(connection, key, data))
+        self._write(lambda connection: put(connection, key, data))
 
     def delete(self, key: str) -> None:
         if os.path.exists(self.path):  # noqa: PTH110 (a str)
-            self._write(lambda connection: _delete(connection, key))
+            self._write(lambda connection: delete(connection, key))
 
     def delete_prefix(self, prefix: str) -> None:
         statement = "DELETE FROM zarr WHERE k >= ? AND k < ?"
         if os.path.exists(self.path):  # noqa: PTH110 (a str)
-            self._write(lambda connection: connection.execute(statement, _range(prefix)))
+            self._write(lambda connection: connection.execute(statement, key_range(prefix)))
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        def exchange(connection: _Connection) -> bool:
+        def exchange(connection: Connection) -> bool:
             connection.execute("BEGIN IMMEDIATE")
-            if _value(connection, key) != expected:
+            if value_of(connection, key) != expected:
                 connection.execute("ROLLBACK")
                 return False
             if data is None:
-                _delete(connection, key)
+                delete(connection, key)
             else:
-                _put(connection, key, data)
+                put(connection, key, data)
             connection.execute("COMMIT")
             return True
 
@@ -280,7 +122,7 @@ class _Database:
     # Connections.
 
     def checkpoint(self) -> None:
-        def move(connection: _Connection) -> None:
+        def move(connection: Connection) -> None:
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
                 error = sqlite3.OperationalError("somebody is reading")
@@ -291,7 +133,7 @@ class _Database:
             self._write(move)
 
     def close(self) -> None:
-        with _gate:
+        with gate:
             self._generation += 1
             self._take_back()
             while self._idle:
@@ -304,7 +146,7 @@ class _Database:
         self._generation += 1
         return idle, returned
 
-    def _read(self, work: Callable[[_Connection], T]) -> T | None:
+    def _read(self, work: Callable[[Connection], T]) -> T | None:
         """Do `work`; None if there is no database."""
 
         def look() -> T | None:
@@ -321,7 +163,7 @@ class _Database:
 
         return self._patiently(look)
 
-    def _write(self, work: Callable[[_Connection], T]) -> T:
+    def _write(self, work: Callable[[Connection], T]) -> T:
         def change() -> T:
             # Threads queue here and not at SQLite's lock, which knows no queue.
             with self._writing:
@@ -338,7 +180,7 @@ class _Database:
         give_up, pause_s = time.monotonic() + _WAIT_S, 0.0005
         while True:
             try:
-                with _gate:
+                with gate:
                     return work()
             except sqlite3.Error as error:
                 busy = _code(error) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -357,7 +199,7 @@ class _Database:
         return StoreError(f"SQLite database {self.path!r}: {error}{waited}", retryable=retryable)
 
     @contextmanager
-    def _giving_back(self, connection: _Connection) -> Generator[None]:
+    def _giving_back(self, connection: Connection) -> Generator[None]:
         generation, kept = self._generation, False
         try:
             yield
@@ -372,7 +214,7 @@ class _Database:
             if not kept:
                 self._give_back(connection, generation)
 
-    def _give_back(self, connection: _Connection, generation: int) -> None:
+    def _give_back(self, connection: Connection, generation: int) -> None:
         if generation == self._generation:
             self._idle.append(connection)
         else:
@@ -383,7 +225,7 @@ class _Database:
             value = self._returned.popleft()
             self._give_back(value.end(), value.generation)
 
-    def _connection(self, *, create: bool) -> _Connection | None:
+    def _connection(self, *, create: bool) -> Connection | None:
         self._take_back()
         try:
             return self._idle.pop()
@@ -395,7 +237,7 @@ class _Database:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         return self._connect(create=create)
 
-    def _connect(self, *, create: bool) -> _Connection:
+    def _connect(self, *, create: bool) -> Connection:
         mode = "ro" if self._read_only else "rwc" if create else "rw"
         url = f"{Path(self.path).as_uri()}?mode={mode}"
         if self._read_only and self._is_immutable():
@@ -405,7 +247,7 @@ class _Database:
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
-            factory=_Connection,
+            factory=Connection,
             uri=True,
         )
         try:
@@ -420,22 +262,22 @@ class _Database:
         beside = os.path.exists(f"{self.path}-wal")  # noqa: PTH110 (a str)
         return not beside and not os.access(Path(self.path).parent, os.W_OK)
 
-    def _opened(self, connection: _Connection, key: str) -> _OpenedValue | None:
+    def _opened(self, connection: Connection, key: str) -> OpenedValue | None:
         connection.execute("BEGIN")
         statement = "SELECT rowid, length(CAST(v AS BLOB)) FROM zarr WHERE k = ?"
         row = connection.execute(statement, (key,)).fetchone()
         if row is None or row[1] <= _SMALL_BYTES:
-            data = None if row is None else _value(connection, key)
+            data = None if row is None else value_of(connection, key)
             connection.execute("ROLLBACK")
-            return None if data is None else _OpenedValue(self, data, None)
+            return None if data is None else OpenedValue(self, data, None)
         blob = connection.blobopen("zarr", "v", row[0], readonly=True)
-        return _OpenedValue(self, blob, connection)
+        return OpenedValue(self, blob, connection)
 
 
-class _OpenedValue:
+class OpenedValue:
     """A value, in the state that it had when it was opened."""
 
-    def __init__(self, database: _Database, data: Any, connection: _Connection | None) -> None:
+    def __init__(self, database: Database, data: Any, connection: Connection | None) -> None:
         self.size = len(data)
         self.generation = database._generation
         self._database = database
@@ -443,13 +285,13 @@ class _OpenedValue:
         self._connection = connection
 
     def read(self, offset: int, count: int) -> bytes:
-        with _gate:
+        with gate:
             if self._connection is not None and self.generation != self._database._generation:
                 raise StoreError("the value was opened before its store was closed, or forked")
             found: bytes = self._data[offset : offset + count]
         return found
 
-    def end(self) -> _Connection:
+    def end(self) -> Connection:
         """End the transaction and give the connection back."""
         connection, self._connection = self._connection, None
         assert connection is not None
@@ -464,47 +306,3 @@ class _OpenedValue:
 
 def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0
-
-
-def _range(prefix: str) -> tuple[str, str | bytes]:
-    """Return the first key below a prefix, and what follows the last."""
-    # "0" follows "/"; every blob follows every text.
-    return prefix, f"{prefix[:-1]}0" if prefix else b""
-
-
-def _value(connection: _Connection, key: str) -> bytes | None:
-    row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
-    if row is None:
-        return None
-    data: bytes | str = row[0]
-    return data.encode() if isinstance(data, str) else data
-
-
-def _put(connection: _Connection, key: str, data: bytes) -> None:
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - len(key) - 100  # a row has a head
-    if len(data) > most:
-        message = f"a value of {len(data)} bytes: SQLite takes at most {most}; use smaller chunks"
-        raise ArgumentError(message, key=key)
-    connection.execute("REPLACE INTO zarr(k, v) VALUES (?, ?)", (key, data))
-
-
-def _delete(connection: _Connection, key: str) -> None:
-    connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
-
-
-def _level(connection: _Connection, prefix: str) -> tuple[list[str], list[str]]:
-    keys: list[str] = []
-    prefixes: list[str] = []
-    start, end = _range(prefix)
-    statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
-    while True:
-        for (key,) in connection.execute(statement, (start, end)):
-            slash = key.find("/", len(prefix))
-            if slash >= 0:
-                # Go on behind everything that is below this name.
-                prefixes.append(key[: slash + 1])
-                start = f"{key[:slash]}0"
-                break
-            keys.append(key)
-        else:
-            return keys, prefixes

@@ -1,0 +1,78 @@
+"""What keeps a process from forking while one of its threads is inside of SQLite."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import Final, Protocol
+from weakref import WeakSet
+
+__all__ = ["Gate", "gate"]
+
+
+class Closable(Protocol):
+    """What is used of `tessarr.store.sqlite.database.Database`."""
+
+    def close(self) -> None: ...
+    def forget(self) -> object: ...
+
+
+class Gate:
+    """Keeps `fork` waiting while somebody is inside, and others out while it waits."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.Lock())
+        self._inside = 0
+        self._forking = False
+        self._leaked: list[object] = []
+        self._databases: WeakSet[Closable] = WeakSet()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._before,
+                after_in_parent=self._after,
+                after_in_child=self._after_in_child,
+            )
+
+    def watch(self, database: Closable) -> None:
+        """Close a database at the end of the process, and let it forget in a child of it."""
+        if not self._databases:
+            atexit.register(self._close_all)
+        self._databases.add(database)
+
+    def _close_all(self) -> None:
+        for database in list(self._databases):
+            database.close()
+
+    def __enter__(self) -> None:
+        with self._condition:
+            while self._forking:
+                self._condition.wait()
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._condition:
+            self._inside -= 1
+            if not self._inside:
+                self._condition.notify_all()
+
+    def _before(self) -> None:
+        self._condition.acquire()
+        self._forking = True
+        while self._inside:
+            self._condition.wait()
+
+    def _after(self) -> None:
+        self._forking = False
+        self._condition.notify_all()
+        self._condition.release()
+
+    def _after_in_child(self) -> None:
+        for database in self._databases:
+            # To close them would take the locks of the parent away.
+            self._leaked.append(database.forget())
+        self._after()
+
+
+gate: Final = Gate()
+"""The one of this process."""
