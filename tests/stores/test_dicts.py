@@ -38,6 +38,16 @@ def test_a_value_and_keys_below_it_do_not_go_together() -> None:
     assert store.root == {"a": {"b": b"1"}}
 
 
+def test_keys_nested_more_deeply_than_calls() -> None:
+    """A key that one stored is also listed and removed."""
+    store = DictStore()
+    key = "a/" * 3000 + "b"
+    store[key] = b"1"
+    assert (list(store), store.getsize("a")) == ([key], 1)
+    del store[key]
+    assert store.root == {}
+
+
 def test_two_over_one_object_are_equal() -> None:
     """Equality asks for the object, not for what it holds."""
     items: dict[str, bytes] = {}

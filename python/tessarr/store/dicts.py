@@ -176,8 +176,12 @@ class _Nested:
 
 
 def _below(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for name, value in found.items():
-        if isinstance(value, Mapping):
-            yield from _below(value, f"{prefix}{name}/")
-        else:
-            yield prefix + name
+    # Keys may be nested more deeply than calls may.
+    folders = [(prefix, found)]
+    while folders:
+        path, folder = folders.pop()
+        for name, value in folder.items():
+            if isinstance(value, Mapping):
+                folders.append((f"{path}{name}/", value))
+            else:
+                yield path + name
