@@ -1,0 +1,322 @@
+"""Data types by their names: ``int32``, ``bfloat16``, ``ustring``.
+
+A data type here has a name and no byte order: how its elements are stored is the array's matter.
+Text, bytes of any length and JSON values are Python objects in NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr.dtype import DataType
+
+__all__ = [
+    "NAMES",
+    "DTypeLike",
+    "dtype",
+    "of_stored",
+]
+
+DTypeLike: TypeAlias = "dtype | str | type | np.dtype[Any]"
+"""A data type, its name, or what NumPy has for it."""
+
+_OBJECTS: Final[Mapping[str, builtins.type]] = MappingProxyType(
+    {"string": bytes, "ustring": str, "json": object}
+)
+"""What is held as Python objects, and of which class these are."""
+
+_ITEMS: Final = MappingProxyType({"byte": "V", "char": "S"})
+"""One byte each, of NumPy's types of any number of bytes."""
+
+_PLAIN: Final = (
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+_SMALL: Final = (
+    *("int2", "int4", "float8_e3m4", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz"),
+    *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "bfloat16"),
+)
+NAMES: Final = ("bool", *_ITEMS, *_SMALL, *_PLAIN, *_OBJECTS)
+"""The names that TensorStore has, too."""
+
+_MORE_SMALL: Final = ("uint2", "uint4", "float8_e4m3", "float6_e2m3fn", "float6_e3m2fn")
+_OF_ML_DTYPES: Final = frozenset({*_SMALL, *_MORE_SMALL})
+_OF_NUMPY: Final = frozenset({"bool", *_PLAIN})
+_PARAMETERS: Final = re.compile(
+    r"(datetime64|timedelta64)(\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?|[US][1-9][0-9]{0,7}"
+)
+"""Names of NumPy's types of times and of text, which TensorStore has not."""
+
+_ABSTRACT: Final = frozenset(
+    {np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger}
+    | {np.inexact, np.floating, np.complexfloating, np.flexible, np.character}
+)
+
+_JSON_DEPTH: Final = 200
+
+
+class dtype:  # noqa: N801 (as TensorStore calls it)
+    """A data type.
+
+    Parameters
+    ----------
+    dtype : dtype, str, type or numpy.dtype
+        Its name, or the type of NumPy or of Python: ``int`` is ``int64``, ``float``
+        ``float64``, ``str`` ``ustring`` and ``bytes`` ``string``. Byte orders are left out.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such data type.
+
+    Notes
+    -----
+    Beyond TensorStore's there are ``uint2``, ``uint4``, ``float8_e4m3``, ``float6_e2m3fn``,
+    ``float6_e3m2fn``, and NumPy's times (``datetime64[ns]``) and text of fixed length (``U4``).
+
+    Examples
+    --------
+    >>> dtype("int32"), dtype(np.dtype(">f8")), dtype(str)
+    (dtype("int32"), dtype("float64"), dtype("ustring"))
+    >>> dtype("uint8") == np.uint8, dtype("uint8")("7")
+    (True, np.uint8(7))
+    """
+
+    __slots__ = ("_numpy", "name")
+
+    name: str
+    """The name, which is also the data type as JSON."""
+
+    _numpy: np.dtype[Any] | None
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        object.__setattr__(self, "name", _name_of(dtype))
+        object.__setattr__(self, "_numpy", None)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """What NumPy has for it; ``dtype("O")`` for text, bytes of any length and JSON.
+
+        Raises
+        ------
+        UnsupportedError
+            If it is a type of few bits and the package ml_dtypes is not installed.
+        """
+        if self._numpy is None:
+            object.__setattr__(self, "_numpy", _to_numpy(self.name))
+            assert self._numpy is not None
+        return self._numpy
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``."""
+        found = self.numpy_dtype
+        return np.dtype(f"{found.char}1") if self.name in _ITEMS else found
+
+    @property
+    def type(self) -> builtins.type[Any]:
+        """The class of one element."""
+        found = _OBJECTS.get(self.name)
+        if found is None or found is object:
+            scalar: builtins.type[Any] = self.numpy_dtype.type
+            return scalar
+        return found
+
+    def to_json(self) -> str:
+        """Return the data type as JSON: its name."""
+        return self.name
+
+    def __call__(self, arg: Any) -> Any:
+        """Return a value as an element of this type.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            If it is none, as the class of the elements says.
+        """
+        if self.name == "json":
+            return json_value(arg)
+        if self.name in _OF_ML_DTYPES and isinstance(arg, str | bytes):
+            arg = float(arg)  # ml_dtypes crashes on text that is no number
+        return self.type(arg)
+
+    def __eq__(self, other: object) -> builtins.bool:
+        if isinstance(other, dtype):
+            return self.name == other.name
+        if not isinstance(other, str | builtins.type | np.dtype):
+            return NotImplemented
+        try:
+            return self.name == _name_of(other)
+        except ArgumentError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("data types cannot be changed")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype, (self.name,)
+
+    def __repr__(self) -> str:
+        return f'dtype("{self.name}")'
+
+
+def of_stored(data_type: DataType) -> dtype:
+    """Return the data type of the elements of an array in a store.
+
+    Parameters
+    ----------
+    data_type : tessarr.dtype.DataType
+        As the array's metadata states it. What is raw, or of several fields, is ``byte``.
+
+    Examples
+    --------
+    >>> from tessarr.dtype import of
+    >>> of_stored(of("string")), of_stored(of(">i4")), of_stored(of("r16"))
+    (dtype("ustring"), dtype("int32"), dtype("byte"))
+    """
+    match data_type.elements:
+        case "text":
+            return dtype("ustring")
+        case "bytes":
+            return dtype("string")
+        case None:
+            return dtype(data_type.numpy)
+        case _:
+            return dtype("json")
+
+
+def json_value(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON has it: with lists for tuples, and numbers of Python.
+
+    Raises
+    ------
+    TypeError
+        If JSON has nothing for it.
+    OverflowError
+        If it is an integer of more than 64 bits.
+    """
+    if depth > _JSON_DEPTH:
+        raise ArgumentError("a JSON value is nested too deeply")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | builtins.bool | float):
+        return value
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError(f"{value} has more than 64 bits")
+        return int(value)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("the members of a JSON object have names that are text")
+        return {key: json_value(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item, depth + 1) for item in value]
+    raise TypeError(f"JSON has nothing for an object of {type(value).__name__!r}")
+
+
+def _name_of(value: object) -> str:
+    if isinstance(value, dtype):
+        return value.name
+    if isinstance(value, str):
+        if value in NAMES or value in _MORE_SMALL or _PARAMETERS.fullmatch(value):
+            return value
+        raise ArgumentError(f"{value!r} is not the name of a data type")
+    if value is str:
+        return "ustring"
+    if value is bytes:
+        return "string"
+    if not isinstance(value, type | np.dtype) or _is_abstract(value):
+        raise TypeError(f"{value!r} is no data type: give its name, or a type of NumPy")
+    try:
+        found: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        raise ArgumentError(f"there is no data type for {value!r}") from None
+    return _name_of_numpy(found)
+
+
+def _is_abstract(value: type | np.dtype[Any]) -> builtins.bool:
+    """Tell whether a class of NumPy stands for several types."""
+    return isinstance(value, type) and value in _ABSTRACT
+
+
+def _name_of_numpy(found: np.dtype[Any]) -> str:
+    name = found.type.__name__
+    if found.isbuiltin == 2:  # of ml_dtypes; its kind is no guide
+        if name in _OF_ML_DTYPES:
+            return name
+    elif found.kind in "biufc" and found.name in _OF_NUMPY:
+        return str(found.name)
+    elif found.kind == "V":
+        return "byte"
+    elif found.kind == "S":
+        return "char"
+    elif found.kind == "T":
+        return "ustring"
+    elif found.kind in "mM":
+        return str(found.name)
+    elif found.kind == "U" and found.itemsize:
+        return f"U{found.itemsize // 4}"
+    raise ArgumentError(f"there is no data type for {found!r} of NumPy")
+
+
+def _to_numpy(name: str) -> np.dtype[Any]:
+    if name in _OBJECTS:
+        return np.dtype("O")
+    if name not in _OF_ML_DTYPES:
+        return np.dtype(_ITEMS.get(name, name))
+    try:
+        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
+    except (ImportError, AttributeError):
+        raise UnsupportedError(
+            f"data type {name!r} needs the package ml_dtypes, version 0.6 or newer "
+            "(pip install tessarr[dtypes])",
+            kind="missing_package",
+            extension=name,
+        ) from None
+    return found
+
+
+bool: Final = dtype("bool")
+char: Final = dtype("char")
+byte: Final = dtype("byte")
+int2: Final = dtype("int2")
+int4: Final = dtype("int4")
+int8: Final = dtype("int8")
+uint8: Final = dtype("uint8")
+int16: Final = dtype("int16")
+uint16: Final = dtype("uint16")
+int32: Final = dtype("int32")
+uint32: Final = dtype("uint32")
+int64: Final = dtype("int64")
+uint64: Final = dtype("uint64")
+float4_e2m1fn: Final = dtype("float4_e2m1fn")
+float8_e3m4: Final = dtype("float8_e3m4")
+float8_e4m3b11fnuz: Final = dtype("float8_e4m3b11fnuz")
+float8_e4m3fn: Final = dtype("float8_e4m3fn")
+float8_e4m3fnuz: Final = dtype("float8_e4m3fnuz")
+float8_e5m2: Final = dtype("float8_e5m2")
+float8_e5m2fnuz: Final = dtype("float8_e5m2fnuz")
+float8_e8m0fnu: Final = dtype("float8_e8m0fnu")
+bfloat16: Final = dtype("bfloat16")
+float16: Final = dtype("float16")
+float32: Final = dtype("float32")
+float64: Final = dtype("float64")
+complex64: Final = dtype("complex64")
+complex128: Final = dtype("complex128")
+string: Final = dtype("string")
+ustring: Final = dtype("ustring")
+json: Final = dtype("json")
