@@ -2,7 +2,6 @@
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from os import PathLike
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
@@ -92,7 +91,7 @@ class ArrayBase:
         axes: Sequence[_Axis],
         out_axes: Sequence[int | None],
         out: NDArray[Any],
-        future: Future[Any],
+        future: Any,
         result: Any,
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
@@ -101,7 +100,7 @@ class ArrayBase:
         axes: Sequence[_Axis],
         out_axes: Sequence[int | None],
         value: NDArray[Any],
-        future: Future[Any],
+        future: Any,
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
 

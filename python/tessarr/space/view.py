@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexDomain", "IndexTransform", "Indexable"]
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Bracket(Generic[T]):
+class Bracket(Generic[T_co]):
     """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``."""
 
     __slots__ = ("_act",)
@@ -59,11 +59,11 @@ class Bracket(Generic[T]):
     def __init__(self, act: Any) -> None:
         self._act = act
 
-    def __getitem__(self, key: Any) -> T:
-        result: T = self._act(key)
+    def __getitem__(self, key: Any) -> T_co:
+        result: T_co = self._act(key)
         return result
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[T_co]:
         raise TypeError("give brackets")
 
 

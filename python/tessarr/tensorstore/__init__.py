@@ -53,16 +53,23 @@ from tessarr.tensorstore.data_type import (
     uint64,
     ustring,
 )
+from tessarr.tensorstore.future import Future, Promise, WriteFutures
+from tessarr.tensorstore.opening import open
+from tessarr.tensorstore.store import TensorStore
 
 __all__ = [
     "Dim",
     "DimExpression",
     "DimSelection",
+    "Future",
     "IndexDomain",
     "IndexTransform",
     "Indexable",
     "OutputIndexMap",
     "OutputIndexMethod",
+    "Promise",
+    "TensorStore",
+    "WriteFutures",
     "bfloat16",
     "bool",
     "byte",
@@ -91,6 +98,7 @@ __all__ = [
     "int64",
     "json",
     "newaxis",
+    "open",
     "string",
     "uint8",
     "uint16",

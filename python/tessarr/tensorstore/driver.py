@@ -1,0 +1,216 @@
+"""What stands behind a handle: the protocol of drivers, and what a spec says of one.
+
+A handle is a driver, a view of the driver's domain, and how it was opened. Views are made
+without the driver; only `Driver.read` and what is alike get the composed view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from tessarr.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.future import Future, WriteFutures
+    from tessarr.types import JSONObject
+
+__all__ = ["NOTHING", "Driver", "Resizing", "Using"]
+
+
+@dataclass(frozen=True, slots=True)
+class Using:
+    """What a read or a write takes part in.
+
+    Parameters
+    ----------
+    transaction : Transaction, optional
+        What writes are staged in, and reads see.
+    batch : Batch, optional
+        What collects reads until it is submitted.
+    """
+
+    transaction: Any = None
+    batch: Any = None
+
+
+NOTHING = Using()
+"""Neither a transaction nor a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """How bounds are changed.
+
+    Parameters
+    ----------
+    lower, upper : sequence of (int or None)
+        The new bounds of the driver's domain; None leaves one.
+    metadata_only : bool
+        Whether what is outside stays stored.
+    expand_only, shrink_only : bool
+        Whether a bound that moves the other way is an error.
+    within : sequence of (interval or None)
+        Per dimension ``(lower, upper)``, beyond which nothing may be lost or added: those of the
+        view, where tied bounds must not be resized.
+    """
+
+    lower: Sequence[int | None]
+    upper: Sequence[int | None]
+    metadata_only: bool = False
+    expand_only: bool = False
+    shrink_only: bool = False
+    within: Sequence[tuple[int, int] | None] = ()
+
+
+class Driver:
+    """What reads and writes elements: an array in a store, or a view over other handles.
+
+    What a driver cannot do is an `UnsupportedError`, as here.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str] = ""
+    """What specs call it."""
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the elements."""
+        raise NotImplementedError
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are elements, with labels; bounds that may be resized are implicit."""
+        raise NotImplementedError
+
+    @property
+    def readable(self) -> bool:
+        """Whether elements can be read."""
+        return True
+
+    @property
+    def writable(self) -> bool:
+        """Whether elements can be written."""
+        return True
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read.
+
+        Parameters
+        ----------
+        view
+            A view of `domain`, finite.
+        out
+            Where the elements go: of the view's shape and the NumPy data type. None for a new
+            array.
+        using
+            Transaction and batch.
+
+        Returns
+        -------
+        Future
+            Of an array of the view's shape: `out`, if it was given. Of what is wrong the future
+            tells, too.
+        """
+        self._cannot("read")
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Start to write.
+
+        Parameters
+        ----------
+        view
+            A view of `domain`, finite.
+        values
+            Of the view's shape and the NumPy data type; strides may be 0. They may be used
+            until ``copy`` is done.
+        using
+            Transaction and batch.
+        """
+        self._cannot("write")
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up what the bounds are now; the driver that has them may be the same."""
+        from tessarr.tensorstore.future import Future
+
+        return Future(self)
+
+    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+        """Change the bounds; the driver that has the new ones may be the same."""
+        self._cannot("resize")
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell whether nothing is stored of a view, and whether all is.
+
+        None for what is not asked.
+        """
+        self._cannot("tell what is stored")
+
+    def members(self, *, minimal: bool = False) -> JSONObject:
+        """Return what is particular to the driver in the JSON of a spec that opens it again.
+
+        Not ``driver``, ``dtype``, ``transform``, ``schema``, ``context`` and how it is opened.
+        """
+        self._cannot("be told as a spec")
+
+    def resources(self) -> Mapping[str, Any]:
+        """Return the context resources that are bound, by the names of their types."""
+        return {}
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are, by anything that is equal only for what is the same place."""
+        return frozenset([id(self)])
+
+    @property
+    def write_chunk(self) -> Sequence[int]:
+        """How long the parts are that are best written as a whole, from 0 on; 1 where any is."""
+        return (1,) * self.domain.rank
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        self._cannot("be told as a URL")
+
+    @property
+    def chunk_layout(self) -> Any:
+        """The `ChunkLayout` of `domain`; None where there is nothing to say."""
+        return None
+
+    @property
+    def codec(self) -> Any:
+        """The `CodecSpec`, or None."""
+        return None
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored: broadcast to `domain`; None if nobody knows."""
+        return None
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """The `Unit`, or None, of each dimension of `domain`."""
+        return (None,) * self.domain.rank
+
+    @property
+    def kvstore(self) -> Any:
+        """The `KvStore` where it is, or None."""
+        return None
+
+    @property
+    def base(self) -> Any:
+        """The handle that this is a view of, if it is one of a single handle; else None."""
+        return None
+
+    def _cannot(self, act: str) -> NoReturn:
+        raise UnsupportedError(f"driver {self.name!r} cannot {act}")

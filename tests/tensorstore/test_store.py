@@ -1,0 +1,141 @@
+"""Handles: indexing, reading, writing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.errors import ReadOnlyError
+from tessarr.tensorstore.store import handle
+from tessarr.tensorstore.zarr import ZarrDriver
+
+VALUES = np.arange(48, dtype="u2").reshape(6, 8)
+
+
+@pytest.fixture
+def store() -> ts.TensorStore:
+    array = tessarr.create_array(None, shape=(6, 8), chunks=(2, 3), dtype="u2")
+    array[...] = VALUES
+    return handle(ZarrDriver(array))
+
+
+def test_facts(store: ts.TensorStore) -> None:
+    view = store[2:5, 7]
+    assert (view.rank, view.ndim, view.shape, view.origin, view.size) == (1, 1, (3,), (2,), 3)
+    assert (store.dtype, store.mode, str(store.domain)) == (ts.uint16, "rw", "{ [0, 6*), [0, 8*) }")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(1, 5), slice(None)),
+        (3, slice(2, 7, 2)),
+        ([5, 0, 0], slice(1, 3)),
+        ([[5, 0], [1, 2]], [1, 7]),
+        (slice(None), np.arange(8) % 2 == 0),
+        (None, 3),
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_read_as_numpy(store: ts.TensorStore, key: Any, order: Any) -> None:
+    found = store[key].read(order=order).result()
+    np.testing.assert_array_equal(found, VALUES[key], strict=True)
+    assert found.flags.c_contiguous if order == "C" else found.flags.f_contiguous
+    out = np.empty(VALUES[key].shape, "u2")
+    assert store[key].read(out=out).result() is out
+    np.testing.assert_array_equal(out, VALUES[key])
+    np.testing.assert_array_equal(np.asarray(store[key]), VALUES[key])
+
+
+def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
+    found = store[2, 3].read().result()
+    assert isinstance(found, np.ndarray)
+    assert found.shape == ()
+    assert found == VALUES[2, 3]
+
+
+def test_write(store: ts.TensorStore) -> None:
+    expected = VALUES.copy()
+    futures = store[1:3, 2:4].write([1, 2])
+    futures.copy.result()
+    futures.result()
+    expected[1:3, 2:4] = [1, 2]
+    store.oindex[[0, 5], [1, 7]] = np.uint16(9)
+    expected[np.ix_([0, 5], [1, 7])] = 9
+    store.vindex[[0, 5], [1, 7]] = [4, 5]
+    expected[[0, 5], [1, 7]] = [4, 5]
+    store[ts.d[0].translate_by[10]][13, :] = 3
+    expected[3] = 3
+    np.testing.assert_array_equal(store, expected)
+
+
+def test_copies_align(store: ts.TensorStore) -> None:
+    array = tessarr.create_array(None, shape=(8, 6), chunks=(3, 4), dtype="i4")
+    target = handle(ZarrDriver(array))
+    target.label["x", "y"].write(store.label["y", "x"]).result()
+    np.testing.assert_array_equal(array[:], VALUES.T)
+    target[0:2, 1:5].write(store[2:6, 7]).result()
+    np.testing.assert_array_equal(array[:2, 1:5], [VALUES[2:6, 7]] * 2)
+    with pytest.raises(ValueError, match="dimension 0"):
+        target.write(store).result()
+    with pytest.raises(ValueError, match="cast"):
+        store.T.write(target).result()
+
+
+@pytest.mark.parametrize(("to", "of"), [("0:5", "1:6"), ("1:6", "0:5"), ("0:3", "3:6")])
+def test_copies_within_an_array(store: ts.TensorStore, to: str, of: str) -> None:
+    one, other = (slice(*map(int, text.split(":"))) for text in (to, of))
+    expected = VALUES.copy()
+    expected[one] = VALUES[other]
+    store[one].write(store[other]).result()
+    np.testing.assert_array_equal(store, expected)
+
+
+def test_an_array_written_with_itself_reversed(store: ts.TensorStore) -> None:
+    store.write(store[::-1]).result()
+    np.testing.assert_array_equal(store, VALUES[::-1])
+
+
+def test_what_does_not_fit(store: ts.TensorStore) -> None:
+    with pytest.raises(TypeError, match="safe"):
+        store.write(np.zeros(8))
+    with pytest.raises(OverflowError):
+        store.write([1, 2, 3, 4, 5, 6, 7, 70000])
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        store.write([1, 2, 3])
+    with pytest.raises(ValueError, match=r"shape \(1, 6, 8\)"):
+        store.write(np.zeros((1, 6, 8), "u2"))
+    with pytest.raises(ValueError, match="'x'"):
+        store.write("x")
+    with pytest.raises(IndexError):
+        store[-1]
+    with pytest.raises(ValueError, match="outside"):
+        store[5:9].read().result()
+    with pytest.raises(ValueError, match="outside"):
+        store[5:9].write(1).result()
+    with pytest.raises(ValueError, match="shape"):
+        store.read(out=np.empty(3, "u2"))
+
+
+def test_modes(store: ts.TensorStore) -> None:
+    reading, writing = (handle(store._driver, mode=mode) for mode in "rw")
+    assert (reading.readable, reading.writable) == (True, False)
+    with pytest.raises(ReadOnlyError):
+        reading.write(1)
+    with pytest.raises(ReadOnlyError):
+        writing.read().result()
+    assert (reading[2].mode, writing.T.mode) == ("r", "w")
+
+
+def test_it_is_no_sequence(store: ts.TensorStore) -> None:
+    assert store
+    with pytest.raises(TypeError):
+        iter(store)
+    with pytest.raises(TypeError):
+        len(store)
+    with pytest.raises(TypeError):
+        ts.TensorStore()
