@@ -1,0 +1,175 @@
+"""The choice of read and write chunks that meet constraints: TensorStore's, step by step.
+
+Theory
+------
+A chunk shape that is partly open is filled by an aspect ratio and a number of elements: lengths are
+``ratio * factor``, cut to the extent of the array and rounded so that write chunks are multiples
+of read chunks, and the factor is searched by halving until the chunk has as many elements as
+wanted, or as few below as possible. Read chunks are settled first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Box, Dim
+from tessarr.tensorstore.chunk_layout import ChunkLayout, Grid
+
+__all__ = ["choose"]
+
+DEFAULT_ELEMENTS: Final = 1024 * 1024
+_MOST: Final = 2**63 - 1
+_LARGEST: Final = 2**62
+_SEARCHED: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class _Shape:
+    """A chunk shape in the making: 0 is open."""
+
+    lengths: list[int]
+    hard: list[bool]
+
+
+def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes of read and of write chunks.
+
+    Parameters
+    ----------
+    layout
+        The constraints.
+    domain
+        The extent of the array, which may be infinite.
+
+    Raises
+    ------
+    ArgumentError
+        If a hard write chunk is no multiple of a hard read chunk, or a whole extent is asked
+        for that is infinite.
+
+    Notes
+    -----
+    The number of elements is by default 1024 * 1024, whatever their size.
+
+    Examples
+    --------
+    >>> from tessarr.space import Dim
+    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), (Dim(400), Dim(400)))
+    ((64, 64), (384, 384))
+    """
+    write = _begun(layout.write_chunk, domain, "write_chunk")
+    read = _begun(layout.read_chunk, domain, "read_chunk")
+    for k in range(len(domain)):
+        _agree(read, write, k)
+    outer = tuple(write.lengths)
+    inner = _filled(
+        read.lengths,
+        layout.read_chunk,
+        domain,
+        lambda k, length: _nearest_divisor(outer[k], length) if outer[k] else length,
+    )
+    whole = _filled(
+        write.lengths,
+        layout.write_chunk,
+        domain,
+        lambda k, length: _nearest_multiple(inner[k], length),
+    )
+    return inner, whole
+
+
+def _begun(grid: Grid, domain: Box, what: str) -> _Shape:
+    shape = _Shape([0] * len(domain), [False] * len(domain))
+    for k, wish in enumerate(grid.lengths):
+        if wish is None:
+            continue
+        shape.lengths[k], shape.hard[k] = wish.value, wish.hard
+        if wish.value == -1:
+            if not domain[k].finite:
+                raise ArgumentError(
+                    f"{what}: the whole of dimension {k} is wanted, but {domain[k]} is infinite"
+                )
+            shape.lengths[k] = max(1, domain[k].size)
+    return shape
+
+
+def _agree(read: _Shape, write: _Shape, k: int) -> None:
+    inner, outer = read.lengths[k], write.lengths[k]
+    if not inner or not outer or outer % inner == 0:
+        return
+    if read.hard[k] and write.hard[k]:
+        raise ArgumentError(
+            f"write_chunk {outer} of dimension {k} is not a multiple of read_chunk {inner}"
+        )
+    if read.hard[k]:
+        write.lengths[k] = _nearest_multiple(inner, outer)
+    else:
+        read.lengths[k] = _nearest_divisor(outer, inner)
+
+
+def _nearest_multiple(of: int, target: int) -> int:
+    """Return the multiple that is nearest, and of two the smaller one; at least one times."""
+    if target <= of:
+        return of
+    below = target // of * of
+    return below + of if target - below > of // 2 and 2 * (target - below) > of else below
+
+
+def _nearest_divisor(of: int, target: int) -> int:
+    if target >= of:
+        return of
+    if of % target == 0:
+        return target
+    for offset in range(1, min(_SEARCHED, of)):
+        if target > offset and of % (target - offset) == 0:
+            return target - offset
+        if of % (target + offset) == 0:
+            return target + offset
+    return of
+
+
+def _filled(
+    lengths: Sequence[int], grid: Grid, domain: Box, rounded: Callable[[int, int], int]
+) -> tuple[int, ...]:
+    """Settle the open lengths by aspect ratio and number of elements."""
+    ratios = [wish.value if wish is not None else 1.0 for wish in grid.ratios]
+    ratios = ratios or [1.0] * len(domain)
+    target = DEFAULT_ELEMENTS if grid.count is None else grid.count.value or DEFAULT_ELEMENTS
+    most = [min(target, _extent(dim)) for dim in domain]
+    open_axes = [k for k, length in enumerate(lengths) if not length]
+    if not open_axes:
+        return tuple(lengths)
+
+    def shape(factor: float) -> list[int]:
+        found = list(lengths)
+        for k in open_axes:
+            found[k] = rounded(k, max(1, int(min(ratios[k] * factor, float(most[k])))))
+        return found
+
+    def count(factor: float) -> int:
+        total = 1
+        for length in shape(factor):
+            total = min(_MOST, total * length)
+        return total
+
+    return tuple(shape(_factor(count, target, [(ratios[k], most[k]) for k in open_axes])))
+
+
+def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[float, int]]) -> float:
+    step = min(1 / ratio for ratio, _ in axes) / 2
+    high = 2 * max(most / ratio for ratio, most in axes)
+    low, found = step, -1
+    while low + step < high:
+        middle = low + (high - low) / 2
+        total = count(middle)
+        if total >= target:
+            high, found = middle, total
+        if total <= target:
+            low = middle
+    return high if found == target else low
+
+
+def _extent(dim: Dim) -> int:
+    return max(1, dim.size) if dim.finite else _LARGEST

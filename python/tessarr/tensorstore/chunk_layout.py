@@ -1,0 +1,498 @@
+"""Constraints on the shapes of chunks, on their grid and on the order of elements in them.
+
+TensorStore's ``ChunkLayout``. A constraint is *hard* (what is opened has to meet it) or *soft* (a
+wish for what is created). Where constraints are merged, two different hard ones are an error,
+a hard one replaces a soft one, and a soft one fills only what is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from tessarr.errors import ArgumentError
+from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.types import JSONObject
+
+__all__ = ["ChunkLayout", "Grid", "Usage"]
+
+Usage: TypeAlias = Literal["write", "read", "codec"]
+
+_USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
+_SOFT: Final = "_soft_constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A value that is asked for, and whether it has to be."""
+
+    value: Any
+    hard: bool
+
+
+Row: TypeAlias = "tuple[Wish | None, ...]"
+"""What is asked for each dimension; empty while the rank is open."""
+
+
+def merged(old: Wish | None, new: Wish | None, what: str) -> Wish | None:
+    """Return what two wishes are together.
+
+    Raises
+    ------
+    ArgumentError
+        If both are hard and not the same.
+    """
+    if new is None or (old is not None and old.hard and not new.hard):
+        return old
+    if old is not None and old.hard and new.value != old.value:
+        raise ArgumentError(
+            f"{what}: the hard constraint {new.value} does not match the existing one, {old.value}"
+        )
+    return new if old is None or new.hard else old
+
+
+def merged_rows(old: Row, new: Row, what: str) -> Row:
+    """Return what two rows of wishes are together, dimension by dimension."""
+    if not old or not new:
+        return new or old
+    return tuple(
+        merged(one, other, f"{what} of dimension {k}")
+        for k, (one, other) in enumerate(zip(old, new, strict=True))
+    )
+
+
+def _row(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str) -> Row:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise ArgumentError(f"{what}: {values!r} is not a list")
+    found = []
+    for k, value in enumerate(values):
+        try:
+            wish = None if value is None else check(value)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ArgumentError(f"{what} of dimension {k}: {value!r} is not valid") from error
+        found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
+    return tuple(found)
+
+
+def _length(value: Any) -> Wish | None:
+    """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
+    number = _integer(value)
+    if number < -1:
+        raise ValueError
+    return None if number == 0 else Wish(number, number != -1)
+
+
+def _origin(value: Any) -> Wish:
+    number = _integer(value)
+    if not -INFINITE < number < INFINITE:
+        raise ValueError
+    return Wish(number, True)
+
+
+def _ratio(value: Any) -> Wish | None:
+    number = float(value)
+    if isinstance(value, (bool, str)) or not 0 <= number < float("inf"):
+        raise ValueError
+    return Wish(number, True) if number else None
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError
+    return int(value) if isinstance(value, float) else int(value.__index__())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Grid:
+    """Constraints on one kind of chunk.
+
+    Parameters
+    ----------
+    rows : shape and aspect ratio
+        Wishes per dimension.
+    count : elements
+        The number of elements of a chunk.
+    """
+
+    lengths: Row = ()
+    ratios: Row = ()
+    count: Wish | None = None
+
+    @classmethod
+    def of(cls, given: Any = None, /, **parts: Any) -> Grid:
+        """Return the constraints that JSON, or keywords, state."""
+        if isinstance(given, Grid):
+            return given
+        members = {} if given is None else dict(_members(given, "a grid"))
+        members.update({name: value for name, value in parts.items() if value is not None})
+        rank = members.pop("rank", None)
+        grid = cls()
+        for name in ("shape", "aspect_ratio", "elements"):
+            for key in (name, name + _SOFT):
+                if key in members:
+                    grid = grid.merged(_single(name, members.pop(key), key == name), key)
+        _nothing_else(members)
+        if rank is not None and grid.rank not in {-1, rank}:
+            raise ArgumentError(f"rank {grid.rank} does not match the rank {rank}")
+        return grid
+
+    def merged(self, other: Grid, what: str = "chunk") -> Grid:
+        """Return both constraints together."""
+        if -1 not in {self.rank, other.rank} and self.rank != other.rank:
+            raise ArgumentError(f"{what}: rank {other.rank} does not match the rank {self.rank}")
+        return Grid(
+            merged_rows(self.lengths, other.lengths, f"{what}: shape"),
+            merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
+            merged(self.count, other.count, f"{what}: elements"),
+        )
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; -1 while it is open."""
+        return len(self.lengths) or len(self.ratios) or -1
+
+    ndim = rank
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """Hard constraints on the shape."""
+        return _values(self.lengths, True)
+
+    @property
+    def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
+        """Soft constraints on the shape."""
+        return _values(self.lengths, False)
+
+    @property
+    def aspect_ratio(self) -> tuple[float | None, ...] | None:
+        """Hard constraints on how lengths relate to each other."""
+        return _values(self.ratios, True)
+
+    @property
+    def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
+        """Soft constraints on how lengths relate to each other."""
+        return _values(self.ratios, False)
+
+    @property
+    def elements(self) -> int | None:
+        """The hard constraint on the number of elements."""
+        return self.count.value if self.count is not None and self.count.hard else None
+
+    @property
+    def elements_soft_constraint(self) -> int | None:
+        """The soft constraint on the number of elements."""
+        return self.count.value if self.count is not None and not self.count.hard else None
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = {}
+        _rows_to_json(result, "shape", self.lengths)
+        _rows_to_json(result, "aspect_ratio", self.ratios)
+        if self.count is not None:
+            result["elements" + ("" if self.count.hard else _SOFT)] = self.count.value
+        return result
+
+    def __repr__(self) -> str:
+        return f"ChunkLayout.Grid({self.to_json()})"
+
+
+def _single(name: str, value: Any, hard: bool) -> Grid:
+    if value is None:
+        return Grid()
+    if name == "shape":
+        return Grid(lengths=_row(value, hard, _length, name))
+    if name == "aspect_ratio":
+        return Grid(ratios=_row(value, hard, _ratio, name))
+    try:
+        count = _integer(value)
+        if count < 0:
+            raise ValueError
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArgumentError(f"elements: {value!r} is not a number of elements") from error
+    return Grid(count=Wish(count, hard))
+
+
+def _values(row: Row, hard: bool) -> tuple[Any, ...] | None:
+    if not row:
+        return None
+    return tuple(wish.value if wish is not None and wish.hard == hard else None for wish in row)
+
+
+def _rows_to_json(result: JSONObject, name: str, row: Row) -> None:
+    for hard in (True, False):
+        values = _values(row, hard)
+        if values is not None and any(value is not None for value in values):
+            result[name + ("" if hard else _SOFT)] = list(values)
+
+
+class ChunkLayout:
+    """Constraints on chunks: their shapes, grid, and the order of their elements.
+
+    Parameters
+    ----------
+    json : dict or ChunkLayout, optional
+        All as JSON.
+    **parts
+        ``rank``, ``inner_order``, ``grid_origin``; ``chunk``, ``write_chunk``, ``read_chunk`` and
+        ``codec_chunk`` as grids, or with ``_shape``, ``_aspect_ratio`` or ``_elements`` after it;
+        all but ``rank`` and grids also with ``_soft_constraint`` after it.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints contradict each other.
+
+    Examples
+    --------
+    >>> ChunkLayout(chunk_shape=[3, 4], read_chunk_elements=6).to_json()["write_chunk"]
+    {'shape': [3, 4]}
+    """
+
+    __slots__ = ("_grids", "_order", "_origin", "_rank")
+
+    Grid = Grid
+
+    def __init__(self, json: Any = None, /, **parts: Any) -> None:
+        self._rank = -1
+        self._order: Wish | None = None
+        self._origin: Row = ()
+        self._grids: dict[Usage, Grid] = dict.fromkeys(_USAGES, Grid())
+        if isinstance(json, ChunkLayout):
+            self._merge(json)
+        elif json is not None:
+            self.update(**_members(json, "a chunk layout"))
+        self.update(**parts)
+
+    def update(self, *, finalize: bool = False, **parts: Any) -> None:
+        """Add constraints; nothing is changed if one contradicts what is there.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        made = self.copy()
+        given = {name: value for name, value in parts.items() if value is not None}
+        if "rank" in given:
+            made._fix_rank(int(given.pop("rank")), "rank")
+        for key in ("inner_order", "inner_order" + _SOFT):
+            if key in given:
+                made._add_order(given.pop(key), key == "inner_order")
+        for key in ("grid_origin", "grid_origin" + _SOFT):
+            if key in given:
+                row = _row(given.pop(key), key == "grid_origin", _origin, key)
+                made._fix_rank(len(row), key)
+                made._origin = merged_rows(made._origin, row, key)
+        for prefix in ("chunk", *(f"{usage}_chunk" for usage in _USAGES)):
+            made._add_grids(prefix, given)
+        _nothing_else(given)
+        if finalize:
+            made._check_final()
+        self._take(made)
+
+    def _add_grids(self, prefix: str, given: dict[str, Any]) -> None:
+        if prefix in given:
+            self._add_grid(prefix, Grid.of(given.pop(prefix)), prefix)
+        for name in ("shape", "aspect_ratio", "elements"):
+            for key in (f"{prefix}_{name}", f"{prefix}_{name}{_SOFT}"):
+                if key in given:
+                    value = given.pop(key)
+                    self._add_grid(prefix, _single(name, value, not key.endswith(_SOFT)), key)
+
+    def _add_grid(self, prefix: str, grid: Grid, what: str) -> None:
+        if grid.rank >= 0:
+            self._fix_rank(grid.rank, what)
+        if prefix != "chunk":
+            usage = next(usage for usage in _USAGES if prefix.startswith(usage))
+            self._grids[usage] = self._grids[usage].merged(grid, what)
+            return
+        for usage in _USAGES:
+            part = Grid(ratios=grid.ratios) if usage == "codec" else grid
+            self._grids[usage] = self._grids[usage].merged(part, what)
+
+    def _add_order(self, order: Any, hard: bool) -> None:
+        axes = tuple(_integer(axis) for axis in order)
+        if sorted(axes) != list(range(len(axes))):
+            raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
+        self._fix_rank(len(axes), "inner_order")
+        self._order = merged(self._order, Wish(axes, hard), "inner_order")
+
+    def _fix_rank(self, rank: int, what: str) -> None:
+        if not 0 <= rank <= 32:
+            raise ArgumentError(f"{what}: the rank {rank} is outside of [0, 32]")
+        if self._rank not in {-1, rank}:
+            raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
+        self._rank = rank
+
+    def _merge(self, other: ChunkLayout) -> None:
+        if other.rank >= 0:
+            self._fix_rank(other.rank, "chunk_layout")
+        self._order = merged(self._order, other._order, "inner_order")
+        self._origin = merged_rows(self._origin, other._origin, "grid_origin")
+        for usage in _USAGES:
+            grid = self._grids[usage].merged(other._grids[usage], f"{usage}_chunk")
+            self._grids[usage] = grid
+
+    def merge(self, other: ChunkLayout) -> ChunkLayout:
+        """Return these constraints and others together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        made = self.copy()
+        made._merge(other)
+        return made
+
+    def copy(self) -> ChunkLayout:
+        """Return the same constraints, apart."""
+        made = ChunkLayout.__new__(ChunkLayout)
+        made._take(self)
+        return made
+
+    def _take(self, other: ChunkLayout) -> None:
+        self._rank, self._order, self._origin = other._rank, other._order, other._origin
+        self._grids = dict(other._grids)
+
+    def hard(self) -> ChunkLayout:
+        """Return the hard constraints alone."""
+        made = self.copy()
+        made._order = _if_hard(self._order)
+        made._origin = tuple(_if_hard(wish) for wish in self._origin)
+        for usage, grid in self._grids.items():
+            rows = [tuple(_if_hard(wish) for wish in row) for row in (grid.lengths, grid.ratios)]
+            made._grids[usage] = Grid(rows[0], rows[1], _if_hard(grid.count))
+        return made
+
+    def _check_final(self) -> None:
+        if self._rank < 0:
+            raise ArgumentError("a final chunk layout has a rank")
+        for k in range(self._rank):
+            if not self._origin or (wish := self._origin[k]) is None or not wish.hard:
+                raise ArgumentError(f"no hard constraint on the grid_origin of dimension {k}")
+        write, read = (self._lengths(usage) for usage in ("write", "read"))
+        for k, (outer, inner) in enumerate(zip(write, read, strict=True)):
+            if outer and inner and outer % inner:
+                raise ArgumentError(
+                    f"write_chunk {outer} is not a multiple of read_chunk {inner} in dimension {k}"
+                )
+
+    def _lengths(self, usage: Usage) -> list[int]:
+        found = self._grids[usage].shape or (None,) * self._rank
+        return [length or 0 for length in found]
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; -1 while it is open."""
+        return self._rank
+
+    ndim = rank
+
+    @property
+    def inner_order(self) -> tuple[int, ...] | None:
+        """The hard constraint on the order of the elements of a chunk, slowest axis first."""
+        return self._order.value if self._order is not None and self._order.hard else None
+
+    @property
+    def inner_order_soft_constraint(self) -> tuple[int, ...] | None:
+        """The soft constraint on the order of elements."""
+        return self._order.value if self._order is not None and not self._order.hard else None
+
+    @property
+    def order(self) -> Wish | None:
+        """The wish for the order of elements, hard or soft."""
+        return self._order
+
+    @property
+    def grid_origin(self) -> tuple[int | None, ...] | None:
+        """Hard constraints on where the grid begins."""
+        return _values(self._origin, True)
+
+    @property
+    def grid_origin_soft_constraint(self) -> tuple[int | None, ...] | None:
+        """Soft constraints on where the grid begins."""
+        return _values(self._origin, False)
+
+    @property
+    def write_chunk(self) -> Grid:
+        """Constraints on what is written at once."""
+        return self._grids["write"]
+
+    @property
+    def read_chunk(self) -> Grid:
+        """Constraints on what is read at once."""
+        return self._grids["read"]
+
+    @property
+    def codec_chunk(self) -> Grid:
+        """Constraints on what a codec sees at once."""
+        return self._grids["codec"]
+
+    @property
+    def write_chunk_template(self) -> IndexDomain:
+        """The domain of the write chunk that the grid begins with."""
+        return self._template("write")
+
+    @property
+    def read_chunk_template(self) -> IndexDomain:
+        """The domain of the read chunk that the grid begins with."""
+        return self._template("read")
+
+    def _template(self, usage: Usage) -> IndexDomain:
+        if self._rank < 0:
+            raise ArgumentError("a chunk layout without a rank has no template of chunks")
+        origins = self.grid_origin or (None,) * self._rank
+        dims = []
+        for origin, length in zip(origins, self._lengths(usage), strict=True):
+            known = origin is not None and length > 0
+            begin = origin if origin is not None and known else -INFINITE
+            dims.append(Dim.of(begin, begin + length if known else INFINITE + 1))
+        return IndexDomain.of(tuple(dims))
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = {}
+        if self._order is not None:
+            name = "inner_order" + ("" if self._order.hard else _SOFT)
+            result[name] = list(self._order.value)
+        _rows_to_json(result, "grid_origin", self._origin)
+        for usage in _USAGES:
+            grid = self._grids[usage].to_json()
+            if grid:
+                result[f"{usage}_chunk"] = grid
+        rows = [self._origin, *(row for g in self._grids.values() for row in (g.lengths, g.ratios))]
+        told = self._order is not None or any(wish is not None for row in rows for wish in row)
+        if self._rank >= 0 and not told:
+            result["rank"] = self._rank
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ChunkLayout):
+            return NotImplemented
+        return self._rank == other._rank and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ChunkLayout({self.to_json()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChunkLayout, (self.to_json(),)
+
+
+def _if_hard(wish: Wish | None) -> Wish | None:
+    return wish if wish is not None and wish.hard else None
+
+
+def _members(given: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{what}: {given!r} is not an object")
+    return given
+
+
+def _nothing_else(members: Mapping[str, Any]) -> None:
+    if members:
+        names = ", ".join(sorted(map(repr, members)))
+        raise ArgumentError(f"unknown members {names}")
