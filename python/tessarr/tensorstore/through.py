@@ -1,0 +1,310 @@
+"""What is said of the dimensions of something, said of those of a view of it, and back.
+
+Only an output index map of a single input dimension carries over what is said of a dimension,
+and only where no other map follows the same dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.types import Shape
+
+__all__ = [
+    "array_before",
+    "array_through",
+    "broadcastable",
+    "carried",
+    "carried_back",
+    "domain_before",
+    "merged_domains",
+    "one_to_one",
+    "order_before",
+    "order_through",
+    "strided",
+    "unbroadcast",
+]
+
+T = TypeVar("T")
+_LAST: Final = 1 << 20
+_LARGEST: Final = 1 << 28
+_UNLIMITED: Final = Dim()
+
+
+def strided(transform: IndexTransform) -> list[tuple[int, int, int]]:
+    """Return input dimension, offset and stride of each map; -1 where it is not that of one."""
+    return [
+        (-1 if one.input_dimension is None else one.input_dimension, one.offset, one.stride)
+        for one in transform.output
+    ]
+
+
+def one_to_one(transform: IndexTransform) -> set[int]:
+    """Return the input dimensions that exactly one map follows."""
+    followed = [dim for dim, _, _ in strided(transform) if dim >= 0]
+    spread = {
+        k
+        for one in transform.output
+        if one.index_array is not None
+        for k, size in enumerate(one.index_array.shape)
+        if size != 1
+    }
+    return {dim for dim in followed if followed.count(dim) == 1} - spread
+
+
+def carried(
+    values: Sequence[T | None], transform: IndexTransform, change: Callable[[T, int, int], T]
+) -> tuple[T | None, ...]:
+    """Return what is said of the dimensions of a view; `change` is given offset and stride."""
+    found: list[T | None] = [None] * transform.input_rank
+    alone = one_to_one(transform)
+    for value, (dim, offset, stride) in zip(values, strided(transform), strict=True):
+        if value is not None and dim in alone and stride:
+            found[dim] = change(value, offset, stride)
+    return tuple(found)
+
+
+def carried_back(
+    values: Sequence[T | None],
+    transform: IndexTransform,
+    change: Callable[[T, int, int], T],
+    needed: Callable[[T], bool],
+    what: str,
+) -> tuple[T | None, ...]:
+    """Return what is said of the dimensions of what is viewed.
+
+    Raises
+    ------
+    ArgumentError
+        If something that is `needed` is said of a dimension that has no counterpart.
+    """
+    found: list[T | None] = [None] * transform.output_rank
+    seen = set()
+    for k, (dim, offset, stride) in enumerate(strided(transform)):
+        if dim >= 0 and stride:
+            seen.add(dim)
+            value = values[dim]
+            found[k] = None if value is None else change(value, offset, stride)
+    for dim, value in enumerate(values):
+        if dim not in seen and value is not None and needed(value):
+            raise ArgumentError(f"{what}: dimension {dim} is none of what is viewed")
+    return tuple(found)
+
+
+def order_through(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
+    """Return an order of the dimensions of what is viewed as one of those of the view."""
+    maps = strided(transform)
+    places = [_LAST] * transform.input_rank
+    for place, k in enumerate(order):
+        if maps[k][0] >= 0:
+            places[maps[k][0]] = min(places[maps[k][0]], place)
+    return tuple(sorted(range(len(places)), key=lambda dim: (places[dim], dim)))
+
+
+def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
+    """Return an order of the dimensions of the view as one of those of what is viewed."""
+    places = {dim: place for place, dim in enumerate(order)}
+    maps = strided(transform)
+    return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
+
+
+def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
+    """Return what two domains say together: a bound that is infinite and implicit says nothing.
+
+    Raises
+    ------
+    ArgumentError
+        If they differ in rank, bounds or labels.
+    """
+    if old.rank != new.rank:
+        raise ArgumentError(f"domain {new} of rank {new.rank} does not match {old}")
+    dims = []
+    for k, (one, other) in enumerate(zip(old.dims, new.dims, strict=True)):
+        if one.label and other.label and one.label != other.label:
+            raise ArgumentError(f"domain: label {other.label!r} does not match {one.label!r}")
+        lower = _merged_bound(
+            (one.inclusive_min, one.implicit_lower),
+            (other.inclusive_min, other.implicit_lower),
+            -INFINITE,
+        )
+        upper = _merged_bound(
+            (one.exclusive_max, one.implicit_upper),
+            (other.exclusive_max, other.implicit_upper),
+            INFINITE + 1,
+        )
+        if lower is None or upper is None or upper[0] < lower[0]:
+            raise ArgumentError(f"domain: {other} of dimension {k} does not match {one}")
+        label = one.label or other.label
+        dims.append(Dim.of(lower[0], upper[0], label, (lower[1], upper[1])))
+    return IndexDomain(dims)
+
+
+def _merged_bound(
+    one: tuple[int, bool], other: tuple[int, bool], infinite: int
+) -> tuple[int, bool] | None:
+    if one[0] == other[0]:
+        return one[0], one[1] and other[1]
+    if one == (infinite, True):
+        return other
+    return one if other == (infinite, True) else None
+
+
+def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
+    """Return the domain of what is viewed, from that of the view.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not determine it.
+    """
+    maps = strided(transform)
+    dims = []
+    for dim, offset, stride in maps:
+        if dim < 0 or [one[0] for one in maps].count(dim) > 1:
+            raise ArgumentError("domain: what is viewed is not determined by the view")
+        given = domain.dims[dim]
+        free = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
+        if abs(stride) != 1 and not free:
+            raise ArgumentError("domain: what is viewed is not determined by a strided view")
+        ends = [given.inclusive_min, given.inclusive_max]
+        ends = [end if abs(end) == INFINITE else offset + stride * end for end in ends]
+        if stride < 0:
+            ends = [-end if abs(end) == INFINITE else end for end in reversed(ends)]
+        implicit = given.implicit if stride > 0 else given.implicit[::-1]
+        dims.append(Dim.of(ends[0], ends[1] + 1, given.label, implicit))
+    return IndexDomain(dims)
+
+
+def unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array without the axes along which it only repeats itself by strides."""
+    index = tuple(
+        slice(0, 1) if stride == 0 and size else slice(None)
+        for size, stride in zip(values.shape, values.strides, strict=True)
+    )
+    values = values[index]
+    extra = 0
+    while extra < values.ndim and values.shape[extra] == 1:
+        extra += 1
+    return values.reshape(values.shape[extra:])
+
+
+def broadcastable(shape: Shape, domain: IndexDomain) -> bool:
+    """Tell whether an array can be broadcast to a domain: its last axes are those of the array."""
+    if len(shape) > domain.rank:
+        extra = len(shape) - domain.rank
+        return all(size == 1 for size in shape[:extra]) and broadcastable(shape[extra:], domain)
+    last = domain.shape[domain.rank - len(shape) :]
+    return all(size in {1, length} for size, length in zip(shape, last, strict=True))
+
+
+def array_through(
+    values: npt.NDArray[Any], transform: IndexTransform, domain: IndexDomain | None
+) -> npt.NDArray[Any]:
+    """Return what an array that is broadcast to what is viewed is under a view of it.
+
+    Parameters
+    ----------
+    values
+        The array; its last axis is the last of what is viewed.
+    transform
+        The view.
+    domain
+        The domain of what is viewed, where it is known.
+
+    Raises
+    ------
+    ArgumentError
+        If an axis that is not constant is indexed without the domain being known.
+    """
+    rank = transform.input_rank
+    if not values.ndim or not transform.output_rank:
+        return values.reshape(())
+    first = transform.output_rank - values.ndim
+    taken: list[Any] = []
+    for axis, size in enumerate(values.shape):
+        one = transform.output[first + axis]
+        if size == 1:
+            taken.append(np.zeros((1,) * rank, np.intp))
+            continue
+        begin = 0 if domain is None else domain.dims[first + axis].inclusive_min
+        if one.index_array is not None:
+            if domain is None:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+            taken.append(one.offset + one.stride * one.index_array - begin)
+        elif one.input_dimension is not None:
+            taken.append(_positions(transform, first + axis, size, domain))
+        else:
+            if domain is None:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+            taken.append(np.full((1,) * rank, one.offset - begin, np.intp))
+    shape = np.broadcast_shapes(*(index.shape for index in taken))
+    if prod(shape) > _LARGEST:
+        raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
+    if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
+        raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
+    return unbroadcast(values[tuple(taken)])
+
+
+def _positions(
+    transform: IndexTransform, k: int, size: int, domain: IndexDomain | None
+) -> npt.NDArray[np.intp]:
+    one = transform.output[k]
+    dim = one.input_dimension
+    assert dim is not None
+    along = [1] * transform.input_rank
+    given = transform.domain.dims[dim]
+    if domain is None:
+        whole = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
+        if not whole or not given.implicit_lower or not given.implicit_upper:
+            indices = np.arange(given.inclusive_min, given.exclusive_max) if given.finite else None
+            fits = indices is not None and len(indices) == size and abs(one.stride) == 1
+            if not fits:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+        if abs(one.stride) != 1:
+            raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
+        found = np.arange(size)[:: one.stride]
+    else:
+        if not given.finite:
+            raise ArgumentError("fill_value: it is taken along an infinite dimension")
+        if given.size > _LARGEST:
+            raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
+        begin = domain.dims[k].inclusive_min
+        steps = np.arange(given.size, dtype=np.intp)
+        found = one.offset + one.stride * given.inclusive_min - begin + one.stride * steps
+    along[dim] = len(found)
+    return found.reshape(along)
+
+
+def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
+    """Return the array of what is viewed, from that of the view.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not determine it.
+    """
+    maps = strided(transform)
+    first = transform.input_rank - values.ndim
+    order = []
+    flipped: list[slice] = []
+    for dim, _, stride in maps:
+        if dim < 0 or [one[0] for one in maps].count(dim) > 1 or abs(stride) != 1:
+            raise ArgumentError("fill_value: what is viewed is not determined by the view")
+        if dim >= first:
+            order.append(dim - first)
+        flipped.append(slice(None, None, stride if dim >= first else None))
+    unused = set(range(values.ndim)) - set(order)
+    if any(values.shape[axis] != 1 for axis in unused):
+        raise ArgumentError("fill_value: an axis of it is none of what is viewed")
+    kept = np.squeeze(values, tuple(unused))
+    ranks = {axis: place for place, axis in enumerate(sorted(order))}
+    kept = kept.transpose([ranks[axis] for axis in order])
+    index = tuple(slice(None) if dim >= first else np.newaxis for dim, _, _ in maps)
+    return unbroadcast(kept[index][tuple(flipped)])
