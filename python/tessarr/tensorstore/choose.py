@@ -18,7 +18,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Box, Dim
 from tessarr.tensorstore.chunk_layout import ChunkLayout, Grid
 
-__all__ = ["choose"]
+__all__ = ["choose", "choose_one"]
 
 DEFAULT_ELEMENTS: Final = 1024 * 1024
 _MOST: Final = 2**63 - 1
@@ -160,9 +160,11 @@ def _filled(
 def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[float, int]]) -> float:
     step = min(1 / ratio for ratio, _ in axes) / 2
     high = 2 * max(most / ratio for ratio, most in axes)
-    low, found = step, -1
+    low, found = step, count(high)
     while low + step < high:
         middle = low + (high - low) / 2
+        if not low < middle < high:
+            break  # there is no number between the two
         total = count(middle)
         if total >= target:
             high, found = middle, total
@@ -173,3 +175,17 @@ def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[flo
 
 def _extent(dim: Dim) -> int:
     return max(1, dim.size) if dim.finite else _LARGEST
+
+
+def choose_one(layout: ChunkLayout, domain: Box) -> tuple[int, ...]:
+    """Return the shape of chunks that are read and written alike.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints on read and on write chunks contradict each other, or a whole extent is
+        asked for that is infinite.
+    """
+    both = layout.read_chunk.merged(layout.write_chunk, "write_chunk")
+    shape = _begun(both, domain, "chunk")
+    return _filled(shape.lengths, both, domain, lambda _, length: length)

@@ -7,12 +7,16 @@ a hard one replaces a soft one, and a soft one fills only what is open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.tensorstore import through
+from tessarr.tensorstore.reading import as_float, as_integer, integer, members_of, nothing_else
+from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 
 __all__ = ["ChunkLayout", "Grid", "Usage"]
@@ -21,6 +25,7 @@ Usage: TypeAlias = Literal["write", "read", "codec"]
 
 _USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
 _SOFT: Final = "_soft_constraint"
+_LONGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +82,24 @@ def _row(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str
 
 def _length(value: Any) -> Wish | None:
     """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
-    number = _integer(value)
+    number = as_integer(value)
     if number < -1:
         raise ValueError
     return None if number == 0 else Wish(number, number != -1)
 
 
 def _origin(value: Any) -> Wish:
-    number = _integer(value)
+    number = as_integer(value)
     if not -INFINITE < number < INFINITE:
         raise ValueError
     return Wish(number, True)
 
 
 def _ratio(value: Any) -> Wish | None:
-    number = float(value)
-    if isinstance(value, (bool, str)) or not 0 <= number < float("inf"):
+    number = as_float(value)
+    if not 0 <= number < float("inf"):
         raise ValueError
     return Wish(number, True) if number else None
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise TypeError
-    return int(value) if isinstance(value, float) else int(value.__index__())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +123,7 @@ class Grid:
         """Return the constraints that JSON, or keywords, state."""
         if isinstance(given, Grid):
             return given
-        members = {} if given is None else dict(_members(given, "a grid"))
+        members = {} if given is None else members_of(given, "a grid")
         members.update({name: value for name, value in parts.items() if value is not None})
         rank = members.pop("rank", None)
         grid = cls()
@@ -132,7 +131,7 @@ class Grid:
             for key in (name, name + _SOFT):
                 if key in members:
                     grid = grid.merged(_single(name, members.pop(key), key == name), key)
-        _nothing_else(members)
+        nothing_else(members)
         if rank is not None and grid.rank not in {-1, rank}:
             raise ArgumentError(f"rank {grid.rank} does not match the rank {rank}")
         return grid
@@ -194,7 +193,7 @@ class Grid:
         return result
 
     def __repr__(self) -> str:
-        return f"ChunkLayout.Grid({self.to_json()})"
+        return shown("ChunkLayout.Grid", self.to_json())
 
 
 def _single(name: str, value: Any, hard: bool) -> Grid:
@@ -204,13 +203,7 @@ def _single(name: str, value: Any, hard: bool) -> Grid:
         return Grid(lengths=_row(value, hard, _length, name))
     if name == "aspect_ratio":
         return Grid(ratios=_row(value, hard, _ratio, name))
-    try:
-        count = _integer(value)
-        if count < 0:
-            raise ValueError
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ArgumentError(f"elements: {value!r} is not a number of elements") from error
-    return Grid(count=Wish(count, hard))
+    return Grid(count=Wish(integer(0)(value, "elements"), hard))
 
 
 def _values(row: Row, hard: bool) -> tuple[Any, ...] | None:
@@ -261,7 +254,7 @@ class ChunkLayout:
         if isinstance(json, ChunkLayout):
             self._merge(json)
         elif json is not None:
-            self.update(**_members(json, "a chunk layout"))
+            self.update(**members_of(json, "a chunk layout"))
         self.update(**parts)
 
     def update(self, *, finalize: bool = False, **parts: Any) -> None:
@@ -286,7 +279,7 @@ class ChunkLayout:
                 made._origin = merged_rows(made._origin, row, key)
         for prefix in ("chunk", *(f"{usage}_chunk" for usage in _USAGES)):
             made._add_grids(prefix, given)
-        _nothing_else(given)
+        nothing_else(given)
         if finalize:
             made._check_final()
         self._take(made)
@@ -312,7 +305,7 @@ class ChunkLayout:
             self._grids[usage] = self._grids[usage].merged(part, what)
 
     def _add_order(self, order: Any, hard: bool) -> None:
-        axes = tuple(_integer(axis) for axis in order)
+        axes = tuple(as_integer(axis) for axis in order)
         if sorted(axes) != list(range(len(axes))):
             raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
         self._fix_rank(len(axes), "inner_order")
@@ -364,6 +357,88 @@ class ChunkLayout:
         for usage, grid in self._grids.items():
             rows = [tuple(_if_hard(wish) for wish in row) for row in (grid.lengths, grid.ratios)]
             made._grids[usage] = Grid(rows[0], rows[1], _if_hard(grid.count))
+        return made
+
+    def through(self, transform: IndexTransform) -> ChunkLayout:
+        """Return the constraints of a view of what these are of.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit, or an origin would be beyond the range of indices.
+        """
+
+        def row(wishes: Row, change: Callable[[Any, int, int], Any]) -> Row:
+            if not wishes:
+                return ()
+            return through.carried(
+                wishes, transform, lambda wish, *by: Wish(change(wish.value, *by), wish.hard)
+            )
+
+        return self._changed(
+            transform.output_rank, transform.input_rank, row, transform, through.order_through
+        )
+
+    def before(self, transform: IndexTransform) -> ChunkLayout:
+        """Return the constraints of what is viewed, where these are those of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit, or a hard constraint cannot be told of what is viewed.
+        """
+        backwards = {_origin_within: _origin_before, _length_within: _length_before,
+                     _ratio_within: _ratio_before}  # fmt: skip
+
+        def row(wishes: Row, change: Callable[[Any, int, int], Any]) -> Row:
+            if not wishes:
+                return ()
+            return through.carried_back(
+                wishes,
+                transform,
+                lambda wish, *by: Wish(backwards[change](wish.value, *by), wish.hard),
+                lambda wish: wish.hard,
+                "chunk_layout",
+            )
+
+        return self._changed(
+            transform.input_rank, transform.output_rank, row, transform, through.order_before
+        )
+
+    def _changed(
+        self,
+        given: int,
+        rank: int,
+        row: Callable[[Row, Callable[[Any, int, int], Any]], Row],
+        transform: IndexTransform,
+        order: Callable[[tuple[int, ...], IndexTransform], tuple[int, ...]],
+    ) -> ChunkLayout:
+        if self._rank not in {-1, given}:
+            raise ArgumentError(f"a chunk layout of rank {self._rank} for a view of rank {given}")
+        made = self.copy()
+        if self._rank <= 0:
+            return made
+        made._rank = rank
+        if self._order is not None:
+            made._order = Wish(order(self._order.value, transform), self._order.hard)
+        made._origin = row(self._origin, _origin_within)
+        for usage, grid in self._grids.items():
+            lengths, ratios = row(grid.lengths, _length_within), row(grid.ratios, _ratio_within)
+            made._grids[usage] = Grid(lengths, ratios, grid.count)
+        return made
+
+    def leading(self, rank: int) -> ChunkLayout:
+        """Return the constraints on the first dimensions alone."""
+        if self._rank <= rank:
+            return self
+        made = self.copy()
+        made._rank = rank
+        if self._order is not None:
+            kept = tuple(axis for axis in self._order.value if axis < rank)
+            made._order = Wish(kept, self._order.hard)
+        made._origin = self._origin[:rank]
+        for usage, grid in self._grids.items():
+            made._grids[usage] = Grid(grid.lengths[:rank], grid.ratios[:rank], grid.count)
         return made
 
     def _check_final(self) -> None:
@@ -476,7 +551,7 @@ class ChunkLayout:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"ChunkLayout({self.to_json()})"
+        return shown("ChunkLayout", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ChunkLayout, (self.to_json(),)
@@ -486,13 +561,36 @@ def _if_hard(wish: Wish | None) -> Wish | None:
     return wish if wish is not None and wish.hard else None
 
 
-def _members(given: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"{what}: {given!r} is not an object")
-    return given
+def _index(value: int) -> int:
+    if not -INFINITE < value < INFINITE:
+        raise ArgumentError(f"grid_origin: {value} is beyond the range of indices")
+    return value
 
 
-def _nothing_else(members: Mapping[str, Any]) -> None:
-    if members:
-        names = ", ".join(sorted(map(repr, members)))
-        raise ArgumentError(f"unknown members {names}")
+def _origin_within(value: int, offset: int, stride: int) -> int:
+    moved = _index(value - offset)
+    return -((moved if stride > 0 else moved - 1) // -stride)
+
+
+def _origin_before(value: int, offset: int, stride: int) -> int:
+    return _index(offset + stride * (value - 1 if stride < 0 else value))
+
+
+def _length_within(value: int, _: int, stride: int) -> int:
+    return value // gcd(stride, value)
+
+
+def _length_before(value: int, _: int, stride: int) -> int:
+    if value == -1:
+        return value
+    if value * abs(stride) > _LONGEST:
+        raise ArgumentError(f"a chunk of {value} elements in steps of {stride} is too long")
+    return value * abs(stride)
+
+
+def _ratio_within(value: float, _: int, stride: int) -> float:
+    return value / abs(stride)
+
+
+def _ratio_before(value: float, _: int, stride: int) -> float:
+    return value * abs(stride)

@@ -1,0 +1,112 @@
+"""What one element of an array is to TensorStore: a data type, and dimensions inside of it.
+
+A record has fields, of which one is chosen; raw bytes, and the bytes of text of fixed length, are
+a dimension of their own, which comes last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessarr import dtype as data_types
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.data_type import byte, char, of_stored
+from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+from tessarr.types import Shape
+
+__all__ = ["WHOLE", "Element", "Field", "element_of", "stored_type"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What is looked at of each element.
+
+    Parameters
+    ----------
+    name : str, optional
+        A field of a record.
+    as_void : bool
+        Whether it is its bytes.
+    """
+
+    name: str | None = None
+    as_void: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name is not None and self.as_void:
+            raise ArgumentError("field and open_as_void exclude each other")
+
+
+WHOLE = Field()
+"""All of the element."""
+
+
+class Element(NamedTuple):
+    """A data type and the shape inside of an element."""
+
+    dtype: DataType
+    inner: Shape
+
+
+def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
+    """Return what an element is.
+
+    Raises
+    ------
+    ArgumentError
+        If a field has to be chosen, or there is none of that name.
+    """
+    if field.as_void:
+        return Element(byte, (stored.item_bytes,))
+    names = stored.numpy.names if stored.elements is None else None
+    if not names:
+        if field.name is not None:
+            raise ArgumentError(f"field {field.name!r}: {stored} has no fields")
+        return _plain(stored)
+    name = names[0] if field.name is None and len(names) == 1 else field.name
+    if name not in names:
+        raise ArgumentError(
+            f"field {name!r}: give one of {', '.join(map(repr, names))} of the data type"
+        )
+    assert stored.numpy.fields is not None
+    found = stored.numpy.fields[name][0]
+    return _of_numpy(found.base, tuple(found.shape))
+
+
+def _plain(stored: data_types.DataType) -> Element:
+    if stored.elements is not None:
+        return Element(of_stored(stored), ())
+    if stored.numpy.kind == "V" and stored.numpy.isbuiltin != 2:
+        return Element(byte, (stored.item_bytes,))
+    return _of_numpy(stored.numpy, ())
+
+
+def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
+    if found.isbuiltin != 2 and found.kind in "VS":
+        bytes_of = (found.itemsize,) if found.itemsize > 1 else ()
+        return Element(char if found.kind == "S" else byte, (*shape, *bytes_of))
+    return Element(DataType(found), shape)
+
+
+def stored_type(dtype: DataType, driver: str) -> data_types.DataType:
+    """Return the data type that a new array has for elements.
+
+    Raises
+    ------
+    UnsupportedError
+        If arrays of the driver do not have such elements.
+    """
+    objects = {"ustring": "string", "string": "bytes"}
+    if dtype.name == "json" or (dtype.name in {"byte", "char"} and driver == "zarr3"):
+        raise UnsupportedError(
+            f"dtype {dtype.name!r}: an array of format 3 does not have it; give the data_type "
+            "in metadata",
+            kind="unsupported_data_type",
+            extension=dtype.name,
+        )
+    if dtype.name in objects:
+        return data_types.of(objects[dtype.name])
+    return data_types.of(dtype.dtype)

@@ -1,0 +1,147 @@
+"""Reading JSON that states constraints: what it is not is an `ArgumentError` that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from tessarr._json import MAX_DEPTH
+from tessarr.errors import ArgumentError
+from tessarr.problems import Problems
+
+__all__ = [
+    "as_float",
+    "as_integer",
+    "choice",
+    "compare",
+    "integer",
+    "items",
+    "lengths",
+    "members_of",
+    "nothing_else",
+    "plain",
+    "refuse",
+    "take",
+]
+
+T = TypeVar("T")
+_MOST: Final = 2**63 - 1
+
+
+def members_of(given: Any, what: str) -> dict[str, Any]:
+    """Return the members of an object."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{what}: {given!r} is not an object")
+    if not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"{what}: the names of members are strings")
+    return dict(given)
+
+
+def nothing_else(members: Mapping[str, Any], what: str = "") -> None:
+    """Refuse members that nobody took."""
+    if members:
+        names = ", ".join(sorted(map(repr, members)))
+        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {names}")
+
+
+def take(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
+    """Take a member out and return what it states, or None where it is absent."""
+    return read(members.pop(name), name) if name in members else None
+
+
+def as_integer(value: Any) -> int:
+    """Return the integer that a number is.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value) if isinstance(value, float) else int(value.__index__())
+
+
+def as_float(value: Any) -> float:
+    """Return the number that a value is.
+
+    Raises
+    ------
+    TypeError, OverflowError
+        If it is none.
+    """
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
+    """Return what reads an integer from `low` to `high`."""
+
+    def read(value: Any, what: str) -> int:
+        try:
+            found = as_integer(value)
+        except (TypeError, AttributeError, ValueError, OverflowError):
+            found = low - 1
+        if not low <= found <= high:
+            raise ArgumentError(f"{what}: {value!r} is not an integer from {low} to {high}")
+        return found
+
+    return read
+
+
+def choice(*allowed: Any) -> Callable[[Any, str], Any]:
+    """Return what reads one of some values."""
+
+    def read(value: Any, what: str) -> Any:
+        for one in allowed:
+            if type(one) is type(value) and one == value:
+                return one
+        raise ArgumentError(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+
+    return read
+
+
+def items(value: Any, what: str) -> list[Any]:
+    """Return the items of a list."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{what}: {value!r} is not a list")
+    return list(value)
+
+
+def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
+    """Return what reads a list of integers of at least `low`."""
+
+    def read(value: Any, what: str) -> tuple[int, ...]:
+        one = integer(low)
+        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
+
+    return read
+
+
+def refuse(problems: Problems) -> None:
+    """Raise what was found to be wrong, if anything was."""
+    if problems.found:
+        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+
+
+def compare(what: str, wanted: Any, found: Any) -> None:
+    """Refuse what is there if it is not what is wanted; None wants nothing."""
+    if wanted is not None and wanted != found:
+        wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
+        raise ArgumentError(f"{what}: {wanted!r} is expected, there is {found!r}")
+
+
+def plain(value: Any, what: str, depth: int = 0) -> Any:
+    """Return a value of JSON as such: a copy, with lists for tuples."""
+    if depth > MAX_DEPTH:
+        raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise ArgumentError(f"{what}: the names of members are strings")
+        return {name: plain(item, what, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, what, depth + 1) for item in value]
+    raise ArgumentError(f"{what}: {value!r} is not JSON")

@@ -1,0 +1,435 @@
+"""What is wanted, or known, of an array whatever its driver: `Schema`.
+
+Constraints are added, never taken back: the rank, the data type, the domain and the units are
+hard; chunk layouts and codecs are merged by rules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Box, Dim, Indexable, IndexDomain, IndexTransform, Step
+from tessarr.tensorstore import through
+from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.codec_spec import CodecSpec
+from tessarr.tensorstore.data_type import DTypeLike
+from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.fill import fill_from_json, fill_of, fill_to_json, same_fill
+from tessarr.tensorstore.reading import as_integer, integer, items, members_of, nothing_else
+from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.units import (
+    UnitLike,
+    Units,
+    merged_units,
+    units_before,
+    units_from_json,
+    units_of,
+    units_through,
+)
+from tessarr.types import JSONObject
+
+__all__ = ["Schema"]
+
+_MAX_RANK: Final = 32
+
+
+class Schema(Indexable):
+    """Constraints on an array: what has to be so, or is wished for.
+
+    Parameters
+    ----------
+    json : dict or Schema, optional
+        All as JSON.
+    rank : int, optional
+        The number of dimensions.
+    dtype : dtype_like, optional
+        The data type.
+    domain : IndexDomain, optional
+        The bounds and labels; what is infinite and implicit is left open.
+    shape : sequence of int, optional
+        The domain, from the origin on.
+    chunk_layout : ChunkLayout, optional
+        How the array is cut into chunks.
+    codec : CodecSpec, optional
+        How chunks are encoded.
+    fill_value : array_like, optional
+        What positions have that were never written; broadcast to the domain.
+    dimension_units : sequence of unit_like, optional
+        What one step along each dimension is.
+    schema : Schema, optional
+        More constraints.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints contradict each other.
+
+    Examples
+    --------
+    >>> schema = Schema(dtype="uint8", shape=[10, 20], dimension_units=["4nm", None])
+    >>> schema[2:5, 3]
+    Schema({
+      'dimension_units': [[4.0, 'nm']],
+      'domain': {'exclusive_max': [5], 'inclusive_min': [2]},
+      'dtype': 'uint8',
+      'rank': 1,
+    })
+    """
+
+    __slots__ = ("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units")
+
+    _rank: int | None
+    _dtype: DataType | None
+    _domain: IndexDomain | None
+    _layout: ChunkLayout
+    _codec: CodecSpec | None
+    _fill: npt.NDArray[Any] | None
+    _units: Units
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        json: Any = None,
+        /,
+        *,
+        rank: int | None = None,
+        dtype: DTypeLike | None = None,
+        domain: IndexDomain | None = None,
+        shape: Iterable[int] | None = None,
+        chunk_layout: ChunkLayout | None = None,
+        codec: CodecSpec | None = None,
+        fill_value: npt.ArrayLike | None = None,
+        dimension_units: Iterable[UnitLike] | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        self._rank = self._dtype = self._domain = self._codec = self._fill = None
+        self._layout, self._units = ChunkLayout(), ()
+        if isinstance(json, Schema):
+            self._take(json)
+        elif json is not None:
+            self._read(members_of(json, "schema"))
+        self.update(
+            rank=rank,
+            dtype=dtype,
+            domain=domain,
+            shape=shape,
+            chunk_layout=chunk_layout,
+            codec=codec,
+            fill_value=fill_value,
+            dimension_units=dimension_units,
+            schema=schema,
+        )
+
+    def _read(self, members: dict[str, Any]) -> None:
+        if "rank" in members:
+            self._fix_rank(integer(0, _MAX_RANK)(members.pop("rank"), "rank"), "rank")
+        if "dtype" in members:
+            name = members.pop("dtype")
+            if not isinstance(name, str):
+                raise ArgumentError(f"dtype: {name!r} is not the name of a data type")
+            self._dtype = DataType(name)
+        if "domain" in members:
+            self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
+        if "chunk_layout" in members:
+            self._add_layout(ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout")))
+        if "codec" in members:
+            self._add_codec(CodecSpec(members.pop("codec")))
+        if "fill_value" in members:
+            self._add_fill(fill_from_json(members.pop("fill_value"), self._dtype))
+        if "dimension_units" in members:
+            self._add_units(units_from_json(members.pop("dimension_units")))
+        nothing_else(members, "schema")
+
+    def update(
+        self,
+        *,
+        rank: int | None = None,
+        dtype: DTypeLike | None = None,
+        domain: IndexDomain | None = None,
+        shape: Iterable[int] | None = None,
+        chunk_layout: ChunkLayout | None = None,
+        codec: CodecSpec | None = None,
+        fill_value: npt.ArrayLike | None = None,
+        dimension_units: Iterable[UnitLike] | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        """Add constraints; nothing is changed if one contradicts what is there.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        made = self.copy()
+        if rank is not None:
+            made._fix_rank(as_integer(rank), "rank")
+        if dtype is not None:
+            made._add_dtype(DataType(dtype))
+        if domain is not None:
+            made._add_domain(_instance(domain, IndexDomain, "domain"))
+        if shape is not None:
+            made._add_domain(_domain_of(shape))
+        if chunk_layout is not None:
+            made._add_layout(_instance(chunk_layout, ChunkLayout, "chunk_layout"))
+        if codec is not None:
+            made._add_codec(_instance(codec, CodecSpec, "codec"))
+        if fill_value is not None:
+            made._add_fill(fill_of(fill_value, made._dtype))
+        if dimension_units is not None:
+            made._add_units(units_of(dimension_units))
+        if schema is not None:
+            made._merge(_instance(schema, Schema, "schema"))
+        self._take(made)
+
+    def _merge(self, other: Schema) -> None:
+        if other._rank is not None:
+            self._fix_rank(other._rank, "schema")
+        if other._dtype is not None:
+            self._add_dtype(other._dtype)
+        if other._domain is not None:
+            self._add_domain(other._domain)
+        self._add_layout(other._layout)
+        if other._fill is not None:
+            self._add_fill(other._fill)
+        if other._codec is not None:
+            self._add_codec(other._codec)
+        self._add_units(other._units)
+
+    def merged(self, other: Schema) -> Schema:
+        """Return these constraints and others together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        made = self.copy()
+        made._merge(other)
+        return made
+
+    def _fix_rank(self, rank: int, what: str) -> None:
+        if not 0 <= rank <= _MAX_RANK:
+            raise ArgumentError(f"{what}: the rank {rank} is not one from 0 to {_MAX_RANK}")
+        if self._rank not in {None, rank}:
+            raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
+        if self._fill is not None and self._fill.ndim > rank:
+            raise ArgumentError(
+                f"{what}: rank {rank} is less than that of the fill value, {self._fill.ndim}"
+            )
+        self._rank = rank
+
+    def _add_dtype(self, dtype: DataType) -> None:
+        if self._dtype is not None and self._dtype != dtype:
+            raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
+        self._dtype = dtype
+
+    def _add_domain(self, domain: IndexDomain) -> None:
+        self._fix_rank(domain.rank, "domain")
+        merged = domain if self._domain is None else through.merged_domains(self._domain, domain)
+        if self._fill is not None and not through.broadcastable(self._fill.shape, merged):
+            raise ArgumentError(
+                f"domain: {merged} does not fit a fill value of shape {self._fill.shape}"
+            )
+        self._domain = merged
+
+    def _add_layout(self, layout: ChunkLayout) -> None:
+        merged = self._layout.merge(layout)
+        if merged.rank >= 0:
+            self._fix_rank(merged.rank, "chunk_layout")
+        self._layout = merged
+
+    def _add_codec(self, codec: CodecSpec) -> None:
+        self._codec = codec if self._codec is None else self._codec.merged(codec)
+
+    def _add_fill(self, fill: npt.NDArray[Any]) -> None:
+        if self._domain is not None and not through.broadcastable(fill.shape, self._domain):
+            raise ArgumentError(f"fill_value: shape {fill.shape} does not fit {self._domain}")
+        if self._rank is not None and fill.ndim > self._rank:
+            raise ArgumentError(f"fill_value: {fill.ndim} dimensions, the rank is {self._rank}")
+        if self._fill is not None and not same_fill(self._fill, fill):
+            raise ArgumentError(
+                f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
+            )
+        self._fill = fill if self._fill is None else self._fill
+
+    def _add_units(self, units: Units) -> None:
+        if units:
+            self._fix_rank(len(units), "dimension_units")
+            self._units = merged_units(self._units, units)
+
+    def copy(self) -> Self:
+        """Return the same constraints, apart."""
+        made = object.__new__(type(self))
+        made._take(self)
+        return made
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def _take(self, other: Schema) -> None:
+        self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
+        self._layout, self._codec = other._layout, other._codec
+        self._fill, self._units = other._fill, other._units
+
+    def hard(self) -> Schema:
+        """Return what has to be so: the chunk layout without what is merely wished for."""
+        made = self.copy()
+        made._layout = self._layout.hard()
+        return made
+
+    def _dims(self) -> Box:
+        if self._domain is not None:
+            return self._domain.dims
+        if self._rank is None:
+            raise ArgumentError("the schema has no rank: it cannot be indexed")
+        return (Dim(),) * self._rank
+
+    def _under(self, step: Step) -> Self:
+        return self.through(IndexTransform.of(IndexDomain.of(step.dims), step.maps))
+
+    def through(self, transform: IndexTransform) -> Self:
+        """Return the constraints of a view of what these are of.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit.
+        """
+        made = object.__new__(type(self))
+        made._take(self)
+        made._rank = transform.input_rank
+        if self._domain is not None:
+            made._domain = transform.domain
+        made._layout = self._layout.through(transform)
+        if self._fill is not None:
+            made._fill = through.array_through(self._fill, transform, self._domain)
+        if self._units:
+            made._units = units_through(self._units, transform)
+        return made
+
+    def before(self, transform: IndexTransform) -> Schema:
+        """Return the constraints of what is viewed, where these are those of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If a constraint cannot be told of what is viewed.
+        """
+        if self._rank not in {None, transform.input_rank}:
+            raise ArgumentError(
+                f"a schema of rank {self._rank} for a view of rank {transform.input_rank}"
+            )
+        made = self.copy()
+        made._rank = transform.output_rank
+        made._layout = self._layout.before(transform)
+        if self._domain is not None:
+            made._domain = through.domain_before(self._domain, transform)
+        if self._fill is not None:
+            made._fill = through.array_before(self._fill, transform)
+        if self._units:
+            made._units = units_before(self._units, transform)
+        return made
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None while it is open."""
+        return self._rank
+
+    ndim = rank
+
+    @property
+    def dtype(self) -> DataType | None:
+        """The data type, or None while it is open."""
+        return self._dtype
+
+    @property
+    def domain(self) -> IndexDomain | None:
+        """The domain, or None while it is open."""
+        return self._domain
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The constraints on chunks; a copy."""
+        return self._layout.copy()
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """The constraints on the encoding, or None where there are none."""
+        return self._codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """The fill value, or None while it is open."""
+        return self._fill
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The unit of each dimension, or None while the rank is open."""
+        if self._rank is None:
+            return None
+        return self._units or (None,) * self._rank
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return IndexDomain.of(self._dims()).origin
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+        return IndexDomain.of(self._dims()).shape
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return IndexDomain.of(self._dims()).size
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
+        """Return the constraints as JSON."""
+        result: JSONObject = {}
+        if self._rank is not None:
+            result["rank"] = self._rank
+        if self._dtype is not None:
+            result["dtype"] = self._dtype.to_json()
+        if self._domain is not None:
+            result["domain"] = self._domain.to_json()
+        layout = self._layout.to_json()
+        layout.pop("rank", None)
+        if layout:
+            result["chunk_layout"] = layout
+        if self._codec is not None:
+            result["codec"] = self._codec.to_json()
+        if self._fill is not None:
+            result["fill_value"] = fill_to_json(self._fill)
+        if any(unit is not None for unit in self._units):
+            result["dimension_units"] = [
+                None if unit is None else unit.to_json() for unit in self._units
+            ]
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_json() == other.to_json() if isinstance(other, Schema) else NotImplemented
+
+    def __repr__(self) -> str:
+        return shown("Schema", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema, (self.to_json(),)
+
+
+def _instance(value: Any, wanted: type[Any], what: str) -> Any:
+    if not isinstance(value, wanted):
+        raise TypeError(f"{what}: {value!r} is not a {wanted.__name__}")
+    return value
+
+
+def _domain_of(shape: Iterable[int]) -> IndexDomain:
+    lengths = [as_integer(length) for length in items(shape, "shape")]
+    return IndexDomain(shape=lengths)
