@@ -20,6 +20,8 @@ from tessarr.space import (
     OutputIndexMethod,
     d,
 )
+from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.codec_spec import CodecSpec
 from tessarr.tensorstore.data_type import (
     bfloat16,
     bool,
@@ -55,9 +57,13 @@ from tessarr.tensorstore.data_type import (
 )
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.opening import open
+from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.store import TensorStore
+from tessarr.tensorstore.units import Unit
 
 __all__ = [
+    "ChunkLayout",
+    "CodecSpec",
     "Dim",
     "DimExpression",
     "DimSelection",
@@ -68,7 +74,9 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMethod",
     "Promise",
+    "Schema",
     "TensorStore",
+    "Unit",
     "WriteFutures",
     "bfloat16",
     "bool",

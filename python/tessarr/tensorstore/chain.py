@@ -105,7 +105,7 @@ class Part:
             if given:
                 _of(name, given)
             return cls(name, known.kind, given)
-        options = {}
+        options: dict[str, Any] = {}
         for option, read in readers.items():
             if option in configuration:
                 value = configuration.pop(option)
@@ -307,6 +307,23 @@ class Chain:
         if self != Chain():
             options["codecs"] = self
         return Chain((), Part(_SHARDING, "array_bytes", options), ())
+
+    def stated(self) -> Chain:
+        """Return the chain with what it means in a stored document that an option is left out."""
+        middle = self.array_bytes
+        if middle is not None and middle.name == _SHARDING:
+            options = {"index_location": "end", **middle.options}
+            options |= {
+                name: chain.stated() for name, chain in options.items() if isinstance(chain, Chain)
+            }
+            middle = replace(middle, options=options)
+        rest = (
+            replace(part, options={"checksum": False, **part.options})
+            if part.name == "zstd"
+            else part
+            for part in self.bytes_bytes
+        )
+        return Chain(self.array_array, middle, tuple(rest))
 
     def complete(self, wanted: Wanted) -> list[JSONObject]:
         """Return the chain as a document states it, with all that was open chosen.

@@ -16,7 +16,7 @@ from typing import Final
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Box, Dim
-from tessarr.tensorstore.chunk_layout import ChunkLayout, Grid
+from tessarr.tensorstore.chunk_layout import ChunkLayout, GridConstraints
 
 __all__ = ["choose", "choose_one"]
 
@@ -80,7 +80,7 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
     return inner, whole
 
 
-def _begun(grid: Grid, domain: Box, what: str) -> _Shape:
+def _begun(grid: GridConstraints, domain: Box, what: str) -> _Shape:
     shape = _Shape([0] * len(domain), [False] * len(domain))
     for k, wish in enumerate(grid.lengths):
         if wish is None:
@@ -131,7 +131,7 @@ def _nearest_divisor(of: int, target: int) -> int:
 
 
 def _filled(
-    lengths: Sequence[int], grid: Grid, domain: Box, rounded: Callable[[int, int], int]
+    lengths: Sequence[int], grid: GridConstraints, domain: Box, rounded: Callable[[int, int], int]
 ) -> tuple[int, ...]:
     """Settle the open lengths by aspect ratio and number of elements."""
     ratios = [wish.value if wish is not None else 1.0 for wish in grid.ratios]

@@ -19,7 +19,7 @@ from tessarr.tensorstore.reading import as_float, as_integer, integer, members_o
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 
-__all__ = ["ChunkLayout", "Grid", "Usage"]
+__all__ = ["ChunkLayout", "GridConstraints", "Usage"]
 
 Usage: TypeAlias = Literal["write", "read", "codec"]
 
@@ -103,7 +103,7 @@ def _ratio(value: Any) -> Wish | None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Grid:
+class GridConstraints:
     """Constraints on one kind of chunk.
 
     Parameters
@@ -119,9 +119,9 @@ class Grid:
     count: Wish | None = None
 
     @classmethod
-    def of(cls, given: Any = None, /, **parts: Any) -> Grid:
+    def of(cls, given: Any = None, /, **parts: Any) -> GridConstraints:
         """Return the constraints that JSON, or keywords, state."""
-        if isinstance(given, Grid):
+        if isinstance(given, GridConstraints):
             return given
         members = {} if given is None else members_of(given, "a grid")
         members.update({name: value for name, value in parts.items() if value is not None})
@@ -136,11 +136,11 @@ class Grid:
             raise ArgumentError(f"rank {grid.rank} does not match the rank {rank}")
         return grid
 
-    def merged(self, other: Grid, what: str = "chunk") -> Grid:
+    def merged(self, other: GridConstraints, what: str = "chunk") -> GridConstraints:
         """Return both constraints together."""
         if -1 not in {self.rank, other.rank} and self.rank != other.rank:
             raise ArgumentError(f"{what}: rank {other.rank} does not match the rank {self.rank}")
-        return Grid(
+        return GridConstraints(
             merged_rows(self.lengths, other.lengths, f"{what}: shape"),
             merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
             merged(self.count, other.count, f"{what}: elements"),
@@ -196,14 +196,14 @@ class Grid:
         return shown("ChunkLayout.Grid", self.to_json())
 
 
-def _single(name: str, value: Any, hard: bool) -> Grid:
+def _single(name: str, value: Any, hard: bool) -> GridConstraints:
     if value is None:
-        return Grid()
+        return GridConstraints()
     if name == "shape":
-        return Grid(lengths=_row(value, hard, _length, name))
+        return GridConstraints(lengths=_row(value, hard, _length, name))
     if name == "aspect_ratio":
-        return Grid(ratios=_row(value, hard, _ratio, name))
-    return Grid(count=Wish(integer(0)(value, "elements"), hard))
+        return GridConstraints(ratios=_row(value, hard, _ratio, name))
+    return GridConstraints(count=Wish(integer(0)(value, "elements"), hard))
 
 
 def _values(row: Row, hard: bool) -> tuple[Any, ...] | None:
@@ -244,13 +244,13 @@ class ChunkLayout:
 
     __slots__ = ("_grids", "_order", "_origin", "_rank")
 
-    Grid = Grid
+    Grid = GridConstraints
 
     def __init__(self, json: Any = None, /, **parts: Any) -> None:
         self._rank = -1
         self._order: Wish | None = None
         self._origin: Row = ()
-        self._grids: dict[Usage, Grid] = dict.fromkeys(_USAGES, Grid())
+        self._grids: dict[Usage, GridConstraints] = dict.fromkeys(_USAGES, GridConstraints())
         if isinstance(json, ChunkLayout):
             self._merge(json)
         elif json is not None:
@@ -286,14 +286,14 @@ class ChunkLayout:
 
     def _add_grids(self, prefix: str, given: dict[str, Any]) -> None:
         if prefix in given:
-            self._add_grid(prefix, Grid.of(given.pop(prefix)), prefix)
+            self._add_grid(prefix, GridConstraints.of(given.pop(prefix)), prefix)
         for name in ("shape", "aspect_ratio", "elements"):
             for key in (f"{prefix}_{name}", f"{prefix}_{name}{_SOFT}"):
                 if key in given:
                     value = given.pop(key)
                     self._add_grid(prefix, _single(name, value, not key.endswith(_SOFT)), key)
 
-    def _add_grid(self, prefix: str, grid: Grid, what: str) -> None:
+    def _add_grid(self, prefix: str, grid: GridConstraints, what: str) -> None:
         if grid.rank >= 0:
             self._fix_rank(grid.rank, what)
         if prefix != "chunk":
@@ -301,7 +301,7 @@ class ChunkLayout:
             self._grids[usage] = self._grids[usage].merged(grid, what)
             return
         for usage in _USAGES:
-            part = Grid(ratios=grid.ratios) if usage == "codec" else grid
+            part = GridConstraints(ratios=grid.ratios) if usage == "codec" else grid
             self._grids[usage] = self._grids[usage].merged(part, what)
 
     def _add_order(self, order: Any, hard: bool) -> None:
@@ -356,7 +356,7 @@ class ChunkLayout:
         made._origin = tuple(_if_hard(wish) for wish in self._origin)
         for usage, grid in self._grids.items():
             rows = [tuple(_if_hard(wish) for wish in row) for row in (grid.lengths, grid.ratios)]
-            made._grids[usage] = Grid(rows[0], rows[1], _if_hard(grid.count))
+            made._grids[usage] = GridConstraints(rows[0], rows[1], _if_hard(grid.count))
         return made
 
     def through(self, transform: IndexTransform) -> ChunkLayout:
@@ -387,8 +387,11 @@ class ChunkLayout:
         ArgumentError
             If the view does not fit, or a hard constraint cannot be told of what is viewed.
         """
-        backwards = {_origin_within: _origin_before, _length_within: _length_before,
-                     _ratio_within: _ratio_before}  # fmt: skip
+        backwards: dict[Any, Callable[[Any, int, int], Any]] = {
+            _origin_within: _origin_before,
+            _length_within: _length_before,
+            _ratio_within: _ratio_before,
+        }
 
         def row(wishes: Row, change: Callable[[Any, int, int], Any]) -> Row:
             if not wishes:
@@ -397,7 +400,7 @@ class ChunkLayout:
                 wishes,
                 transform,
                 lambda wish, *by: Wish(backwards[change](wish.value, *by), wish.hard),
-                lambda wish: wish.hard,
+                lambda wish: wish is not None and wish.hard,
                 "chunk_layout",
             )
 
@@ -424,7 +427,7 @@ class ChunkLayout:
         made._origin = row(self._origin, _origin_within)
         for usage, grid in self._grids.items():
             lengths, ratios = row(grid.lengths, _length_within), row(grid.ratios, _ratio_within)
-            made._grids[usage] = Grid(lengths, ratios, grid.count)
+            made._grids[usage] = GridConstraints(lengths, ratios, grid.count)
         return made
 
     def leading(self, rank: int) -> ChunkLayout:
@@ -438,7 +441,9 @@ class ChunkLayout:
             made._order = Wish(kept, self._order.hard)
         made._origin = self._origin[:rank]
         for usage, grid in self._grids.items():
-            made._grids[usage] = Grid(grid.lengths[:rank], grid.ratios[:rank], grid.count)
+            made._grids[usage] = GridConstraints(
+                grid.lengths[:rank], grid.ratios[:rank], grid.count
+            )
         return made
 
     def _check_final(self) -> None:
@@ -491,17 +496,17 @@ class ChunkLayout:
         return _values(self._origin, False)
 
     @property
-    def write_chunk(self) -> Grid:
+    def write_chunk(self) -> GridConstraints:
         """Constraints on what is written at once."""
         return self._grids["write"]
 
     @property
-    def read_chunk(self) -> Grid:
+    def read_chunk(self) -> GridConstraints:
         """Constraints on what is read at once."""
         return self._grids["read"]
 
     @property
-    def codec_chunk(self) -> Grid:
+    def codec_chunk(self) -> GridConstraints:
         """Constraints on what a codec sees at once."""
         return self._grids["codec"]
 

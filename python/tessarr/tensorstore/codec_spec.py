@@ -5,7 +5,7 @@ Of format 3 these are a chain of codecs that is partly open, of format 2 a compr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from tessarr import codec as codecs
@@ -16,7 +16,7 @@ from tessarr.tensorstore.reading import integer, members_of, nothing_else, plain
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 
-__all__ = ["OPEN", "CodecSpec", "Compression", "compressor_from_json"]
+__all__ = ["NOTHING", "OPEN", "CodecSpec", "Compression", "compressor_from_json"]
 
 
 class _Open:
@@ -95,6 +95,10 @@ class Compression:
         return Compression(compressor, other.filters if filters is None else filters)
 
 
+NOTHING: Final = Compression()
+"""Nothing is known."""
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class CodecSpec:
     """Constraints on the encoding of chunks.
@@ -117,8 +121,8 @@ class CodecSpec:
     """
 
     driver: str
-    chain: Chain | None = field(default=None)
-    compression: Compression = field(default=Compression())
+    chain: Chain | None = None
+    compression: Compression = NOTHING
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -130,9 +134,9 @@ class CodecSpec:
         driver = members.pop("driver", None)
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
-            self._set("zarr3", chain, Compression())
+            self._set("zarr3", chain, NOTHING)
         elif driver in {"zarr", "zarr2"}:
-            compressor = OPEN
+            compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = plain(members.pop("filters", None), "filters")
@@ -150,7 +154,7 @@ class CodecSpec:
     def of_chain(cls, chain: Chain | None) -> Self:
         """Return constraints on codecs of format 3."""
         made = object.__new__(cls)
-        made._set("zarr3", chain, Compression())
+        made._set("zarr3", chain, NOTHING)
         return made
 
     @classmethod

@@ -17,7 +17,7 @@ from tessarr.tensorstore.data_type import byte, char, of_stored
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.types import Shape
 
-__all__ = ["WHOLE", "Element", "Field", "element_of", "stored_type"]
+__all__ = ["WHOLE", "Element", "Field", "element_of", "is_raw", "stored_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
 def _plain(stored: data_types.DataType) -> Element:
     if stored.elements is not None:
         return Element(of_stored(stored), ())
-    if stored.numpy.kind == "V" and stored.numpy.isbuiltin != 2:
+    if is_raw(stored):
         return Element(byte, (stored.item_bytes,))
     return _of_numpy(stored.numpy, ())
 
@@ -89,6 +89,12 @@ def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
         bytes_of = (found.itemsize,) if found.itemsize > 1 else ()
         return Element(char if found.kind == "S" else byte, (*shape, *bytes_of))
     return Element(DataType(found), shape)
+
+
+def is_raw(stored: data_types.DataType) -> bool:
+    """Tell whether elements are bytes that mean nothing to the format."""
+    given = stored.numpy
+    return given.kind == "V" and not given.names and given.isbuiltin != 2
 
 
 def stored_type(dtype: DataType, driver: str) -> data_types.DataType:

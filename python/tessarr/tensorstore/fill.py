@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr import dtype as data_types
-from tessarr.errors import ArgumentError, TessarrError
+from tessarr.errors import ArgumentError
 from tessarr.metadata.build import fill_bytes
 from tessarr.problems import Problems
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.element import Field, element_of
+from tessarr.tensorstore.element import Field, element_of, is_raw
 from tessarr.tensorstore.through import unbroadcast
 
 __all__ = ["fill_from_json", "fill_of", "fill_to_json", "new_fill", "same_fill", "scalar_of"]
@@ -128,20 +128,24 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
 
 def fill_to_json(fill: npt.NDArray[Any]) -> Any:
     """Return the array as JSON."""
-    if fill.dtype == object:
-        return fill.tolist()
+    if fill.dtype == object or fill.dtype.kind in "SVUmM":
+        plain = np.frompyfunc(_plain, 1, 1)(fill)
+        return plain.tolist() if isinstance(plain, np.ndarray) else plain
     if fill.dtype.kind == "c":
-        pairs = np.stack([fill.real, fill.imag], axis=-1)
+        pairs = np.stack([np.real(fill), np.imag(fill)], axis=-1)
         return pairs.tolist()
     if fill.dtype.kind in "biuf":
         return fill.tolist()
-    try:
-        whole = data_types.of(fill.dtype)
-        if "int" in str(whole):
-            return fill.astype(np.int64).tolist()
-        return fill.astype(np.float64).tolist()
-    except (TessarrError, TypeError, ValueError):
-        return np.frompyfunc(str, 1, 1)(fill).tolist()
+    whole = fill.dtype.name.startswith(("int", "uint"))  # of few bits
+    return fill.astype(np.int64 if whole else np.float64).tolist()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.void):
+        value = value.tobytes()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return str(value) if isinstance(value, np.generic) else value
 
 
 def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
@@ -154,7 +158,7 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     """
     if fill is None or any(size != 1 for size in fill.shape):
         raise ArgumentError(f"fill_value: {fill} is not a single value")
-    value = fill.reshape(())[()]
+    value: Any = fill.reshape(())[()]
     if stored.numpy.kind in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
@@ -169,9 +173,7 @@ def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArra
         found = np.empty((), object)
         found[()] = stored.scalar(fill)
         return found
-    if of.as_void or (
-        stored.numpy.kind == "V" and not stored.numpy.names and stored.numpy.isbuiltin != 2
-    ):
+    if of.as_void or is_raw(stored):
         return np.frombuffer(fill, "V1")
     one = np.frombuffer(fill, stored.numpy)
     if stored.numpy.names:

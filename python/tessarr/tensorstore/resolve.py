@@ -146,12 +146,14 @@ def domain_of(meta: ArrayMeta, field: Field = WHOLE) -> IndexDomain:
 def chunk_layout_of(meta: ArrayMeta, field: Field = WHOLE) -> ChunkLayout:
     """Return the layout of the chunks of an array."""
     inner = element_of(meta.data_type, field).inner
-    return _module(meta).chunk_layout_of(meta, inner)
+    if meta.zarr_format == 3:
+        return zarr3.chunk_layout_of(meta, inner)
+    return zarr2.chunk_layout_of(meta, inner)
 
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    return _module(meta).codec_of(meta)
+    return zarr3.codec_of(meta) if meta.zarr_format == 3 else zarr2.codec_of(meta)
 
 
 def units_of(meta: ArrayMeta, field: Field = WHOLE) -> Units:
@@ -161,7 +163,7 @@ def units_of(meta: ArrayMeta, field: Field = WHOLE) -> Units:
 
 
 def fill_value_of(meta: ArrayMeta, field: Field = WHOLE) -> Any:
-    """Return the fill value as an array without, or with the inner, dimensions; None: there is none."""
+    """Return the fill value, with the dimensions inside of an element; None if there is none."""
     if meta.fill_value is None:
         return None
     return scalar_of(meta.data_type, meta.fill_value, field)
@@ -187,6 +189,8 @@ def metadata_json(meta: ArrayMeta) -> JSONObject:
         compressor = codec_of(meta).compression.compressor
         return {**document, "compressor": compressor, "dimension_separator": separator}
     document = v3.to_json(meta)
+    document["codecs"] = zarr3.chain_of(meta).to_json()
+    document["chunk_key_encoding"] = zarr3.key_encoding_json(meta.chunk_key_encoding)
     if not document["attributes"]:
         del document["attributes"]
     return document
@@ -194,7 +198,3 @@ def metadata_json(meta: ArrayMeta) -> JSONObject:
 
 def _driver(meta: ArrayMeta) -> str:
     return "zarr3" if meta.zarr_format == 3 else "zarr"
-
-
-def _module(meta: ArrayMeta) -> Any:
-    return zarr3 if meta.zarr_format == 3 else zarr2

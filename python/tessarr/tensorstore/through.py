@@ -177,7 +177,8 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
         ends = [end if abs(end) == INFINITE else offset + stride * end for end in ends]
         if stride < 0:
             ends = [-end if abs(end) == INFINITE else end for end in reversed(ends)]
-        implicit = given.implicit if stride > 0 else given.implicit[::-1]
+        marks = given.implicit
+        implicit = marks if stride > 0 else (marks[1], marks[0])
         dims.append(Dim.of(ends[0], ends[1] + 1, given.label, implicit))
     return IndexDomain(dims)
 

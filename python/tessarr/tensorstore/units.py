@@ -19,7 +19,6 @@ __all__ = [
     "UnitLike",
     "Units",
     "merged_units",
-    "unit_from_text",
     "unit_of",
     "units_before",
     "units_from_json",
@@ -142,25 +141,6 @@ def unit_of(value: UnitLike) -> Unit | None:
         If it is not one.
     """
     return value if value is None or isinstance(value, Unit) else Unit(value)
-
-
-def unit_from_text(value: Any, what: str) -> Unit | None:
-    """Return the unit that attributes of an array state: text, a number, or null.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none of them.
-    """
-    if value is None or (isinstance(value, str)):
-        return None if value is None else Unit(value)
-    return Unit(json=_not_list(value, what))
-
-
-def _not_list(value: Any, what: str) -> Any:
-    if isinstance(value, (list, tuple)):
-        raise ArgumentError(f"{what}: {value!r} is not a unit as text")
-    return value
 
 
 def units_of(values: Iterable[UnitLike]) -> Units:

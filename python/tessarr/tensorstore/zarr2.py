@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr import dtype as data_types
@@ -13,7 +13,13 @@ from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.choose import choose_one
 from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.codec_spec import OPEN, CodecSpec, Compression, compressor_from_json
+from tessarr.tensorstore.codec_spec import (
+    NOTHING,
+    OPEN,
+    CodecSpec,
+    Compression,
+    compressor_from_json,
+)
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
 from tessarr.tensorstore.fill import new_fill, scalar_of
 from tessarr.tensorstore.reading import (
@@ -45,7 +51,7 @@ class Zarr2:
     order: Order | None = None
     separator: str | None = None
     fill: Any = OPEN
-    compression: Compression = Compression()
+    compression: Compression = NOTHING
     attributes: JSONObject = field(default_factory=dict)
     stated: JSONObject = field(default_factory=dict)
 
@@ -66,7 +72,7 @@ class Zarr2:
         stated: JSONObject = {}
         if "zarr_format" in members:
             stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
-        compressor = OPEN
+        compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
         found = cls(
@@ -109,9 +115,8 @@ class Zarr2:
             result["dtype"] = self.data_type.to_json(2)
             if self.fill is not OPEN:
                 fill = self._fill_bytes()
-                result["fill_value"] = (
-                    None if fill is None else self.data_type.fill_to_json(fill, 2)
-                )
+                stated = None if fill is None else self.data_type.fill_to_json(fill, 2)
+                result["fill_value"] = stated
         if self.order is not None:
             result["order"] = self.order
         if self.separator is not None:
@@ -235,14 +240,14 @@ class Zarr2:
         if schema.codec is not None:
             compression = CodecSpec.of_compression(compression).merged(schema.codec).compression
         compressor = compression.compressor
+        if compressor is OPEN:
+            compressor = compressor_from_json({"id": "blosc"})
         document: JSONObject = {
             "zarr_format": 2,
             "shape": list(domain.shape[:chunked]),
             "chunks": list(choose_one(layout, domain.dims)[:chunked]),
             "dtype": stored.to_json(2),
-            "compressor": compressor_from_json({"id": "blosc"})
-            if compressor is OPEN
-            else compressor,
+            "compressor": compressor,
             "filters": compression.filters or None,
             "order": _order(layout, chunked, len(element.inner)),
             "fill_value": self._new_fill(schema, stored),
@@ -308,7 +313,7 @@ class Zarr2:
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
         if getattr(meta.chunk_key_encoding, "stated", True):
             compare("dimension_separator", self.separator, separator)
-        codec_of(meta).compression.merged(replace(self.compression))
+        codec_of(meta).compression.merged(self.compression)
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
 

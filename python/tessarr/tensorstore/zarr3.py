@@ -33,10 +33,10 @@ from tessarr.tensorstore.reading import (
 )
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.through import merged_domains
-from tessarr.tensorstore.units import Unit, Units, merged_units, unit_from_text
+from tessarr.tensorstore.units import Unit, Units, merged_units
 from tessarr.types import JSONObject, Shape
 
-__all__ = ["Zarr3", "chunk_layout_of", "codec_of", "units_of"]
+__all__ = ["Zarr3", "chain_of", "chunk_layout_of", "codec_of", "key_encoding_json", "units_of"]
 
 Names = tuple[str | None, ...]
 _UNITS: Final = "dimension_units"
@@ -125,7 +125,7 @@ class Zarr3:
         if self.chunk_shape is not None:
             result["chunk_grid"] = RegularGrid(self.chunk_shape).to_json()
         if self.key_encoding is not None:
-            result["chunk_key_encoding"] = self.key_encoding.to_json()
+            result["chunk_key_encoding"] = key_encoding_json(self.key_encoding)
         if self.chain is not None:
             result["codecs"] = self.chain.to_json()
         if self.names is not None:
@@ -323,7 +323,7 @@ class Zarr3:
         if layout.rank >= 0:
             if any(layout.codec_chunk.shape or ()):
                 raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
-            chain = Chain.read(meta.codecs.to_json())
+            chain = chain_of(meta)
             _with_chunks(layout, rank, _chunk_shape(meta), chain, element.inner)
         if schema.fill_value is not None and not meta.data_type.numpy.names and not of.as_void:
             wanted = new_fill(schema.fill_value, meta.data_type)
@@ -351,7 +351,7 @@ class Zarr3:
             compare("chunk_key_encoding", wanted, found)
         if self.chain is not None:
             try:
-                Chain.read(meta.codecs.to_json()).merged(self.chain, strict=True)
+                chain_of(meta).merged(self.chain, strict=True)
             except ArgumentError as error:
                 raise ArgumentError(f"metadata: codecs: {error}") from error
         if self.names is not None:
@@ -374,14 +374,26 @@ def units_of(meta: ArrayMeta) -> Units:
     return tuple(Unit(unit) if isinstance(unit, str) else None for unit in stated)
 
 
+def chain_of(meta: ArrayMeta) -> Chain:
+    """Return the codecs of an array, with the options that documents may leave out."""
+    return Chain.read(meta.codecs.to_json()).stated()
+
+
+def key_encoding_json(encoding: keys.ChunkKeyEncoding) -> Any:
+    """Return a chunk key encoding as JSON, without a separator that is the usual one."""
+    if encoding in (keys.DefaultKeys(), keys.V2Keys()):
+        return {"name": encoding.name}
+    return encoding.to_json()
+
+
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    return CodecSpec.of_chain(Chain.read(meta.codecs.to_json()))
+    return CodecSpec.of_chain(chain_of(meta))
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
     """Return the layout of the chunks of an array."""
-    chain = Chain.read(meta.codecs.to_json())
+    chain = chain_of(meta)
     rank = meta.rank + len(inner)
     return _with_chunks(ChunkLayout(), rank, _chunk_shape(meta), chain, inner)
 
@@ -471,13 +483,17 @@ def _names(value: Any, what: str) -> Names:
 
 
 def _units(value: Any, what: str) -> Units:
-    return tuple(unit_from_text(unit, f"{what}/{k}") for k, unit in enumerate(items(value, what)))
+    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(items(value, what)))
+
+
+def _unit(value: Any, what: str) -> Unit | None:
+    if value is not None and not isinstance(value, str):
+        raise ArgumentError(f"{what}: {value!r} is not a string or null")
+    return None if value is None else Unit(value)
 
 
 def _extra(members: Mapping[str, Any]) -> JSONObject:
     for name, value in members.items():
         if not isinstance(value, Mapping) or value.get("must_understand") is not False:
-            raise ArgumentError(
-                f'metadata: unknown member {name!r} without "must_understand": false'
-            )
+            raise ArgumentError(f'metadata: {name!r} is not known: add "must_understand": false')
     return dict(members)
