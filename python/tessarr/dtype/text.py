@@ -7,7 +7,7 @@ NULs at the end of an item are padding, and no part of its value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,8 +22,66 @@ if TYPE_CHECKING:
 __all__ = ["FixedBytes", "FixedText"]
 
 
+class _Fixed(DataType):
+    """Units of text or bytes, at most a fixed number of them."""
+
+    __slots__ = ()
+    expected: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        return self.v3_names[0]
+
+    @property
+    def unit_bytes(self) -> int:
+        return np.dtype(f"{self.v2_kinds}1").itemsize
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        unit_bytes = np.dtype(f"{cls.v2_kinds}1").itemsize
+        size = configuration.integer("length_bytes", unit_bytes, MAX_ITEM_BYTES)
+        configuration.done()
+        if size is None:
+            return None
+        if size % unit_bytes:
+            at = configuration.at("length_bytes")
+            configuration.problems.add(at, f"{size} is not a multiple of {unit_bytes}")
+            return None
+        return cls(np.dtype(f"{cls.v2_kinds}{size // unit_bytes}"))
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        if zarr_format == 2:
+            return self.numpy.str
+        return {"name": self.name, "configuration": {"length_bytes": self.item_bytes}}
+
+    def fill_from_json(
+        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
+    ) -> bytes | None:
+        if zarr_format == 2 and is_integer(value) and value == 0:
+            problems.tolerate(loc, f"the fill value of {self.numpy.str} is written as 0")
+            return self.default_fill()
+        if not isinstance(value, str):
+            problems.add(loc, f"{describe(value)} is not {self.expected}", "wrong_type")
+            return None
+        return self._fill_from_string(value, loc, problems)
+
+    def _fill_from_string(self, value: str, loc: str, problems: Problems) -> bytes | None:
+        raise NotImplementedError
+
+    def cast_fill(self, value: Any) -> bytes:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        # A plain 0 is how `zeros` asks for it.
+        if not isinstance(value, str | bytes | bytearray | memoryview | np.generic) and value == 0:
+            return self.default_fill()
+        return self._item(value)
+
+    def _item(self, value: Any) -> bytes:
+        raise NotImplementedError
+
+
 @register
-class FixedText(DataType):
+class FixedText(_Fixed):
     """Text of at most a fixed number of code points, four bytes each.
 
     Examples
@@ -35,41 +93,11 @@ class FixedText(DataType):
     __slots__ = ()
     v3_names = ("fixed_length_utf32",)
     v2_kinds = "U"
+    expected = "a string"
 
-    @property
-    def name(self) -> str:
-        return "fixed_length_utf32"
-
-    @property
-    def unit_bytes(self) -> int:
-        return 4
-
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Self | None:
-        size = configuration.integer("length_bytes", 4, MAX_ITEM_BYTES)
-        configuration.done()
-        if size is None:
-            return None
-        if size % 4:
-            at = configuration.at("length_bytes")
-            configuration.problems.add(at, f"{size} is not a multiple of 4")
-            return None
-        return cls(np.dtype(f"U{size // 4}"))
-
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return self.numpy.str if zarr_format == 2 else _with_length(self)
-
-    def fill_from_json(
-        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
-    ) -> bytes | None:
-        if zarr_format == 2 and is_integer(value) and value == 0:
-            problems.tolerate(loc, f"the fill value of {self.numpy.str} is written as 0")
-            return self.default_fill()
-        if not isinstance(value, str):
-            problems.add(loc, f"{describe(value)} is not a string", "wrong_type")
-            return None
+    def _fill_from_string(self, value: str, loc: str, problems: Problems) -> bytes | None:
         try:
-            return self.cast_fill(value)
+            return self._item(value)
         except ValueError as error:
             problems.add(loc, str(error))
             return None
@@ -77,12 +105,8 @@ class FixedText(DataType):
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         return str(np.frombuffer(fill, dtype=self.numpy)[0])
 
-    def cast_fill(self, value: Any) -> bytes:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
+    def _item(self, value: Any) -> bytes:
         if not isinstance(value, str):
-            if not isinstance(value, np.generic) and value == 0:
-                return self.default_fill()  # as `zeros` asks for it
             raise ValueError(f"{value!r} is not text")
         most = self.item_bytes // 4
         if len(value) > most:
@@ -91,7 +115,7 @@ class FixedText(DataType):
 
 
 @register
-class FixedBytes(DataType):
+class FixedBytes(_Fixed):
     """Bytes of at most a fixed number.
 
     Examples
@@ -103,53 +127,21 @@ class FixedBytes(DataType):
     __slots__ = ()
     v3_names = ("null_terminated_bytes",)
     v2_kinds = "S"
+    expected = "a base64 string"
 
-    @property
-    def name(self) -> str:
-        return "null_terminated_bytes"
-
-    @property
-    def unit_bytes(self) -> int:
-        return 1
-
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Self | None:
-        size = configuration.integer("length_bytes", 1, MAX_ITEM_BYTES)
-        configuration.done()
-        return None if size is None else cls(np.dtype(f"S{size}"))
-
-    def to_json(self, zarr_format: ZarrFormat) -> JSON:
-        return self.numpy.str if zarr_format == 2 else _with_length(self)
-
-    def fill_from_json(
-        self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
-    ) -> bytes | None:
-        if zarr_format == 2 and is_integer(value) and value == 0:
-            problems.tolerate(loc, f"the fill value of {self.numpy.str} is written as 0")
-            return self.default_fill()
-        if not isinstance(value, str):
-            problems.add(loc, f"{describe(value)} is not a base64 string", "wrong_type")
-            return None
+    def _fill_from_string(self, value: str, loc: str, problems: Problems) -> bytes | None:
         return from_base64(value, self.item_bytes, loc, problems, pad=True)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         # Not padded, zarr-python would take it for a longer one in format 3.
         return to_base64(fill if zarr_format == 2 else fill.rstrip(b"\0"))
 
-    def cast_fill(self, value: Any) -> bytes:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
+    def _item(self, value: Any) -> bytes:
         if isinstance(value, str) and value.isascii():
             value = value.encode()
         if not isinstance(value, bytes | bytearray | memoryview):
-            if not isinstance(value, np.generic) and value == 0:
-                return self.default_fill()
             raise ValueError(f"{value!r} is not bytes")
         item = bytes(value)
         if len(item) > self.item_bytes:
             raise ValueError(f"{len(item)} bytes, at most {self.item_bytes} fit")
         return item.ljust(self.item_bytes, b"\0")
-
-
-def _with_length(data_type: DataType) -> JSON:
-    return {"name": data_type.name, "configuration": {"length_bytes": data_type.item_bytes}}
