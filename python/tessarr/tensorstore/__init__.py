@@ -20,8 +20,10 @@ from tessarr.space import (
     OutputIndexMethod,
     d,
 )
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import CodecSpec
+from tessarr.tensorstore.context import Context
 from tessarr.tensorstore.data_type import (
     bfloat16,
     bool,
@@ -56,14 +58,17 @@ from tessarr.tensorstore.data_type import (
     ustring,
 )
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
+from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.opening import open
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.units import Unit
 
 __all__ = [
+    "Batch",
     "ChunkLayout",
     "CodecSpec",
+    "Context",
     "Dim",
     "DimExpression",
     "DimSelection",
@@ -71,6 +76,7 @@ __all__ = [
     "IndexDomain",
     "IndexTransform",
     "Indexable",
+    "KvStore",
     "OutputIndexMap",
     "OutputIndexMethod",
     "Promise",

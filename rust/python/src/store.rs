@@ -185,6 +185,13 @@ impl Value {
         self.0.size()
     }
 
+    /// What tells this state of the value from others; None where the store cannot say.
+    #[getter]
+    fn version<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let words = self.0.version()?.0;
+        Some(PyBytes::new(py, words.map(u64::to_le_bytes).as_flattened()))
+    }
+
     /// Exactly `count` bytes from `offset`.
     fn read<'py>(&self, py: Python<'py>, offset: u64, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let end = offset.checked_add(count as u64);

@@ -18,7 +18,7 @@ from tessarr.store.zip.rewrite import repair
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ZipStore", "only_folder", "open_zip"]
+__all__ = ["ZipStore", "only_folder", "open_zip", "shared_zip"]
 
 ZipMode: TypeAlias = Literal["r", "r+", "a", "w", "x", "w-"]
 
@@ -227,6 +227,18 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
             store.flush()
             store = ZipStore(path, mode="r")
     return store, only_folder(store)
+
+
+def shared_zip(path: str, *, durable: bool) -> ZipStore:
+    """Return the store in a Zip file that is open in this process, or open it.
+
+    It can be written, and is created where it does not exist; what others write to is read.
+    """
+    with _sharing:
+        store = _shared.get(os.path.realpath(path))
+        if store is None or not store._archive.usable:
+            store = ZipStore(path, mode="a", durable=durable)
+        return store
 
 
 def only_folder(store: DescribedStore) -> str:

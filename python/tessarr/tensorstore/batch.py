@@ -1,0 +1,107 @@
+"""Batches: reads that begin together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Self, TypeVar
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.future import Future, Promise
+
+__all__ = ["Batch"]
+
+T = TypeVar("T")
+
+
+class Batch:
+    """Collects reads, which begin when it is submitted.
+
+    Notes
+    -----
+    A read whose result somebody waits for before begins at once. Nothing is kept from beginning
+    by forgetting to submit: where nobody refers to the batch any more, it is submitted.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.KvStore.open("memory://").result()
+    >>> store["a"] = b"1"
+    >>> with ts.Batch() as batch:
+    ...     future = store.read("a", batch=batch)
+    >>> future.result().value
+    b'1'
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_submitted", "_waiting")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: list[Callable[[], object]] = []
+        self._submitted = False
+
+    def submit(self) -> None:
+        """Begin all reads; no more can be added.
+
+        Raises
+        ------
+        ArgumentError
+            If that was done before.
+        """
+        with self._lock:
+            if self._submitted:
+                raise ArgumentError("batch was already submitted")
+            self._submitted = True
+            waiting, self._waiting = self._waiting, []
+        for begin in waiting:
+            begin()
+
+    def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
+        """Return the future of what `begin` gives, which is called when the batch is submitted."""
+        promise, future = Promise.new()
+        lock, begun = Lock(), False
+
+        def once() -> None:
+            nonlocal begun
+            with lock:
+                if begun:
+                    return
+                begun = True
+            if future.done():  # cancelled
+                return
+            try:
+                source = begin()
+            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+                promise.set_exception(error)
+                return
+            source.add_done_callback(lambda done: _pass(done, promise))
+            source.force()
+
+        with self._lock:
+            if self._submitted:
+                raise ArgumentError("batch was already submitted")
+            self._waiting.append(once)
+        future._begin = once
+        return future
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if not self._submitted:
+            self.submit()
+
+    def __del__(self) -> None:
+        if not self._submitted:
+            self.submit()
+
+
+def _pass(done: Future[Any], promise: Promise[Any]) -> None:
+    if done.cancelled():
+        promise._future.cancel()
+        return
+    error = done.exception()
+    if error is None:
+        promise.set_result(done.result())
+    else:
+        promise.set_exception(error)

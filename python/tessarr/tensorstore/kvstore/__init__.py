@@ -1,0 +1,7 @@
+"""Key-value stores under TensorStore's names."""
+
+from __future__ import annotations
+
+from tessarr.tensorstore.kvstore.store import KvStore
+
+__all__ = ["KvStore"]

@@ -1,0 +1,293 @@
+"""Specs of key-value stores: JSON, URLs, and the resources that they use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.store import Store
+from tessarr.tensorstore.context import Context, Naming, References
+from tessarr.tensorstore.kvstore.drivers import Driver, Opening, Place, driver_of
+from tessarr.tensorstore.kvstore.url import parse_url
+from tessarr.tensorstore.kvstore.values import as_bytes
+from tessarr.tensorstore.resources import expected
+from tessarr.tensorstore.show import shown
+
+__all__ = ["Spec", "joined", "text_of"]
+
+
+def text_of(value: Any, what: str = "a path") -> str:
+    """Return a path or a key as text; bytes are UTF-8.
+
+    Raises
+    ------
+    ArgumentError
+        If they are not.
+    """
+    try:
+        return as_bytes(value, what).decode()
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{what} has to be UTF-8: {value!r}") from None
+
+
+def joined(path: str, component: str) -> str:
+    """Return a path with a component more, and a slash between them."""
+    beside = not path or not component or path.endswith("/") or component.startswith("/")
+    return path + component if beside else f"{path}/{component}"
+
+
+class Spec:
+    """What a key-value store is, as its JSON or its URL says.
+
+    Parameters
+    ----------
+    json
+        An object with ``driver``, ``path`` and what the driver needs; or a URL.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> spec = ts.KvStore.Spec("file:///path/to/data/")
+    >>> spec
+    KvStore.Spec({'driver': 'file', 'path': '/path/to/data/'})
+    >>> (spec / "abc").url
+    'file:///path/to/data/abc'
+    """
+
+    __slots__ = ("_base", "_context", "_driver", "_given", "_path", "_references")
+    __hash__ = None  # type: ignore[assignment]  # the path can be changed
+
+    _driver: Driver
+    _given: dict[str, Any]
+    _path: str
+    _references: References
+    _base: Spec | None
+    _context: dict[str, Any] | None  # JSON
+
+    def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (a spec is copied as what it is)
+        if isinstance(json, Spec):
+            return json.copy()
+        if isinstance(json, Store):
+            json = {"driver": "tessarr", "store": json}
+        if isinstance(json, str):
+            json = parse_url(json)
+        if not isinstance(json, dict):
+            raise expected("object", json)
+        members = dict(json)
+        driver = _driver(members)
+        path = members.pop("path", "")
+        if not isinstance(path, str):
+            raise ArgumentError(f'Error parsing object member "path": {expected("string", path)}')
+        made = object.__new__(cls)
+        made._driver = driver
+        made._context = _context(members)
+        made._base = _base(driver, members)
+        made._references = References.parse(driver.kinds, members, driver.optional)
+        made._given, made._path = driver.parse(members, path)
+        return made
+
+    def _with(self, **changes: Any) -> Spec:
+        made = object.__new__(Spec)
+        for name in Spec.__slots__:
+            setattr(made, name, changes.get(name, getattr(self, name)))
+        return made
+
+    # JSON
+
+    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
+        """Return the JSON.
+
+        Parameters
+        ----------
+        include_defaults
+            Whether to name members that are as they are by default.
+        """
+        naming = Naming(bound=True)
+        self._see(naming)
+        return self._whole(naming, include_defaults=include_defaults)
+
+    def _whole(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
+        """Return the JSON with the context that names the resources."""
+        found = self._json(naming, include_defaults=include_defaults)
+        context = {
+            **found.pop("context", {}),
+            **naming.context(include_defaults=include_defaults),
+        }
+        if context or include_defaults:
+            found["context"] = context
+        return dict(sorted(found.items()))
+
+    def _see(self, naming: Naming) -> None:
+        """Tell which resources are used, before the first is named."""
+        for resource in self._references.resources():
+            naming.see(resource)
+        if self._base is not None:
+            self._base._see(naming)
+
+    def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
+        """Return the JSON as part of a document whose context `naming` knows."""
+        found: dict[str, Any] = {"driver": self._driver.name}
+        if self._base is not None:
+            found["base"] = self._base._json(naming, include_defaults=include_defaults)
+        if self._path or include_defaults:
+            found["path"] = self._path
+        if include_defaults:
+            found.update(self._driver.defaults)
+        found.update(self._given)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        if self._context or include_defaults:
+            found["context"] = dict(self._context or {})
+        return dict(sorted(found.items()))
+
+    @property
+    def url(self) -> str:
+        """The URL; where there is none, that is an `UnsupportedError`."""
+        if self._driver.url is None:
+            raise UnsupportedError("URL representation not supported")
+        own = self._driver.url(self._given, self._path)
+        return own if self._base is None else f"{self._base.url}|{own}"
+
+    def __repr__(self) -> str:
+        return shown("KvStore.Spec", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Spec, (self._unbound().to_json(),)
+
+    # Members
+
+    @property
+    def path(self) -> str:
+        """What stands before each key."""
+        return self._path
+
+    @path.setter
+    def path(self, path: str | bytes) -> None:
+        self._path = self._driver.path(text_of(path))
+
+    @property
+    def base(self) -> Spec | None:
+        """The store that this one stands on; None for most."""
+        return None if self._base is None else self._base.copy()
+
+    def copy(self) -> Spec:
+        """Return another one that is equal."""
+        return self._with()
+
+    def __copy__(self) -> Spec:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Spec:
+        return self.copy()
+
+    def __add__(self, suffix: str | bytes) -> Spec:
+        made = self.copy()
+        made.path = self._path + text_of(suffix)
+        return made
+
+    def __truediv__(self, component: str | bytes) -> Spec:
+        made = self.copy()
+        made.path = joined(self._path, text_of(component))
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return (
+            self._driver is other._driver
+            and self._path == other._path
+            and self._given == other._given
+            and (self._context or None) == (other._context or None)
+            and self._references.same(other._references)
+            and self._base == other._base
+        )
+
+    # Resources
+
+    def update(
+        self,
+        *,
+        unbind_context: bool | None = None,
+        strip_context: bool | None = None,
+        context: Context | None = None,
+    ) -> None:
+        """Change which resources are meant.
+
+        Parameters
+        ----------
+        unbind_context
+            Say in JSON which resources are shared, instead of meaning those that are.
+        strip_context
+            Mean those that the context has by default with which it is opened.
+        context
+            Where to find resources that are named.
+        """
+        changed = self
+        if context is not None:
+            changed = changed._bound(context)
+        if unbind_context:
+            changed = changed._unbound()
+        if strip_context:
+            changed = changed._stripped()
+        for name in Spec.__slots__:
+            setattr(self, name, getattr(changed, name))
+
+    def _bound(self, context: Context) -> Spec:
+        if self._context is not None:
+            context = Context(self._context, context)
+        base = None if self._base is None else self._base._bound(context)
+        return self._with(_references=self._references.bind(context), _base=base, _context=None)
+
+    def _stripped(self) -> Spec:
+        base = None if self._base is None else self._base._stripped()
+        return self._with(_references=self._references.strip(), _base=base, _context=None)
+
+    def _unbound(self, naming: Naming | None = None) -> Spec:
+        own = Naming() if naming is None else naming
+        if naming is None:
+            self._see(own)
+        base = None if self._base is None else self._base._unbound(own)
+        context = dict(self._context or {})
+        if naming is None:
+            context.update(own.context())
+        return self._with(
+            _references=self._references.unbind(own), _base=base, _context=context or None
+        )
+
+    def _open(self) -> Place:
+        """Return the place of keys; the resources have to be bound."""
+        base = None
+        if self._base is not None:
+            below = self._base._open()
+            base = below._replace(prefix=below.prefix + self._base._path)
+        return self._driver.open(Opening(self._given, self._references, base, self._path))
+
+
+def _driver(json: dict[str, Any]) -> Driver:
+    if "driver" not in json:
+        raise ArgumentError(
+            'Error parsing object member "driver": Expected string, but member is missing'
+        )
+    return driver_of(json.pop("driver"))
+
+
+def _context(json: dict[str, Any]) -> dict[str, Any] | None:
+    value = json.pop("context", None)
+    if value is None:
+        return None
+    found: dict[str, Any] = (
+        value if isinstance(value, Context.Spec) else Context.Spec(value)
+    ).to_json()
+    return found or None
+
+
+def _base(driver: Driver, json: dict[str, Any]) -> Spec | None:
+    if not driver.based:
+        return None
+    if "base" not in json:
+        raise ArgumentError(
+            'Error parsing object member "base": Expected object, but member is missing'
+        )
+    try:
+        return Spec(json.pop("base"))
+    except ArgumentError as error:
+        raise ArgumentError(f'Error parsing object member "base": {error}') from None

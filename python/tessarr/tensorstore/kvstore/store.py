@@ -1,0 +1,455 @@
+"""The key-value store: reading, writing and listing bytes by their keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from tessarr.errors import ArgumentError, NotFoundError, StoreError
+from tessarr.tensorstore.context import Context, Naming
+from tessarr.tensorstore.future import Future, failed, start
+from tessarr.tensorstore.kvstore import spec as specs
+from tessarr.tensorstore.kvstore import values
+from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
+from tessarr.tensorstore.kvstore.stamps import generation_of, replace_if, written
+from tessarr.tensorstore.kvstore.values import (
+    MISSING,
+    KeyRange,
+    ReadResult,
+    TimestampedStorageGeneration,
+)
+from tessarr.tensorstore.show import shown
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.tensorstore.batch import Batch
+    from tessarr.tensorstore.kvstore.drivers import Place
+    from tessarr.tensorstore.transaction import Transaction
+
+__all__ = ["KvStore"]
+
+T = TypeVar("T")
+
+Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
+Names: TypeAlias = list[str]
+
+_ATTEMPTS: Final = 100
+
+
+class KvStore:
+    """Bytes by their keys, in the order of their keys.
+
+    Notes
+    -----
+    Keys are text in UTF-8: names joined by ``/``, of which none is empty, ``.`` or ``..``.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.KvStore.open({"driver": "memory"}).result()
+    >>> store[b"a"] = b"value"
+    >>> store["a"], "b" in store, store.list().result()
+    (b'value', False, [b'a'])
+    >>> store.read("b").result().state
+    'missing'
+    """
+
+    __slots__ = ("_path", "_place", "_spec", "_transaction")
+    __iter__ = None
+
+    KeyRange: TypeAlias = values.KeyRange
+    ReadResult: TypeAlias = values.ReadResult
+    Spec: TypeAlias = specs.Spec
+    TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
+
+    _spec: Spec  # bound; its path is not used
+    _place: Place
+    _path: str
+    _transaction: Transaction | None
+
+    def __init__(self) -> None:
+        raise TypeError("key-value stores are had by KvStore.open")
+
+    @classmethod
+    def _of(cls, spec: Spec, place: Place, path: str, transaction: Transaction | None) -> KvStore:
+        made = object.__new__(cls)
+        made._spec = spec
+        made._place = place
+        made._path = path
+        made._transaction = transaction
+        return made
+
+    @staticmethod
+    def open(
+        spec: Any,
+        *,
+        context: Context | None = None,
+        transaction: Transaction | None = None,
+    ) -> Future[KvStore]:
+        """Open a key-value store.
+
+        Parameters
+        ----------
+        spec : KvStore.Spec, JSON, str or Store
+            What to open: its spec, the JSON of one, a URL, or a store of Tessarr.
+        context
+            Where to find the resources that are named; by default each call has its own.
+        transaction
+            What changes are staged in.
+        """
+        if isinstance(spec, KvStore):
+            made = spec.copy()
+            if transaction is not None:
+                made.transaction = transaction
+            return Future(made)
+        bound = Spec(spec)._bound(Context() if context is None else context)
+
+        def work() -> KvStore:
+            return KvStore._of(bound, bound._open(), bound.path, transaction)
+
+        return start(work, here=True)
+
+    # What it is
+
+    @property
+    def path(self) -> str:
+        """What stands before each key."""
+        return self._path
+
+    @path.setter
+    def path(self, path: str | bytes) -> None:
+        self._path = self._spec._driver.path(text_of(path))
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """What changes are staged in."""
+        return self._transaction
+
+    @transaction.setter
+    def transaction(self, transaction: Transaction | None) -> None:
+        self._transaction = transaction
+
+    @property
+    def base(self) -> KvStore | None:
+        """The store that this one stands on; None for most."""
+        below = self._spec._base
+        if below is None:
+            return None
+        return KvStore._of(below, below._open(), below.path, self._transaction)
+
+    @property
+    def url(self) -> str:
+        """The URL; where there is none, that is an `UnsupportedError`."""
+        return self._own().url
+
+    def _own(self) -> Spec:
+        return self._spec._with(_path=self._path)
+
+    def spec(
+        self, *, retain_context: bool | None = None, unbind_context: bool | None = None
+    ) -> Spec:
+        """Return what would open this store again.
+
+        Parameters
+        ----------
+        retain_context
+            Mean the very resources that this one has.
+        unbind_context
+            Say in JSON which resources are shared.
+        """
+        if retain_context:
+            return self._own()
+        return self._own()._unbound() if unbind_context else self._own()._stripped()
+
+    def copy(self) -> KvStore:
+        """Return another one, whose path and transaction can be changed."""
+        return KvStore._of(self._spec, self._place, self._path, self._transaction)
+
+    def __copy__(self) -> KvStore:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._transaction is not None:
+            raise ArgumentError("a key-value store with a transaction cannot be pickled")
+        return _reopened, (self.spec(unbind_context=True),)
+
+    def with_transaction(self, transaction: Transaction | None) -> KvStore:
+        """Return this store, its changes staged in a transaction."""
+        return KvStore._of(self._spec, self._place, self._path, transaction)
+
+    def __add__(self, suffix: str | bytes) -> KvStore:
+        made = self.copy()
+        made.path = self._path + text_of(suffix)
+        return made
+
+    def __truediv__(self, component: str | bytes) -> KvStore:
+        made = self.copy()
+        made.path = joined(self._path, text_of(component))
+        return made
+
+    def __repr__(self) -> str:
+        naming = Naming()
+        own = self._own()
+        own._see(naming)
+        return shown("KvStore", own._whole(naming))
+
+    # Where it is
+
+    def _store(self) -> Store:
+        """Return the store of the engine, which stages changes if there is a transaction."""
+        store = self._place.store
+        return store if self._transaction is None else self._transaction._staged(store)
+
+    def _key(self, key: str | bytes) -> str:
+        return self._place.key(self._path + text_of(key, "a key"))
+
+    def _do(self, work: Callable[[], T], batch: Batch | None = None) -> Future[T]:
+        here = self._spec._driver.at_once
+        if batch is None:
+            return start(work, here=here)
+        return batch._later(lambda: start(work, here=here))
+
+    # Reading
+
+    def read(
+        self,
+        key: str | bytes,
+        *,
+        if_not_equal: str | bytes | None = None,
+        staleness_bound: float | None = None,
+        batch: Batch | None = None,
+        byte_range: slice | None = None,
+    ) -> Future[ReadResult]:
+        """Read the value of a key; that it is absent is no error.
+
+        Parameters
+        ----------
+        key
+            Behind the path.
+        if_not_equal
+            A generation: where the value still has it, it is not read, and the state of the
+            result is "unspecified".
+        staleness_bound
+            Since when the value may have been remembered: nothing is, it is always read.
+        batch
+            What collects reads until it is submitted.
+        byte_range
+            Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
+            ones, ``slice(-5, None)``.
+        """
+        known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
+        span = None if byte_range is None else _span(byte_range)
+        try:
+            full = self._key(key)
+        except ArgumentError as error:
+            return failed(error)
+        store = self._store()
+        return self._do(lambda: _read(store, full, known, span), batch)
+
+    def __getitem__(self, key: str | bytes) -> bytes:
+        store, full = self._store(), self._key(key)
+        found = store.get(full)
+        if found is None:
+            raise NotFoundError(f"there is no key {full!r}", key=full)
+        return found
+
+    def __contains__(self, key: str | bytes) -> bool:
+        return self._store().size(self._key(key)) is not None
+
+    def list(
+        self,
+        range: KeyRange | None = None,  # noqa: A002 (TensorStore's name)
+        strip_prefix_length: int = 0,
+    ) -> Future[Keys]:
+        """List keys, in their order.
+
+        Parameters
+        ----------
+        range
+            Which ones; by default all.
+        strip_prefix_length
+            How many bytes to leave out at the beginning of each.
+        """
+        strip = int(strip_prefix_length)
+        if strip < 0:
+            raise ArgumentError(f"strip_prefix_length must not be negative: {strip}")
+        chosen = None if range is None else range.copy()
+
+        def work() -> Keys:
+            return [key.encode()[strip:] for key in self._listed(chosen)]
+
+        return self._do(work)
+
+    def _listed(self, chosen: KeyRange | None) -> Names:
+        """Return the keys in a range, without the path."""
+        if chosen is not None and chosen.empty:
+            return []
+        start = self._place.key(self._path)
+        folder = start[: start.rfind("/") + 1]
+        found = self._store().list(folder)
+        keys = (key[len(start) :] for key in found if key.startswith(start))
+        return [key for key in keys if chosen is None or chosen._holds(key.encode())]
+
+    # Writing
+
+    def write(
+        self,
+        key: str | bytes,
+        value: str | bytes | None,
+        *,
+        if_equal: str | bytes | None = None,
+    ) -> Future[TimestampedStorageGeneration]:
+        """Replace the value of a key.
+
+        Parameters
+        ----------
+        key
+            Behind the path.
+        value
+            None removes the key.
+        if_equal
+            A generation: where the value has another one, nothing is changed, and that of
+            the result is empty.
+        """
+        known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
+        data = None if value is None else values.as_bytes(value, "a value")
+        try:
+            full = self._key(key)
+        except ArgumentError as error:
+            return failed(error)
+        store = self._store()
+        staged = self._transaction is not None
+
+        def work() -> TimestampedStorageGeneration:
+            if known:
+                if not replace_if(store, full, data, known):
+                    return TimestampedStorageGeneration(b"", time.time())
+            elif data is None:
+                store.delete(full)
+            else:
+                store.put(full, data)
+            if staged:
+                return TimestampedStorageGeneration(b"", float("inf"))
+            return written(store, full, data)
+
+        return self._do(work)
+
+    def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
+        data = None if value is None else values.as_bytes(value, "a value")
+        store, full = self._store(), self._key(key)
+        if data is None:
+            store.delete(full)
+        else:
+            store.put(full, data)
+
+    def __delitem__(self, key: str | bytes) -> None:
+        self[key] = None
+
+    def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
+        """Remove all keys in a range.
+
+        Parameters
+        ----------
+        range
+            Which ones.
+        """
+        chosen = range.copy()
+
+        def work() -> None:
+            store = self._store()
+            start = self._place.key(self._path)
+            if not chosen.inclusive_min and not chosen.exclusive_max and _is_folder(start):
+                store.delete_prefix(start)
+                return
+            for key in self._listed(chosen):
+                store.delete(start + key)
+
+        return self._do(work)
+
+    def experimental_copy_range_to(
+        self,
+        target: KvStore,
+        source_range: KeyRange | None = None,
+        source_staleness_bound: float | None = None,
+    ) -> Future[None]:
+        """Copy keys and values to another store.
+
+        Parameters
+        ----------
+        target
+            Where to; its keys must be others than those that are copied.
+        source_range
+            Which ones; by default all.
+        source_staleness_bound
+            Has no meaning here: values are always read.
+        """
+        chosen = None if source_range is None else source_range.copy()
+        source, there = self._store(), target._store()
+
+        def work() -> None:
+            begin, end = self._place.key(self._path), target._place.key(target._path)
+            for key in self._listed(chosen):
+                value = source.get(begin + key)
+                if value is not None:
+                    there.put(end + key, value)
+
+        return self._do(work)
+
+
+def _reopened(spec: Spec) -> KvStore:
+    return KvStore.open(spec).result()
+
+
+def _is_folder(prefix: str) -> bool:
+    return not prefix or prefix.endswith("/")
+
+
+def _span(chosen: Any) -> tuple[int, int | None]:
+    if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
+        raise TypeError(f"byte_range is a slice without a step, not {chosen!r}")
+    first = 0 if chosen.start is None else int(chosen.start)
+    last = None if chosen.stop is None else int(chosen.stop)
+    if last is not None and (first < 0 or last < first):
+        raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
+    return first, last
+
+
+def _read(
+    store: Store, key: str, known: bytes | None, span: tuple[int, int | None] | None
+) -> ReadResult:
+    for _ in range(_ATTEMPTS):
+        try:
+            return _read_once(store, key, known, span)
+        except StoreError as error:
+            if error.kind != "value_replaced":
+                raise
+    return _read_once(store, key, known, span)
+
+
+def _read_once(
+    store: Store, key: str, known: bytes | None, span: tuple[int, int | None] | None
+) -> ReadResult:
+    now = time.time()
+    value = store.open_value(key)
+    if value is None:
+        stamp = TimestampedStorageGeneration(MISSING, now)
+        return ReadResult("missing", b"", stamp)
+    stamp = TimestampedStorageGeneration(generation_of(value), now)
+    if known and known == stamp.generation:
+        return ReadResult("unspecified", b"", stamp)
+    first, last = (0, None) if span is None else span
+    size = value.size
+    begin = size + first if first < 0 else first
+    end = size if last is None else last
+    if not 0 <= begin <= end <= size:
+        shown_last = "?" if last is None else last
+        raise ArgumentError(
+            f"OUT_OF_RANGE: Requested byte range [{first}, {shown_last}) is not valid for "
+            f"value of size {size}",
+            key=key,
+        )
+    return ReadResult("value", value.read(begin, end - begin), stamp)

@@ -1,0 +1,152 @@
+"""Futures, promises and what coroutines do with them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import tessarr.tensorstore as ts
+
+
+def test_a_result_is_waited_for() -> None:
+    promise, future = ts.Promise.new()
+    threading.Timer(0.02, promise.set_result, [5]).start()
+    assert not future.done()
+    assert future.result(timeout=10) == 5
+    assert future.exception() is None
+
+
+def test_waiting_ends() -> None:
+    _, future = ts.Promise.new()
+    for options in ({"timeout": 0.01}, {"deadline": time.time() + 0.01}, {"timeout": -1}):
+        with pytest.raises(TimeoutError):
+            future.result(**options)
+    with pytest.raises(TimeoutError):
+        future.exception(timeout=0)
+
+
+def test_an_error_is_raised_as_it_is() -> None:
+    promise, future = ts.Promise.new()
+    error = KeyError("x")
+    promise.set_exception(error)
+    promise.set_result(1)  # too late
+    assert future.exception() is error
+    with pytest.raises(KeyError) as caught:
+        future.result()
+    assert caught.value is error
+    with pytest.raises(TypeError):
+        promise.set_exception(5)
+
+
+def test_what_was_cancelled_stays_so() -> None:
+    promise, future = ts.Promise.new()
+    assert future.cancel()
+    assert not future.cancel()
+    promise.set_result(1)
+    assert future.cancelled()
+    assert future.done()
+    for ask in (future.result, future.exception):
+        with pytest.raises(asyncio.CancelledError):
+            ask()
+
+
+def test_callbacks_are_called_once() -> None:
+    promise, future = ts.Promise.new()
+    seen: list[ts.Future[int]] = []
+    for _ in range(2):
+        future.add_done_callback(seen.append)
+    assert future.remove_done_callback(seen.append) == 2
+    assert future.remove_done_callback(seen.append) == 0
+    future.add_done_callback(seen.append)
+    promise.set_result(1)
+    promise.set_result(2)
+    assert seen == [future]
+    future.add_done_callback(seen.append)
+    assert seen == [future, future]
+
+
+def test_a_callback_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda told: seen.append(told.exc_type))
+    promise, future = ts.Promise.new()
+    future.add_done_callback(lambda _: 1 // 0)
+    future.add_done_callback(lambda _: seen.append("next"))
+    promise.set_result(1)
+    assert seen == [ZeroDivisionError, "next"]
+
+
+def test_futures_of_values_and_coroutines() -> None:
+    assert ts.Future(3).result() == 3
+
+    async def value() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    async def main() -> int:
+        future = ts.Future(value())
+        assert not future.done()
+        assert await future == 42
+        assert ts.Future(future) is future
+        return future.result()
+
+    assert asyncio.run(main()) == 42
+    work = value()
+    with pytest.raises(ValueError, match="event loop"):
+        ts.Future(work)
+
+
+def test_a_coroutine_waits_for_another_thread() -> None:
+    async def main() -> list[int]:
+        pairs = [ts.Promise.new() for _ in range(5)]
+        for at, (promise, _) in enumerate(pairs):
+            threading.Timer(0.005, promise.set_result, [at]).start()
+        return list(await asyncio.gather(*(asyncio.ensure_future(one) for _, one in pairs)))
+
+    assert asyncio.run(main()) == [0, 1, 2, 3, 4]
+
+
+def test_a_cancelled_coroutine_cancels_what_it_waits_for() -> None:
+    async def main() -> None:
+        _, future = ts.Promise.new()
+        task = asyncio.ensure_future(future)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert future.cancelled()
+
+        ended = asyncio.Event()
+
+        async def slow() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+        work = ts.Future(slow())
+        await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.wait_for(ended.wait(), 10)
+
+    asyncio.run(main())
+
+
+def test_many_threads_wait_for_one() -> None:
+    promise, future = ts.Promise.new()
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(future.result())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    promise.set_result(7)
+    for thread in threads:
+        thread.join(10)
+    assert results == [7] * 8
+
+
+def test_makers_are_not_public() -> None:
+    for make in (ts.Promise, ts.WriteFutures):
+        with pytest.raises(TypeError):
+            make()

@@ -1,0 +1,253 @@
+"""Key-value stores: specs, URLs, reading, conditions, ranges."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.stores import MemoryStore, SQLiteStore
+
+Range = ts.KvStore.KeyRange
+
+
+@pytest.fixture(params=["file", "memory", "tessarr", "python", "sqlite", "zip"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ts.KvStore:
+    specs: dict[str, Any] = {
+        "file": f"file://{tmp_path}/",
+        "memory": "memory://",
+        "tessarr": {"driver": "tessarr", "store": MemoryStore()},
+        "python": {"driver": "tessarr", "store": {}},
+        "sqlite": SQLiteStore(tmp_path / "a.sqlite"),
+        "zip": f"file://{tmp_path}/a.zip|zip:",
+    }
+    return ts.KvStore.open(specs[request.param]).result()
+
+
+def test_values_by_their_keys(store: ts.KvStore) -> None:
+    store["a"] = b"1"
+    store[b"b/c"] = "text"
+    assert (store[b"a"], store["b/c"]) == (b"1", b"text")
+    assert "a" in store
+    assert "b" not in store
+    with pytest.raises(KeyError):
+        store["b"]
+    assert store.list().result() == [b"a", b"b/c"]
+    store["a"] = None
+    del store["b/c"]
+    del store["absent"]
+    assert store.list().result() == []
+
+
+def test_reading_parts(store: ts.KvStore) -> None:
+    store["a"] = b"0123456789"
+    for span in (slice(2, 5), slice(None, 3), slice(7, None), slice(-4, None), slice(3, 3)):
+        assert store.read("a", byte_range=span).result().value == b"0123456789"[span]
+    for bad in (slice(0, 11), slice(11, None), slice(-11, None)):
+        with pytest.raises(ValueError, match="OUT_OF_RANGE"):
+            store.read("a", byte_range=bad).result()
+    for bad in (slice(0, -1), slice(2, 1)):
+        with pytest.raises(ValueError, match="Unsupported"):
+            store.read("a", byte_range=bad)
+    for bad in (slice(0, 2, 2), 5):
+        with pytest.raises(TypeError):
+            store.read("a", byte_range=bad)  # type: ignore[arg-type] # ty: ignore
+
+
+def test_generations_tell_states_apart(store: ts.KvStore) -> None:
+    first = store.write("a", b"1").result().generation
+    read = store.read("a").result()
+    assert (read.state, read.value, read.stamp.generation) == ("value", b"1", first)
+    assert store.read("a", if_not_equal=first).result().state == "unspecified"
+    second = store.write("a", b"2").result().generation
+    assert second != first
+    assert store.read("a", if_not_equal=first).result().value == b"2"
+    missing = store.read("b").result()
+    assert missing.state == "missing"
+    assert store.write("a", None).result().generation == missing.stamp.generation
+
+
+def test_writes_with_a_condition(store: ts.KvStore) -> None:
+    missing = store.read("a").result().stamp.generation
+    first = store.write("a", b"1", if_equal=missing).result().generation
+    assert first
+    assert store.write("a", b"2", if_equal=missing).result().generation == b""
+    assert store["a"] == b"1"
+    assert store.write("a", b"3", if_equal=first).result().generation
+    assert store.write("a", None, if_equal=first).result().generation == b""
+    assert store["a"] == b"3"
+
+
+def test_ranges_of_keys(store: ts.KvStore) -> None:
+    for key in ("a", "b", "b/c", "c"):
+        store[key.replace("b/c", "bb/c")] = b"1"
+    assert store.list(Range("b")).result() == [b"b", b"bb/c", b"c"]
+    assert store.list(Range("b", "c")).result() == [b"b", b"bb/c"]
+    assert store.list(Range("c", "b")).result() == []
+    assert store.list(Range("bb"), strip_prefix_length=3).result() == [b"c", b""]
+    below = store / "bb"
+    assert below.list().result() == [b"/c"]
+    store.delete_range(Range("b", "c")).result()
+    assert store.list().result() == [b"a", b"c"]
+    store.delete_range(Range()).result()
+    assert store.list().result() == []
+
+
+def test_paths_are_put_together() -> None:
+    spec = ts.KvStore.Spec("memory://s")
+    assert [(spec / name).path for name in ("t", "/t", "")] == ["s/t", "s/t", "s"]
+    assert (spec + "t").path == "st"
+    store = ts.KvStore.open(spec).result()
+    (store / "x")["y"] = b"1"
+    assert store.list().result() == [b"/xy"]
+    other = store.copy()
+    other.path = "s/x"
+    assert (other["y"], store.path) == (b"1", "s")
+    assert copy.copy(other).path == "s/x"
+
+
+def test_copies_of_ranges(store: ts.KvStore) -> None:
+    store["a/x"] = b"1"
+    store["a/y"] = b"2"
+    target = ts.KvStore.open("memory://t/").result()
+    (store / "a/").experimental_copy_range_to(target, Range("y")).result()
+    (store / "a/").experimental_copy_range_to(store / "b/").result()
+    assert target.list().result() == [b"y"]
+    assert store.list().result() == [b"a/x", b"a/y", b"b/x", b"b/y"]
+
+
+def test_memory_is_that_of_the_context() -> None:
+    context = ts.Context()
+    ts.KvStore.open("memory://a/", context=context).result()["x"] = b"1"
+    assert ts.KvStore.open("memory://", context=context).result()["a/x"] == b"1"
+    assert ts.KvStore.open("memory://").result().list().result() == []
+
+
+def test_specs_say_what_is_shared() -> None:
+    context = ts.Context({"memory_key_value_store#a": {}})
+    spec = ts.KvStore.Spec(
+        {"driver": "memory", "path": "x/", "memory_key_value_store": "memory_key_value_store#a"}
+    )
+    store = ts.KvStore.open(spec, context=context).result()
+    store["k"] = b"1"
+    assert store.spec() == ts.KvStore.Spec("memory://x/")
+    retained = store.spec(retain_context=True)
+    assert ts.KvStore.open(retained).result()["k"] == b"1"
+    assert retained.to_json() == {
+        "context": {"memory_key_value_store#a": {}},
+        "driver": "memory",
+        "memory_key_value_store": ["memory_key_value_store#a"],
+        "path": "x/",
+    }
+    unbound = store.spec(unbind_context=True)
+    assert ts.KvStore.open(unbound).result().list().result() == []
+    one, other = spec.copy(), spec.copy()
+    one.update(context=context)
+    other.update(context=ts.Context({"memory_key_value_store#a": {}}))
+    assert one == one.copy()
+    assert one != other
+    one.update(strip_context=True)
+    assert one.to_json() == {"driver": "memory", "path": "x/"}
+    with pytest.raises(ValueError, match="not defined"):
+        ts.KvStore.open(spec)
+
+
+def test_a_pickle_is_opened_again(tmp_path: Path) -> None:
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    store["a"] = b"1"
+    assert pickle.loads(pickle.dumps(store))["a"] == b"1"
+    for value in (store.spec(), store.read("a").result(), Range("a"), store.read("b").result()):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert copy.deepcopy(value) == value
+
+
+@pytest.mark.parametrize(
+    "json",
+    [
+        5,
+        {"path": "x"},
+        {"driver": "other"},
+        {"driver": "memory", "extra": 1},
+        {"driver": "memory", "memory_key_value_store": None},
+        {"driver": "memory", "atomic": 3},
+        {"driver": "file", "path": "a//b"},
+        {"driver": "file", "path": "../a"},
+        {"driver": "file", "path": 5},
+        {"driver": "zip"},
+        {"driver": "zip", "base": 5},
+        {"driver": "http"},
+        {"driver": "http", "base_url": "ftp://x"},
+        {"driver": "s3"},
+        {"driver": "gcs", "bucket": "b"},
+        "/tmp/x",
+        "memory:",
+        "file://host/x",
+        "file:///x?y",
+        "file:///x#y",
+        "other://x",
+        "file:///x|zarr3:",
+        "zip:x",
+    ],
+)
+def test_other_specs_are_refused(json: object) -> None:
+    with pytest.raises(ValueError, match=r"Expected|Invalid|Error|extra|must|URL|url"):
+        ts.KvStore.Spec(json)
+
+
+@pytest.mark.parametrize("key", ["", "/", "a//b", "../x", "a/", ".", "a/../b", "a.__lock", b"\xff"])
+def test_other_keys_are_refused(store: ts.KvStore, key: str | bytes) -> None:
+    with pytest.raises(ValueError, match="key"):
+        store[key] = b"1"
+    with pytest.raises(ValueError, match="key"):
+        store.read(key).result()
+
+
+def test_specs_with_all_members() -> None:
+    spec = ts.KvStore.Spec({"driver": "file", "path": "tmp/data/", "file_io_sync": True})
+    assert spec.to_json(include_defaults=True) == {
+        "context": {},
+        "driver": "file",
+        "file_io_concurrency": "file_io_concurrency",
+        "file_io_locking": "file_io_locking",
+        "file_io_mode": "file_io_mode",
+        "file_io_retries": "file_io_retries",
+        "file_io_sync": True,
+        "path": "tmp/data/",
+    }
+    assert ts.KvStore.Spec("https://h:80/p?q=1").url == "https://h:80/p?q=1"
+    assert ts.KvStore.Spec("gs://my-bucket/a b").url == "gs://my-bucket/a%20b"
+    with pytest.raises(NotImplementedError):
+        _ = ts.KvStore.Spec(MemoryStore()).url
+
+
+def test_relative_paths_are_those_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = ts.KvStore.open({"driver": "file", "path": "x/"}).result()
+    store["a"] = b"1"
+    assert (tmp_path / "x" / "a").read_bytes() == b"1"
+    assert store.list().result() == [b"a"]
+    assert store.spec().path == "x/"
+
+
+def test_a_store_is_read_together(store: ts.KvStore) -> None:
+    store["a"] = b"1"
+    with ts.Batch() as batch:
+        futures = [store.read(key, batch=batch) for key in ("a", "b")]
+        assert not any(future.done() for future in futures)
+    assert [future.result().state for future in futures] == ["value", "missing"]
+    with pytest.raises(ValueError, match="submitted"):
+        store.read("a", batch=batch)
+    with pytest.raises(ValueError, match="submitted"):
+        batch.submit()
+    early = ts.Batch()
+    assert store.read("a", batch=early).result(timeout=10).value == b"1"
+    forgotten = ts.Batch()
+    future = store.read("a", batch=forgotten)
+    del forgotten, early
+    assert future.result(timeout=10).value == b"1"
