@@ -27,6 +27,7 @@ from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
     from tessarr import blosc, codecs, extensions, storage, stores
+    from tessarr.array.asynchronous import AsyncArray
     from tessarr.codecs import (
         BZ2,
         LZ4,
@@ -74,6 +75,7 @@ __all__ = [
     "LZ4",
     "LZMA",
     "Array",
+    "AsyncArray",
     "Blosc",
     "Categorize",
     "Delta",
@@ -146,6 +148,7 @@ __all__ = [
 
 
 _ELSEWHERE = {
+    "AsyncArray": "array.asynchronous",
     "DictStore": "stores",
     "DirectoryStore": "stores",
     "FSStore": "stores",

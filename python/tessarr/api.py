@@ -107,7 +107,8 @@ def create_array(
     zarr_format
         2 or 3; by default as the options say, which is 3.
     chunk_key_encoding
-        How chunks are called: "default" or "v2", or its JSON. Format 3 only.
+        How chunks are called: "default" or "v2", its JSON, or name and separator:
+        ``("v2", "/")``. In format 2 only the latter.
     dimension_separator
         The separator in the names of chunks: by default "." in format 2, "/" in format 3.
     storage_transformers
@@ -127,8 +128,8 @@ def create_array(
         As for `open_array`.
     read_only
         Whether the array that is returned refuses to be changed.
-    compressor, fillvalue, zarr_version
-        What zarr-python 2 and h5py call `compressors`, `fill_value` and `zarr_format`.
+    compressor, fillvalue, chunk_shape, zarr_version
+        What zarr-python and h5py call `compressors`, `fill_value`, `chunks` and `zarr_format`, too.
     compression, compression_opts, shuffle, fletcher32, maxshape
         h5py's: "gzip" or another codec's name, or a level of gzip; what the codec takes; a
         byte shuffle before it, and a checksum. ``maxshape`` is not needed: every array may

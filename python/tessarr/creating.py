@@ -10,6 +10,7 @@ import numpy as np
 from tessarr import drive
 from tessarr import dtype as dtypes
 from tessarr.array import Array, bind
+from tessarr.dtype.struct import Struct
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import create, edit
 from tessarr.indexing import broadcast_value, default, objects
@@ -159,7 +160,7 @@ class _Data:
             rank = None if shape is None else len(normalize_shape(shape))
             values = np.asarray(data, object) if rank is None else objects(data, rank)
             return cls(data, values, dtype)
-        values = np.asarray(data)
+        values = np.asarray(data, None if isinstance(data, np.ndarray) else _record_type(dtype))
         return cls(data, values, _type_of(values, settings) if dtype is None else dtype)
 
     @property
@@ -209,6 +210,15 @@ def _type_of(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
         kinds = {type(value) for value in values.reshape(-1)}
         return next((kind for kind in (str, bytes) if kinds == {kind}), dtype)
     return dtype
+
+
+def _record_type(dtype: Any) -> np.dtype[Any] | None:
+    """Return NumPy's type of records, whose elements are tuples in lists; None for others."""
+    try:
+        found = None if dtype is None else dtypes.of(dtype)
+    except (ArgumentError, UnsupportedError):
+        return None  # which is told with what else is wrong
+    return found.numpy if isinstance(found, Struct) else None
 
 
 def _is_flexible(dtype: Any) -> bool:

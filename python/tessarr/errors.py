@@ -9,6 +9,7 @@
     ├─ UnsupportedError                + NotImplementedError    .extension
     ├─ SelectionError                  + IndexError
     ├─ ArgumentError                   + ValueError
+    │  └─ NotJSONError                 + TypeError
     ├─ DataError                       + ValueError
     ├─ StoreError                      + OSError                .retryable
     ├─ ReadOnlyError                   + PermissionError, ValueError
@@ -51,6 +52,7 @@ __all__ = [
     "InternalError",
     "MetadataError",
     "NotFoundError",
+    "NotJSONError",
     "Problem",
     "ReadOnlyError",
     "SelectionError",
@@ -100,6 +102,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "invalid_path": "the path of a node is not allowed",
         "shape_mismatch": "the shape of a value does not fit",
         "cannot_cast": "a value cannot be converted to the data type",
+        "not_json": "an attribute cannot be stored as JSON",
         # DataError
         "bad_data": "stored bytes are damaged",
         "checksum_mismatch": "a stored checksum differs from the data",
@@ -270,6 +273,12 @@ class ArgumentError(TessarrError, ValueError):
     """An argument is outside what is allowed."""
 
     default_kind = "invalid_argument"
+
+
+class NotJSONError(ArgumentError, TypeError):
+    """An attribute cannot be stored as JSON."""
+
+    default_kind = "not_json"
 
 
 class DataError(TessarrError, ValueError):

@@ -111,7 +111,7 @@ def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
 
 
 def tree(
-    group: StoreLike | Group | Array,
+    grp: StoreLike | Group | Array,
     expand: bool | None = None,
     level: int | None = None,
     *,
@@ -123,7 +123,7 @@ def tree(
 
     Parameters
     ----------
-    group
+    grp
         A group, an array, or where one is, as for `tessarr.open`.
     path
         Of the group in the store; by default the root.
@@ -142,7 +142,7 @@ def tree(
     """
     from tessarr.drawing import Tree
 
-    node = group if isinstance(group, Array | Group) else open_node(group, "r", path=path)
+    node = grp if isinstance(grp, Array | Group) else open_node(grp, "r", path=path)
     if isinstance(node, Array):
         return Tree(repr(node), {})
     return node.tree(expand, level, max_nodes=max_nodes, plain=plain)
@@ -150,9 +150,10 @@ def tree(
 
 def consolidate_metadata(
     store: StoreLike,
-    *,
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
+    *,
+    metadata_key: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
     """Copy the metadata of all nodes below a group into one place, anew if it was before.
@@ -165,6 +166,9 @@ def consolidate_metadata(
         The path of the group in the store; by default the root.
     zarr_format
         The only format to look for.
+    metadata_key
+        The name of the document of format 2, if it is not to be ``.zmetadata``. Under
+        another name the copies stay as they are when a node is changed.
     storage_options
         As for `tessarr.open`.
 
@@ -179,6 +183,8 @@ def consolidate_metadata(
         If there is no group.
     MetadataError
         If a document is not JSON.
+    ArgumentError
+        If a name is given, but the group is of format 3.
 
     Notes
     -----
@@ -199,18 +205,19 @@ def consolidate_metadata(
     ['b']
     """
     opened, at = locate(store, "r+", path, storage_options=storage_options)
-    _, form = drive.run(consolidate.consolidate(at, zarr_format=zarr_format), opened)
-    meta, copies = drive.run(consolidate.find(at, zarr_format=form), opened)
+    flow = consolidate.consolidate(at, zarr_format=zarr_format, name=metadata_key)
+    _, form = drive.run(flow, opened)
+    meta, copies = drive.run(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
     return bind(meta, opened, at, read_only=False, copies=copies)
 
 
 def open_consolidated(
     store: StoreLike,
+    metadata_key: str | None = None,
     mode: Literal["r", "r+", "a"] = "r+",
     *,
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
-    metadata_key: str | None = None,
     **settings: Any,
 ) -> Group:
     """Open a group by its consolidated metadata, which it has to have.
@@ -220,7 +227,8 @@ def open_consolidated(
     store, mode, path, zarr_format, **settings
         As for `tessarr.open_group`.
     metadata_key
-        The name of the document of format 2, if it is not ``.zmetadata``.
+        The name of the document of format 2, if it is not ``.zmetadata``; it has this place in
+        zarr-python 2. A mode is taken for one, as elsewhere.
 
     Returns
     -------
@@ -245,6 +253,9 @@ def open_consolidated(
     Traceback (most recent call last):
     tessarr.errors.NotFoundError: group '/' has no consolidated metadata: ...
     """
+    if metadata_key in ("r", "r+", "a"):
+        mode = metadata_key
+        metadata_key = None
     return open_group(
         store,
         mode,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["chunks_of", "filled_like", "settings_like", "type_of"]
 
 _OVERRIDES: Final = {
+    "chunk_shape": {"chunks"},
     "compressor": {"compressors"},
     "compression": {"compressors"},
     "codecs": {"compressors", "filters", "serializer"},

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tessarr.errors import ReadOnlyError
+from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.given import close, given, given_for_chunks
+from tessarr.store.url import folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.synchronizer import Synchronizer
 
-__all__ = ["Node", "Unreadable"]
+__all__ = ["Node", "StorePath", "Unreadable"]
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
@@ -57,6 +59,19 @@ class Node(Generic[Meta]):
         return self._path
 
     @property
+    def store_path(self) -> StorePath:
+        """Where the node is: its store and its path there, to be opened again by.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.ones(2, store="memory://places", path="a")
+        >>> a.store_path, tessarr.open(a.store_path, "r")[:]
+        (StorePath(MemoryStore(name='places'), 'a'), array([1., 1.]))
+        """
+        return StorePath(self.store, self._path, self._store)
+
+    @property
     def name(self) -> str:
         """The path with a slash first, as h5py has it."""
         return f"/{self._path}"
@@ -93,15 +108,15 @@ class Node(Generic[Meta]):
 
         return Attributes(self, self._kind, self._set_attributes)
 
-    def update_attributes(self, attributes: Mapping[str, Any]) -> Self:
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
         """Set several attributes at once, keep the others, and return the node.
 
         Parameters
         ----------
-        attributes
+        new_attributes
             Names and values.
         """
-        self.attrs.update(attributes)
+        self.attrs.update(new_attributes)
         return self
 
     def close(self) -> None:
@@ -164,6 +179,52 @@ class Node(Generic[Meta]):
 
     def __hash__(self) -> int:
         return hash((self._store, self._path))
+
+
+class StorePath:
+    """A store and a path in it: what `tessarr.open` and all others that take a store take.
+
+    ``place / "name"`` is the place of a node below.
+
+    Parameters
+    ----------
+    store
+        As the user gave it.
+    path
+        The path in it.
+    opened
+        The store as it is open here.
+    """
+
+    __slots__ = ("_opened", "path", "store")
+
+    def __init__(self, store: Any, path: str, opened: Store) -> None:
+        self.store = store
+        self.path = path
+        self._opened = opened
+
+    @property
+    def _place(self) -> tuple[Store, str]:
+        return self._opened, self.path
+
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(self.store, join(self.path, name.strip("/")), self._opened)
+
+    def __str__(self) -> str:
+        folder = folder_of(self._opened)
+        root = repr(self._opened) if folder is None else f"file://{folder}"
+        return f"{root}/{self.path}" if self.path else root
+
+    def __repr__(self) -> str:
+        return f"StorePath({self._opened!r}, {self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StorePath):
+            return NotImplemented
+        return self._place == other._place
+
+    def __hash__(self) -> int:
+        return hash(self._place)
 
 
 class Unreadable:

@@ -215,7 +215,7 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     return cast("Array", opening.node(mode, create if may_create else None))
 
 
-def open_like(a: Any, path: StoreLike, **settings: Any) -> Array:
+def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any) -> Array:
     """Open an array, or create one that is like another.
 
     Parameters
@@ -224,6 +224,8 @@ def open_like(a: Any, path: StoreLike, **settings: Any) -> Array:
         An array of Tessarr, zarr-python, h5py, NumPy, …
     path
         Where to open or create the array: what `open_array` calls `store`.
+    store
+        Given, `path` is the path of the array in this store.
     **settings
         As for `open_array`; what is not given is as `a` has it, if an array is created.
 
@@ -236,7 +238,12 @@ def open_like(a: Any, path: StoreLike, **settings: Any) -> Array:
     """
     from tessarr.likeness import filled_like
 
-    return open_array(path, **filled_like(a, "keep", settings))
+    like = filled_like(a, "keep", settings)
+    if store is None:
+        return open_array(path, **like)
+    if not isinstance(path, str):
+        raise TypeError(f"the path in a store is a string, not {path!r}")
+    return open_array(store, path=path, **like)
 
 
 def open_group(
@@ -434,7 +441,8 @@ def _given(
     settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
 ) -> tuple[dict[str, Any], ZarrFormat | None]:
     """Return the settings for what exists, and the format; refuse names that are not known."""
-    from tessarr.settings import SETTINGS, check_names, opened
+    from tessarr.array.config import check_names, opened
+    from tessarr.settings import SETTINGS
 
     known = _OF_GROUP if function == "open_group" else {*SETTINGS, "shape", "data"}
     check_names(settings, function, known)

@@ -132,8 +132,15 @@ class Problems:
             text = f"{what} breaks its specification, read all the same: {'; '.join(self.defects)}"
             warnings.warn(text, TessarrWarning, stacklevel=2)
 
-    def check_arguments(self, what: str) -> None:
+    def check_arguments(self, what: str, error: type[ArgumentError] = ArgumentError) -> None:
         """Raise everything that was found in a caller's arguments.
+
+        Parameters
+        ----------
+        what
+            What the caller wanted.
+        error
+            As what it is raised.
 
         Raises
         ------
@@ -147,7 +154,7 @@ class Problems:
         message = self._message(f"cannot {what}")
         kind = self.found[0].kind
         if len(self._extensions) < len(self.found):
-            raise ArgumentError(message, kind="invalid_argument")
+            raise error(message)
         raise UnsupportedError(message, kind=kind, extension=self._extensions[0])
 
     def _message(self, start: str) -> str:

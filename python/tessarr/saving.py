@@ -158,8 +158,8 @@ def save_group(
 
 def load(
     store: StoreLike,
-    zarr_format: ZarrFormat | None = None,
     path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
     *,
     storage_options: Mapping[str, Any] | None = None,
     **settings: Any,
@@ -168,7 +168,7 @@ def load(
 
     Parameters
     ----------
-    store, zarr_format, path, storage_options, **settings
+    store, path, zarr_format, storage_options, **settings
         As for `tessarr.open`.
 
     Returns
@@ -186,7 +186,7 @@ def load(
     >>> tessarr.save("memory://loaded", a=[1, 2], b=[3.0])
     >>> tessarr.load("memory://loaded")
     <LazyLoader: a, b>
-    >>> tessarr.load("memory://loaded")["b"], tessarr.load("memory://loaded", path="a")
+    >>> tessarr.load("memory://loaded")["b"], tessarr.load("memory://loaded", "a")
     (array([3.]), array([1, 2]))
     """
     node = open_node(

@@ -7,10 +7,11 @@ says which part of the library each setting is for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
+from tessarr.array.config import OPENED, check_names, opened
 from tessarr.codec import listed, of
 from tessarr.codec.base import codec_of_id, plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tessarr.transformer import StorageTransformer
     from tessarr.types import MemoryOrder, ZarrFormat
 
-__all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "check_names", "opened", "sort"]
+__all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "sort"]
 
 
 class UnfilledSettings(TypedDict, total=False):
@@ -43,7 +44,7 @@ class UnfilledSettings(TypedDict, total=False):
     dimension_names: Iterable[str | None] | None
     attributes: Mapping[str, Any] | None
     zarr_format: ZarrFormat | None
-    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None
+    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | tuple[str, str] | str | None
     dimension_separator: Literal[".", "/"] | None
     storage_transformers: Iterable[StorageTransformer | Mapping[str, Any] | str]
     overwrite: bool
@@ -61,6 +62,7 @@ class UnfilledSettings(TypedDict, total=False):
     shuffle: bool
     fletcher32: bool
     maxshape: Iterable[int | None] | int | None
+    chunk_shape: Any
     zarr_version: ZarrFormat | None
     cache_attrs: bool
     partial_decompress: bool
@@ -84,8 +86,8 @@ class StoredSettings(UnfilledSettings, total=False):
     storage_options: Mapping[str, Any] | None
 
 
-_OPENED: Final = ("write_empty_chunks", "synchronizer", "cache_metadata", "read_only")
 _ALIASES: Final = {
+    "chunk_shape": "chunks",
     "compressor": "compressors",
     "fillvalue": "fill_value",
     "zarr_version": "zarr_format",
@@ -93,11 +95,6 @@ _ALIASES: Final = {
 
 _H5PY: Final = {"gzip": "zlib", "lzf": None, "szip": None}
 """What h5py's names of compressions are called by numcodecs."""
-
-_RUNTIME_HINTS: Final = frozenset(
-    ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
-)
-"""Members of zarr-python's ``config`` that change no value: the engine sees to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,38 +122,6 @@ SETTINGS: Final = Settings.__optional_keys__
 """Every name that a setting has."""
 
 
-def check_names(settings: Iterable[str], function: str, known: Collection[str] = SETTINGS) -> None:
-    """Raise a TypeError if a keyword is not known.
-
-    Examples
-    --------
-    >>> check_names({"compresion": None}, "zeros")
-    Traceback (most recent call last):
-    TypeError: zeros() got an unexpected keyword argument 'compresion'; did you mean 'compression'?
-    """
-    for name in settings:
-        if name not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
-
-
-def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those settings that say how an array is open, for `tessarr.array.bind`.
-
-    Examples
-    --------
-    >>> opened({"chunks": 10, "config": {"write_empty_chunks": True}})
-    {'write_empty_chunks': True}
-    """
-    found = {name: settings[name] for name in _OPENED if name in settings}
-    if settings.get("cache_attrs", True) is False:
-        found["cache_metadata"] = False
-    return {**_from_config(settings.get("config")), **found}
-
-
 def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creation:
     """Return the settings by the names of today, sorted by who has to know.
 
@@ -179,7 +144,7 @@ def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creatio
     >>> sort({"compression": "gzip", "compression_opts": 1, "zarr_format": 2}).meta["compressors"]
     Zlib(level=1)
     """
-    check_names(settings, function)
+    check_names(settings, function, SETTINGS)
     left = dict(settings)
     _take_aliases(left, function)
     form: ZarrFormat = left.get("zarr_format") or current().zarr_format
@@ -190,7 +155,7 @@ def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creatio
     if left.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
         raise UnsupportedError(f"meta_array {settings['meta_array']!r}: arrays are read as NumPy's")
     how = opened(left)
-    for name in (*_OPENED, "cache_attrs", "config", "partial_decompress"):
+    for name in (*OPENED, "cache_attrs", "config", "partial_decompress"):
         left.pop(name, None)
     return Creation(
         opened=how,
@@ -282,26 +247,6 @@ def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Code
         message = f"compression_opts {options!r} do not fit compression {compression!r}: {error}"
         raise ArgumentError(message) from error
     return of(made)
-
-
-def _from_config(config: Any) -> dict[str, Any]:
-    """Return how the array is to be open, by zarr-python's ``config``."""
-    if config is None:
-        return {}
-    if hasattr(config, "to_dict"):
-        config = config.to_dict()
-    if not isinstance(config, Mapping):
-        raise TypeError(f"config is a mapping, not {config!r}")
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        if name == "write_empty_chunks":
-            found[name] = value
-        elif name == "read_missing_chunks":
-            if not value:
-                raise UnsupportedError(f"config {name!r}: missing chunks read as the fill value")
-        elif name not in _RUNTIME_HINTS:
-            raise TypeError(f"config has no member {name!r}")
-    return found
 
 
 def _is_numpy(array: object) -> bool:

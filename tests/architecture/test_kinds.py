@@ -108,6 +108,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "invalid_path": lambda: group()["../outside"],
     "shape_mismatch": lambda: array().__setitem__(slice(4), np.zeros(3)),
     "cannot_cast": lambda: array().__setitem__(0, "many"),
+    "not_json": lambda: array().attrs.update(a=object()),
     "bad_data": lambda: opened({"codecs": [*DOCUMENT["codecs"], ZSTD]}, chunk=b"not zstd")[0],
     "checksum_mismatch": lambda: codecs.Crc32c().decode(b"12345678"),
     "wrong_size": lambda: opened({}, chunk=b"abc")[0],

@@ -17,6 +17,7 @@ CLASSES = {
     "UnsupportedError": (NotImplementedError,),
     "SelectionError": (IndexError,),
     "ArgumentError": (ValueError,),
+    "NotJSONError": (ValueError, TypeError),
     "DataError": (ValueError,),
     "StoreError": (OSError,),
     "ReadOnlyError": (PermissionError, ValueError),

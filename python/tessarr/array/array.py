@@ -62,6 +62,9 @@ class Array(ArrayBase, Values):
         the options say.
     zarr_format
         The only format to look for.
+    **settings
+        ``config``, ``cache_attrs``, ``zarr_version``, ``meta_array`` and ``partial_decompress``
+        as `tessarr.open_array` takes them.
 
     Notes
     -----
@@ -111,7 +114,18 @@ class Array(ArrayBase, Values):
         *,
         write_empty_chunks: bool | None = None,
         zarr_format: ZarrFormat | None = None,
+        **settings: Any,
     ) -> Self:
+        if settings:
+            from tessarr.array.config import check_names
+            from tessarr.array.config import opened as how
+
+            check_names(settings, cls.__name__, _OLDER)
+            zarr_format = zarr_format or settings.get("zarr_version")
+            given = how(settings)
+            cache_metadata = given.get("cache_metadata", cache_metadata)
+            if write_empty_chunks is None:
+                write_empty_chunks = given.get("write_empty_chunks")
         mode = "r" if read_only else "r+"
         opened, at = open_store(store, mode)
         if chunk_store is not None:
@@ -134,6 +148,49 @@ class Array(ArrayBase, Values):
         """Open an array that is there: the same as ``Array(store, path, …)``."""
         return cls(store, path, **settings)
 
+    @classmethod
+    def from_dict(cls, store_path: StoreLike, data: Mapping[str, Any]) -> Self:
+        """Return the array that metadata describes, wherever that comes from; nothing is read.
+
+        Parameters
+        ----------
+        store_path
+            Where the array is: what `tessarr.open` takes, such as the `store_path` of a node.
+        data
+            Its ``zarr.json``, or its ``.zarray`` with ``attributes`` in it.
+
+        Raises
+        ------
+        MetadataError
+            If that is not valid; ``.problems`` are all of them.
+        ArgumentError
+            If it is not the metadata of an array.
+
+        Examples
+        --------
+        >>> import json, tessarr
+        >>> items = {}
+        >>> a = tessarr.array([1, 2, 3], store=items)
+        >>> tessarr.Array.from_dict(items, json.loads(items["zarr.json"]))[:]
+        array([1, 2, 3])
+        """
+        from tessarr.metadata.given import meta_of
+
+        opened, at = open_store(store_path, "r+")
+        meta = meta_of(data, at)
+        if not isinstance(meta, ArrayMeta):
+            raise ArgumentError(f"no metadata of an array: {data!r}", path=at)
+        return _bind(
+            cls,
+            meta,
+            opened,
+            at,
+            read_only=False,
+            write_empty_chunks=None,
+            synchronizer=None,
+            cache_metadata=True,
+        )
+
     @property
     def config(self) -> ArrayConfig:
         """What is not stored with the array, but said when it is opened."""
@@ -147,7 +204,7 @@ class Array(ArrayBase, Values):
         Parameters
         ----------
         config
-            One, or some of its fields by name.
+            One, or some of its fields by name; those that zarr-python 3 has are taken, too.
 
         Raises
         ------
@@ -162,16 +219,16 @@ class Array(ArrayBase, Values):
         >>> a.nchunks_initialized
         2
         """
-        from tessarr.array.config import ArrayConfig
+        from tessarr.array.config import members
 
-        given = config if isinstance(config, ArrayConfig) else replace(self.config, **config)
+        given = members(config)
         return _bind(
             type(self),
             self.metadata,
             self._store,
             self._path,
             read_only=self._read_only,
-            write_empty_chunks=given.write_empty_chunks,
+            write_empty_chunks=given.get("write_empty_chunks", self._write_empty_chunks),
             synchronizer=self._synchronizer,
             cache_metadata=self._cache_metadata,
             viewed=self._viewed,
@@ -324,13 +381,20 @@ class Array(ArrayBase, Values):
 
     # Changes
 
-    def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None:
+    def resize(
+        self,
+        *shape: int | tuple[int, ...],
+        trim: bool = True,
+        new_shape: ShapeLike | None = None,
+    ) -> None:
         """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
 
         Parameters
         ----------
         *shape
             The new lengths, as many as there are axes.
+        new_shape
+            The same, as zarr-python 3 calls it.
         trim
             When shrinking, set what falls outside within kept chunks to the fill
             value, so that it does not come back when the array grows again.
@@ -363,7 +427,8 @@ class Array(ArrayBase, Values):
         self._check_writable()
         from tessarr import resizing
 
-        new = resizing.lengths(shape, self.ndim)
+        given = shape if new_shape is None else (*shape, new_shape)
+        new = resizing.lengths(given, self.ndim)
         resizing.resize(self, new, trim=trim, accept=self._set_meta)
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:
@@ -632,6 +697,9 @@ def _with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
     """Return the metadata of an array of text as what NumPy is to hold it."""
     return replace(meta, data_type=meta.data_type.of_kind(kind))
 
+
+_OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial_decompress")
+"""Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 _KEPT: Final = 512
 _described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}

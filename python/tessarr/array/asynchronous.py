@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tessarr.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -128,8 +130,12 @@ class AsyncArray:
         """Read as `Array.get_block_selection` does."""
         return _later(self._array.get_block_selection, selection, out=out, fields=fields)
 
-    async def resize(self, new_shape: Any, **settings: Any) -> None:
+    async def resize(
+        self, new_shape: Any, *, delete_outside_chunks: bool = True, **settings: Any
+    ) -> None:
         """Change the shape, as `Array.resize` does."""
+        if not delete_outside_chunks:
+            raise UnsupportedError("chunks that are outside of the new shape are always deleted")
         await _later(self._array.resize, new_shape, **settings)
 
     async def append(self, data: ArrayLike, axis: int = 0) -> Shape:
@@ -137,9 +143,9 @@ class AsyncArray:
         shape: Shape = await _later(self._array.append, data, axis)
         return shape
 
-    async def update_attributes(self, attributes: Mapping[str, Any]) -> AsyncArray:
+    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
         """Set attributes, and give the array back."""
-        await _later(self._array.update_attributes, attributes)
+        await _later(self._array.update_attributes, new_attributes)
         return self
 
     async def nchunks_initialized(self) -> int:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-__all__ = ["ArrayConfig"]
+from tessarr.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["OPENED", "ArrayConfig", "check_names", "members", "opened"]
+
+OPENED: Final = ("write_empty_chunks", "synchronizer", "cache_metadata", "read_only")
+"""Settings that say how an array is open."""
+
+_RUNTIME_HINTS: Final = frozenset(
+    ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
+)
+"""Members of zarr-python's ``config`` that change no value: the engine sees to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +36,65 @@ class ArrayConfig:
 
     write_empty_chunks: bool = False
     order: Literal["C"] = "C"
+
+
+def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings that say how an array is open, for `tessarr.array.bind`.
+
+    Examples
+    --------
+    >>> opened({"chunks": 10, "config": {"write_empty_chunks": True}})
+    {'write_empty_chunks': True}
+    """
+    found = {name: settings[name] for name in OPENED if name in settings}
+    if settings.get("cache_attrs", True) is False:
+        found["cache_metadata"] = False
+    return {**members(settings.get("config")), **found}
+
+
+def check_names(settings: Iterable[str], function: str, known: Collection[str]) -> None:
+    """Raise a TypeError if a keyword is not known.
+
+    Examples
+    --------
+    >>> check_names({"compresion": None}, "zeros", ("chunks", "compression"))
+    Traceback (most recent call last):
+    TypeError: zeros() got an unexpected keyword argument 'compresion'; did you mean 'compression'?
+    """
+    for name in settings:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def members(config: Any) -> dict[str, Any]:
+    """Return what a ``config`` says of how an array is to be open: ours, or one of zarr-python.
+
+    Raises
+    ------
+    TypeError
+        If it is no mapping, or has a member that is not known.
+    UnsupportedError
+        If missing chunks are not to read as the fill value.
+    """
+    if config is None:
+        return {}
+    if isinstance(config, ArrayConfig):
+        return {"write_empty_chunks": config.write_empty_chunks}
+    if hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config is a mapping, not {config!r}")
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if name == "write_empty_chunks":
+            found[name] = value
+        elif name == "read_missing_chunks":
+            if not value:
+                raise UnsupportedError(f"config {name!r}: missing chunks read as the fill value")
+        elif name not in _RUNTIME_HINTS:
+            raise TypeError(f"config has no member {name!r}")
+    return found

@@ -39,7 +39,17 @@ class Facts(Node[ArrayMeta]):
         def _set_fill_value(self, value: Any) -> None: ...
         def _set_read_only(self, read_only: bool) -> None: ...
         def refresh(self) -> None: ...
-        def resize(self, *shape: int | tuple[int, ...], trim: bool = True) -> None: ...
+        def resize(self, *shape: int | tuple[int, ...]) -> None: ...
+
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        viewed = getattr(other, "_viewed", None)
+        if same is not True or self._viewed is viewed is None:
+            return same
+        both = self._viewed is not None and viewed is not None
+        return both and bool(self._meta == getattr(other, "_meta", None))
+
+    __hash__ = Node.__hash__
 
     # How it was opened
 

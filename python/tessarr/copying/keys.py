@@ -29,8 +29,7 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
     includes: str | Iterable[str] | None = None,
     flags: int = 0,
     if_exists: str = "raise",
-    *,
-    dry_run: bool = False,
+    dry_run: bool = False,  # noqa: FBT002
     log: LogLike = None,
 ) -> tuple[int, int, int]:
     """Copy all keys of a store, or those below a path, to another store, as they are.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tessarr import _json
 from tessarr.drive import Delete, Flow, Get, Put
-from tessarr.errors import NotFoundError, TessarrWarning
+from tessarr.errors import ArgumentError, NotFoundError, TessarrWarning
 from tessarr.flow import copies, walk
 from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
@@ -88,7 +88,11 @@ def find(
 
 
 def consolidate(
-    path: str, *, zarr_format: ZarrFormat | None = None, warn: bool = True
+    path: str,
+    *,
+    zarr_format: ZarrFormat | None = None,
+    name: str | None = None,
+    warn: bool = True,
 ) -> Flow[tuple[int, ZarrFormat]]:
     """Copy the documents of all nodes below a group into one place.
 
@@ -98,6 +102,8 @@ def consolidate(
         Of the group.
     zarr_format
         The only format to look for.
+    name
+        The name of the document of format 2; given, a group of format 3 is an error.
     warn
         Whether to warn of nodes of another format.
 
@@ -110,6 +116,8 @@ def consolidate(
     ------
     MetadataError
         Where a document is not JSON. One that is JSON but cannot be used is copied as it is.
+    ArgumentError
+        Where there is a name, but the group is of format 3.
 
     Notes
     -----
@@ -117,8 +125,11 @@ def consolidate(
     """
     meta = yield from group(path, zarr_format=zarr_format)
     form = meta.zarr_format
+    if form == 3 and name is not None:
+        message = f"group {path or '/'!r} is of format 3, which has no document {name!r} for it"
+        raise ArgumentError(message, path=path)
     nodes = yield from _stored(path, form, warn=warn)
-    key = copied_from(path, form)
+    key = copied_from(path, form) if name is None else prefix_of(path) + name
     if form == 3:
 
         def make(old: bytes | None) -> tuple[bytes, None]:

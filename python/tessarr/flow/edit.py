@@ -11,7 +11,7 @@ from typing import Any
 
 from tessarr import _json
 from tessarr.drive import Delete, DeletePrefix, Flow, Get
-from tessarr.errors import ArgumentError, StoreError
+from tessarr.errors import NotJSONError, StoreError
 from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of
 from tessarr.flow.replace import replace
@@ -41,7 +41,7 @@ def attributes(
 
     Raises
     ------
-    ArgumentError
+    NotJSONError
         If they cannot be stored as JSON; nothing has changed then.
     NotFoundError
         If the node is gone.
@@ -189,6 +189,6 @@ def _plain(new: Mapping[str, Any], old: JSONObject, *, allow_nan: bool) -> JSONO
     changed = {name: value for name, value in new.items() if old.get(name, new) is not value}
     plain = _json.plain(changed, "/attributes", complain, allow_nan=allow_nan)
     if faults:
-        raise ArgumentError(f"cannot store the attributes: {'; '.join(faults)}")
+        raise NotJSONError(f"cannot store the attributes: {'; '.join(faults)}")
     assert isinstance(plain, dict)
     return {name: plain.get(name, value) for name, value in new.items()}

@@ -54,8 +54,10 @@ class Group(Making):
     cache_attrs
         Whether attributes are kept until `refresh`. If not, the metadata of the group, and of
         arrays that are opened by it, is read whenever it is asked for.
-    zarr_format
+    zarr_format, zarr_version
         The only format to look for.
+    meta_array
+        Of zarr-python 2; arrays are read as NumPy's.
 
     Notes
     -----
@@ -85,23 +87,46 @@ class Group(Making):
         path: str | None = None,
         read_only: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
         chunk_store: StoreLike = None,
-        *,
         synchronizer: Any = None,
+        *,
         cache_attrs: bool = True,
         zarr_format: ZarrFormat | None = None,
+        zarr_version: ZarrFormat | None = None,
+        meta_array: Any = None,
     ) -> None:
-        mode = "r" if read_only else "r+"
-        opened, at = locate(store, mode, path, zarr_format, chunk_store=chunk_store)
-        meta = drive.run(open_flow.group(at, zarr_format=zarr_format), opened)
+        mode, form = "r" if read_only else "r+", zarr_format or zarr_version
+        opened, at = locate(store, mode, path, form, chunk_store=chunk_store)
+        meta = drive.run(open_flow.group(at, zarr_format=form), opened)
         how = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
             how["cache_metadata"] = False
+        del meta_array  # arrays are read as NumPy's
         self._set(meta, opened, at, read_only=read_only, copies=None, how=how)
 
     @classmethod
-    def open(cls, store: StoreLike, zarr_format: ZarrFormat | None = None) -> Group:
-        """Open the group that is there, for reading and writing."""
-        return cls(store, zarr_format=zarr_format)
+    def open(
+        cls,
+        store: StoreLike,
+        zarr_format: ZarrFormat | None = None,
+        *,
+        use_consolidated: bool | str | None = None,
+    ) -> Group:
+        """Open the group that is there, for reading and writing, as `tessarr.open_group` does."""
+        if not use_consolidated:
+            return cls(store, zarr_format=zarr_format)
+        from tessarr.flow import consolidate
+
+        opened, at = locate(store, "r+", None, zarr_format)
+        name = use_consolidated if isinstance(use_consolidated, str) else None
+        flow = consolidate.find(at, zarr_format=zarr_format, name=name)
+        meta, copies = drive.run(flow, opened)
+        return bind(meta, opened, at, read_only=False, copies=copies)
+
+    async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
+        """Set several attributes at once, as `update_attributes` does, and return the group."""
+        import asyncio
+
+        return await asyncio.to_thread(self.update_attributes, new_attributes)
 
     @classmethod
     def from_store(

@@ -209,6 +209,8 @@ class Making(Members):
     def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings of a new array as this group completes them."""
         settings = {**self._opened, **given}
+        if settings.pop("storage_options", None):
+            raise TypeError("storage_options are of the store, which the group has opened already")
         form = settings.pop("zarr_version", None) or settings.get("zarr_format")
         if form not in (None, self._meta.zarr_format):
             raise ArgumentError(

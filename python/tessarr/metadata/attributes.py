@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
+from tessarr.errors import NotJSONError
 from tessarr.problems import Problems
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def attributes_of(attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat)
 
     Raises
     ------
-    ArgumentError
+    NotJSONError
         Where JSON cannot hold a value; the message names all of them.
 
     Examples
@@ -33,7 +34,7 @@ def attributes_of(attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat)
     """
     problems = Problems()
     plain = plain_attributes(attributes, zarr_format, problems)
-    problems.check_arguments("store these attributes")
+    problems.check_arguments("store these attributes", NotJSONError)
     return plain
 
 

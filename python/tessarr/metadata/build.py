@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tessarr.codec import Codec, CodecLike
     from tessarr.codec.sharding import IndexLocation
     from tessarr.dtype.names import DataTypeLike
+    from tessarr.keys import Separator
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["AUTO", "array_meta", "fill_bytes"]
@@ -68,7 +69,7 @@ def array_meta(
     attributes: Mapping[str, Any] | None = None,
     zarr_format: ZarrFormat = 3,
     chunk_key_encoding: Any = None,
-    dimension_separator: str | None = None,
+    dimension_separator: Separator | None = None,
     storage_transformers: Any = (),
 ) -> ArrayMeta:
     """Return the metadata of a new array.
@@ -106,8 +107,8 @@ def array_meta(
         What the user says of the array; tuples, NumPy scalars and arrays become plain JSON.
     zarr_format : {2, 3}
         The format.
-    chunk_key_encoding : ChunkKeyEncoding, str or mapping, optional
-        How chunks are called. Format 3 only.
+    chunk_key_encoding : ChunkKeyEncoding, str, mapping or (name, separator), optional
+        How chunks are called. In format 2 only by "v2".
     dimension_separator : {".", "/"}, optional
         The separator in the keys of chunks; "." in format 2 and "/" in format 3 by default.
     storage_transformers : sequence of StorageTransformer, str or mapping
@@ -310,22 +311,25 @@ class _Request:
             what = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
             self.problems.add("shards", what, "mismatch")
 
-    def read_keys(self, encoding: Any, separator: str | None) -> None:
+    def read_keys(self, encoding: Any, separator: Separator | None) -> None:
         if separator not in (None, ".", "/"):
             self.problems.add("dimension_separator", f"{separator!r} is not '.' or '/'")
             return
+        if encoding is None:
+            of_v2 = self.zarr_format == 2
+            self.encoding = V2Keys(separator or ".") if of_v2 else DefaultKeys(separator or "/")
+            return
+        self.encoding = self.attempt("chunk_key_encoding", lambda: _key_encoding(encoding))
         if self.zarr_format == 2:
-            if encoding is not None:
-                what = "format 2 has no key encodings: give dimension_separator"
+            if self.encoding is not None and not isinstance(self.encoding, V2Keys):
+                what = 'the keys of format 2 are those of "v2"'
                 self.problems.add("chunk_key_encoding", what, "mismatch")
-            self.encoding = V2Keys("/" if separator == "/" else ".")
-        elif encoding is None:
-            self.encoding = DefaultKeys("." if separator == "." else "/")
-        else:
-            if separator is not None:
-                what = "cannot be given together with chunk_key_encoding"
+            elif separator not in (None, getattr(self.encoding, "separator", None)):
+                what = f"{separator!r} is not that of chunk_key_encoding"
                 self.problems.add("dimension_separator", what, "mismatch")
-            self.encoding = self.attempt("chunk_key_encoding", lambda: _key_encoding(encoding))
+        elif separator is not None:
+            what = "cannot be given together with chunk_key_encoding"
+            self.problems.add("dimension_separator", what, "mismatch")
 
     def read_names(self, names: Sequence[str | None] | None) -> None:
         if names is None:
@@ -502,6 +506,8 @@ def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
 def _key_encoding(value: Any) -> ChunkKeyEncoding:
     if isinstance(value, ChunkKeyEncoding):
         return value
+    if isinstance(value, tuple) and len(value) == 2:  # as zarr-python 3 has it, too
+        value = {"name": value[0], "configuration": {"separator": value[1]}}
     stated: ChunkKeyEncoding = extension_of(value, keys.find_key_encoding, "chunk key encoding")
     return stated
 

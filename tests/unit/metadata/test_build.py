@@ -217,7 +217,7 @@ def test_all_faults_are_named_at_once():
         ({"shards": 4, "zarr_format": 2}, "no shards"),
         ({"dimension_names": ["x"], "zarr_format": 2}, "no dimension names"),
         ({"dimension_names": "x"}, "not a sequence"),
-        ({"chunk_key_encoding": "v2", "zarr_format": 2}, "no key encodings"),
+        ({"chunk_key_encoding": "default", "zarr_format": 2}, "those of .v2"),
         ({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "-"}}}, "separator"),
         ({"dimension_separator": "-"}, "'-'"),
         ({"zarr_format": 4}, "not 2 or 3"),

@@ -1,0 +1,231 @@
+"""Names, keywords and positions that zarr-python 2 and 3 have, by which their users call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError, MetadataError, NotJSONError, UnsupportedError
+
+FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
+
+
+# Creation and access
+
+
+def test_keys_of_chunks_are_named_as_in_zarr_python() -> None:
+    wanted: dict[Any, tuple[int, str]] = {
+        ("default", "."): (3, "c.0.1"),
+        ("v2", "/"): (3, "0/1"),
+        ("v2", "."): (2, "0.1"),
+    }
+    for encoding, (zarr_format, key) in wanted.items():
+        items: dict[str, bytes] = {}
+        a = tessarr.create(
+            (4, 4),
+            chunks=2,
+            store=items,
+            chunk_key_encoding=encoding,
+            zarr_format=zarr_format,
+        )
+        a[:] = 1
+        assert key in items
+    items = {}
+    stated = {"name": "v2", "separator": "/"}
+    a = tessarr.zeros(4, chunks=2, store=items, chunk_key_encoding=stated, zarr_format=2)
+    assert json.loads(items[".zarray"])["dimension_separator"] == "/"
+    assert a[:].tolist() == [0] * 4
+
+
+def test_keys_of_chunks_that_format_2_does_not_have() -> None:
+    for settings in (
+        {"chunk_key_encoding": "default"},
+        {"chunk_key_encoding": ("v2", "/"), "dimension_separator": "."},
+    ):
+        with pytest.raises(ArgumentError, match="chunk_key_encoding"):
+            tessarr.zeros(4, zarr_format=2, **settings)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="separator"):
+        tessarr.zeros(4, chunk_key_encoding=("default", "-"))
+
+
+def test_chunk_shape_is_chunks() -> None:
+    assert tessarr.create((4, 4), chunk_shape=(2, 4)).chunks == (2, 4)
+    a = tessarr.zeros((4, 4), chunks=2)
+    assert tessarr.zeros_like(a, chunk_shape=4).chunks == (4, 4)
+    with pytest.raises(TypeError, match="chunks or chunk_shape"):
+        tessarr.zeros(4, chunks=2, chunk_shape=4)
+
+
+def test_open_like_with_a_path_in_a_store() -> None:
+    items: dict[str, bytes] = {}
+    a = tessarr.ones(4, chunks=2, dtype="i2")
+    b = tessarr.open_like(a, path="x/y", store=items)
+    assert (b.path, b.dtype, b.chunks) == ("x/y", a.dtype, (2,))
+    assert "x/y/zarr.json" in items
+    with pytest.raises(TypeError, match="string"):
+        tessarr.open_like(a, Path("x"), store=items)
+
+
+def test_load_of_a_path(tmp_path: Path) -> None:
+    tessarr.save_group(tmp_path / "g", a=[1, 2])
+    assert tessarr.load(tmp_path / "g", "a").tolist() == [1, 2]
+
+
+def test_consolidation_by_position_and_under_another_name() -> None:
+    items: dict[str, bytes] = {}
+    tessarr.group(items, zarr_format=2).zeros("a/b", shape=3)
+    assert list(tessarr.consolidate_metadata(items, "a")) == ["b"]
+    assert "a/.zmetadata" in items
+    group = tessarr.consolidate_metadata(items, metadata_key=".mine")
+    assert group.consolidated
+    assert ".zmetadata" not in items
+    with pytest.raises(FileNotFoundError):
+        tessarr.open_consolidated(items, "r")  # which has the default name
+    found = tessarr.open_consolidated(items, ".mine", "r")
+    assert found["a/b"].shape == (3,)
+    assert found.read_only
+    new: dict[str, bytes] = {}
+    tessarr.group(new)
+    with pytest.raises(ArgumentError, match="format 3"):
+        tessarr.consolidate_metadata(new, metadata_key=".mine")
+
+
+def test_other_names_and_positions() -> None:
+    source: dict[str, bytes] = {}
+    group = tessarr.group(source)
+    group["a"] = [1, 2]
+    dest: dict[str, bytes] = {}
+    assert tessarr.copy_store(source, dest, "", "", None, None, 0, "raise", True)[0] > 0
+    assert not dest
+    assert "a" in str(tessarr.tree(grp=group))
+    assert isinstance(group["a"].async_array, tessarr.AsyncArray)
+
+
+def test_records_in_lists_are_elements() -> None:
+    a = tessarr.array([(1, 2.5), (3, 4.5)], dtype="i4,f8")
+    assert a.shape == (2,)
+    assert a[:].tolist() == [(1, 2.5), (3, 4.5)]
+    assert isinstance(a[0], np.void)
+    b = tessarr.group().create_dataset("b", data=[[(1, 2.5)]], dtype="i4,f8")
+    assert b.shape == (1, 1)
+
+
+# Arrays
+
+
+@FORMATS
+def test_places_of_nodes(zarr_format: Any, tmp_path: Path) -> None:
+    group = tessarr.open_group(tmp_path / "g", zarr_format=zarr_format)
+    a = group.array("a/b", [1, 2])
+    place = a.store_path
+    assert (place.store, place.path) == (a.store, "a/b")
+    assert str(place) == f"file://{tmp_path}/g/a/b"
+    assert tessarr.open_array(place, "r")[:].tolist() == [1, 2]
+    assert place == group.store_path / "a" / "b" != group.store_path
+    assert len({place, group.store_path / "a/b"}) == 1
+    assert str(tessarr.zeros(1).store_path) == "MemoryStore()"
+    assert place != "a/b"
+
+
+@FORMATS
+def test_an_array_of_a_document(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    tessarr.array([1, 2, 3], store=items, path="p", zarr_format=zarr_format)
+    name = "zarr.json" if zarr_format == 3 else ".zarray"
+    document = json.loads(items[f"p/{name}"])
+    place = tessarr.open(items, path="p").store_path
+    made = tessarr.Array.from_dict(place, {**document, "attributes": {"x": 1}})
+    assert made[:].tolist() == [1, 2, 3]
+    assert made.attrs["x"] == 1
+    assert made.zarr_format == zarr_format
+    with pytest.raises(ArgumentError, match="metadata of an array"):
+        tessarr.Array.from_dict(items, {"shape": [3]})
+    with pytest.raises(MetadataError):
+        tessarr.Array.from_dict(items, {**document, "shape": "x"})
+
+
+def test_constructors_take_the_keywords_of_zarr_python_2() -> None:
+    items: dict[str, bytes] = {}
+    chunks: dict[str, bytes] = {}
+    lock = tessarr.ThreadSynchronizer()
+    tessarr.group(items, chunk_store=chunks, zarr_format=2)
+    group = tessarr.Group(items, None, False, chunks, lock)
+    assert group.synchronizer is lock
+    a = group.zeros("a", shape=4, chunks=2)
+    assert tessarr.Group(items, zarr_version=2, meta_array=None).zarr_format == 2
+    b = tessarr.Array(
+        items, "a", cache_attrs=False, partial_decompress=True, zarr_version=2, meta_array=None
+    )
+    assert not b.cache_metadata
+    c = tessarr.Array.open(items, "a", config={"write_empty_chunks": True})
+    assert c.write_empty_chunks
+    assert c.with_config(a.config).write_empty_chunks is False
+    assert c.with_config({"order": "C"}).write_empty_chunks
+    assert tessarr.zeros(3, config=c.config).write_empty_chunks
+    with pytest.raises(TypeError, match="did you mean 'zarr_version'"):
+        tessarr.Array(items, "a", zar_version=2)
+
+
+def test_keywords_of_methods() -> None:
+    a = tessarr.zeros((4, 4))
+    a.resize(new_shape=(2, 3))
+    assert a.shape == (2, 3)
+    for wrong in ({"new_shape": (1,)}, {"new_shape": (1, 2, 3)}):
+        with pytest.raises(ArgumentError):
+            a.resize(**wrong)
+    with pytest.raises(ArgumentError):
+        a.resize(1, 2, new_shape=(1, 2))
+    a.update_attributes(new_attributes={"x": 1})
+    assert a.attrs["x"] == 1
+
+    async def resize() -> None:
+        await a.async_array.resize((1, 1), delete_outside_chunks=True)
+        with pytest.raises(UnsupportedError):
+            await a.async_array.resize((1, 1), delete_outside_chunks=False)
+
+    asyncio.run(resize())
+    assert a.shape == (1, 1)
+
+
+def test_a_view_is_not_the_array() -> None:
+    a = tessarr.array(np.arange(4, dtype="u1"))
+    view = a.view(dtype="i1")
+    assert view != a
+    assert a != view
+    assert view == a.view(dtype="i1") != a.view(dtype="?")
+    assert hash(view) == hash(a)  # as may be
+
+
+# Groups and attributes
+
+
+def test_groups_take_the_keywords_of_zarr_python_3() -> None:
+    items: dict[str, bytes] = {}
+    group = tessarr.Group.from_store(items)
+    group.create_array("a", shape=3, storage_options=None)
+    with pytest.raises(TypeError, match="storage_options"):
+        group.create_array("b", shape=3, storage_options={"anon": True})
+    assert asyncio.run(group.update_attributes_async({"x": 1})) == group
+    assert group.attrs["x"] == 1
+    assert not tessarr.Group.open(items, use_consolidated=False).consolidated
+    tessarr.consolidate_metadata(items)
+    assert tessarr.Group.open(items, use_consolidated=True).consolidated
+
+
+@FORMATS
+def test_what_json_cannot_hold_is_a_type_error_and_a_value_error(zarr_format: Any) -> None:
+    a = tessarr.zeros(2, zarr_format=zarr_format)
+    for wrong in ({"x": object()}, {"x": {1, 2}}, {"x": 1j}):
+        with pytest.raises(NotJSONError) as caught:
+            a.attrs.put(wrong)
+        assert isinstance(caught.value, TypeError)
+        assert isinstance(caught.value, ValueError)
+        with pytest.raises(TypeError):
+            tessarr.create_group(None, attributes=wrong, zarr_format=zarr_format)
+    assert not a.attrs
