@@ -7,7 +7,7 @@ a remote store is the difference between one round trip and hundreds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tessarr import drive
 from tessarr.array import Array
@@ -41,6 +41,10 @@ __all__ = [
     "remove_consolidated",
     "tree",
 ]
+
+
+_MODES: Final[Mapping[str | None, Literal["r", "r+", "a"]]] = {"r": "r", "r+": "r+", "a": "a"}
+"""Modes that open what is there."""
 
 
 def create_hierarchy(
@@ -253,9 +257,8 @@ def open_consolidated(
     Traceback (most recent call last):
     tessarr.errors.NotFoundError: group '/' has no consolidated metadata: ...
     """
-    if metadata_key in ("r", "r+", "a"):
-        mode = metadata_key
-        metadata_key = None
+    if metadata_key in _MODES:
+        mode, metadata_key = _MODES[metadata_key], None
     return open_group(
         store,
         mode,
