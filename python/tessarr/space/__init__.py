@@ -10,7 +10,7 @@ from __future__ import annotations
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.lower import lower
-from tessarr.space.maps import OutputIndexMap, OutputIndexMethod, Step
+from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod, Step
 from tessarr.space.view import Bracket, Indexable, IndexDomain, IndexTransform
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "IndexTransform",
     "Indexable",
     "OutputIndexMap",
+    "OutputIndexMaps",
     "OutputIndexMethod",
     "Step",
     "d",

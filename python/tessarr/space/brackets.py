@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.space.domain import Box, Dim, check_labels
+from tessarr.space.domain import INFINITE, Box, Dim, check_labels
 from tessarr.space.maps import OutputIndexMap, Step, simplified
-from tessarr.space.steps import Selected, interval
+from tessarr.space.steps import SAME, Selected, interval
 
-__all__ = ["Mode", "brackets"]
+__all__ = ["Key", "Mode", "brackets", "parsed"]
 
 Mode: TypeAlias = Literal["default", "oindex", "vindex"]
 
@@ -34,9 +34,27 @@ class _Array:
     values: Any
     dims: int = 1
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Array):
+            return NotImplemented
+        return self.dims == other.dims and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Key(NamedTuple):
+    """What stood in brackets: its terms, and whether it was a single one."""
+
+    terms: tuple[Any, ...]
+    single: bool = False
+
+    def __str__(self) -> str:
+        text = ",".join(map(_shown, self.terms))
+        return text if self.single or len(self.terms) > 1 else f"{text},"
+
 
 def brackets(
-    dims: Box, selected: Selected | None, key: Any, mode: Mode, *, may_add: bool = True
+    dims: Box, selected: Selected | None, key: Key, mode: Mode, *, may_add: bool = True
 ) -> tuple[Step, Selected]:
     """Apply a key to selected dimensions, or, where none are selected, to the first ones.
 
@@ -64,14 +82,14 @@ def brackets(
     SelectionError
         If the key does not fit.
     """
-    terms = _terms(key)
+    terms = list(key.terms)
     if selected is None:
         terms = _padded(terms, len(dims))
         numbers = iter(range(len(dims)))
         old = [next(numbers) if _used(term) else None for term in terms]
         where = list(range(len(old)))
     else:
-        if len(terms) == 1 and not isinstance(key, tuple) and not isinstance(terms[0], _Array):
+        if key.single:
             terms = terms * len(selected) if terms[0] is not Ellipsis else [Ellipsis]
         if any(isinstance(term, _Array) and term.dims == 0 for term in terms):
             raise SelectionError("a boolean without dimensions names none of the selected ones")
@@ -84,7 +102,29 @@ def brackets(
 
 def brackets_of(dims: Box, terms: Sequence[Any], mode: Mode) -> Step:
     """Apply terms of which each takes one dimension, but for ``None``, to all dimensions."""
-    return brackets(dims, None, tuple(terms), mode)[0]
+    return brackets(dims, None, parsed(tuple(terms)), mode)[0]
+
+
+def parsed(key: Any) -> Key:
+    """Return the terms of what stood in brackets.
+
+    Raises
+    ------
+    SelectionError
+        If something is no index.
+    """
+    terms = _terms(key)
+    single = len(terms) == 1 and not isinstance(key, tuple) and not isinstance(terms[0], _Array)
+    return Key(tuple(terms), single)
+
+
+def _shown(term: Any) -> str:
+    if isinstance(term, slice):
+        parts = ["" if part is None else str(part) for part in (term.start, term.stop)]
+        return ":".join(parts if term.step is None else [*parts, str(term.step)])
+    if isinstance(term, _Array):
+        return repr(term.values)
+    return "..." if term is Ellipsis else repr(term)
 
 
 def _terms(key: Any) -> list[Any]:
@@ -110,13 +150,18 @@ def _term(part: Any) -> list[Any]:
         return [int(part.__index__())]
     if not isinstance(part, (np.ndarray, list, tuple)) and not hasattr(part, "__array__"):
         raise SelectionError(f"{_KINDS}: not {part!r}")
-    values = np.asarray(part)
+    try:
+        values = np.asarray(part)
+    except ValueError as error:
+        raise SelectionError(f"{_KINDS}: {error}") from None
     if values.dtype == bool:
         return _boolean(values)
     if values.size == 0:
         values = values.astype(np.int64)
     if not np.issubdtype(values.dtype, np.integer):
         raise SelectionError(f"{_KINDS}: not an array of {values.dtype}")
+    if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
+        raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [_Array(values.astype(np.int64))]
 
 
@@ -131,16 +176,25 @@ def _slices(part: slice) -> list[slice]:
     sides = (part.start, part.stop, part.step)
     counts = {len(side) for side in sides if _is_vector(side)}
     if not counts:
-        return [part]
+        return [slice(*map(_end, sides))]
     if len(counts) > 1:
         raise SelectionError(f"{part}: vectors of different lengths")
     count = counts.pop()
     columns = [list(side) if _is_vector(side) else [side] * count for side in sides]
-    return [slice(*row) for row in zip(*columns, strict=True)]
+    return [slice(*map(_end, row)) for row in zip(*columns, strict=True)]
 
 
 def _is_vector(side: Any) -> bool:
-    return side is not None and hasattr(side, "__len__")
+    return isinstance(side, (list, tuple)) or (isinstance(side, np.ndarray) and side.ndim > 0)
+
+
+def _end(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"a slice is made of integers: not {value!r}") from None
 
 
 def _used(term: Any) -> int:
@@ -268,14 +322,12 @@ class _Plan:
     def _add_plain(self, at: int, k: int | None) -> None:
         term = self.terms.get(at, slice(None))
         if isinstance(term, int):
-            self.plain[at] = OutputIndexMap(offset=term, stride=0)
+            self.plain[at] = OutputIndexMap.constant(term)
             return
-        dim, made = (
-            (Dim.of(0, 1, "", (True, True)), OutputIndexMap())
-            if k is None
-            else interval(self.dims[k], term)
+        dim, (offset, stride) = (
+            (Dim.of(0, 1, "", (True, True)), SAME) if k is None else interval(self.dims[k], term)
         )
-        self.plain[at] = OutputIndexMap(made.offset, made.stride, len(self.new))
+        self.plain[at] = OutputIndexMap.along(len(self.new), offset, stride)
         self.places[at] = [len(self.new)]
         self.new.append(dim)
 
@@ -297,7 +349,7 @@ class _Plan:
         axes = self.places[self.groups[at]]
         for axis, size in zip(reversed(axes), reversed(values.shape), strict=False):
             shape[axis] = size
-        made = OutputIndexMap(index_array=values.reshape(shape), index_range=self.dims[k].reach)
+        made = OutputIndexMap.by_array(values.reshape(shape), within=self.dims[k].reach)
         return simplified(made, box)
 
     def _next(self) -> Selected:

@@ -78,7 +78,7 @@ class Dim:
     ) -> None:
         if len(bounds) == 1 and isinstance(bounds[0], str):
             label = bounds[0]
-        elif len(bounds) == 1 or (len(bounds) == 2 and isinstance(bounds[1], str)):
+        elif len(bounds) == 1 or (len(bounds) == 2 and isinstance(bounds[1], str | None)):
             size, label = bounds[0], bounds[1] if len(bounds) == 2 else label
         elif len(bounds) == 2:
             inclusive_min, exclusive_max = bounds
@@ -284,20 +284,21 @@ def size_of(dims: Box) -> int:
 
 
 def box_to_json(dims: Box, prefix: str = "") -> JSONObject:
-    """Return the members that state a box, each with `prefix` before its name."""
+    """Return the members that state a box, each with `prefix` before its name, in order."""
     result: JSONObject = {}
-    if any(d.inclusive_min != -INFINITE or not d.implicit_lower for d in dims):
-        result[f"{prefix}inclusive_min"] = [
-            _bound_json(d.inclusive_min, d.implicit_lower) for d in dims
-        ]
     if any(d.exclusive_max <= INFINITE or not d.implicit_upper for d in dims):
         result[f"{prefix}exclusive_max"] = [
             _bound_json(d.exclusive_max, d.implicit_upper) for d in dims
         ]
+    if any(d.inclusive_min != -INFINITE or not d.implicit_lower for d in dims):
+        result[f"{prefix}inclusive_min"] = [
+            _bound_json(d.inclusive_min, d.implicit_lower) for d in dims
+        ]
+    labels = [d.label for d in dims]
+    if any(labels):
+        result[f"{prefix}labels"] = labels
     if not result:
         result[f"{prefix}rank"] = len(dims)
-    if any(d.label for d in dims):
-        result[f"{prefix}labels"] = [d.label for d in dims]
     return result
 
 

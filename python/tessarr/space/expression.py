@@ -7,17 +7,20 @@ a slice of numbers; each act goes on with the dimensions that came of the act be
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tessarr.errors import SelectionError
-from tessarr.space.brackets import Mode, brackets
+from tessarr.space.brackets import Key, Mode, brackets, parsed
 from tessarr.space.domain import Box
 from tessarr.space.maps import Step
 from tessarr.space.names import chosen, numbers, place
 from tessarr.space.steps import (
     Act,
     Selected,
+    backward,
     diagonal,
+    forward,
     label,
     mark_bounds_implicit,
     stride,
@@ -32,6 +35,57 @@ View = TypeVar("View", bound=Indexable)
 __all__ = ["DimExpression", "DimSelection", "d"]
 
 
+class _Operation(NamedTuple):
+    """One act of an expression: its name, and what stood in its brackets."""
+
+    name: str
+    value: Any
+
+    def apply(
+        self, dims: Box, selected: Selected, names: tuple[Any, ...], initial: bool
+    ) -> tuple[Step, Selected]:
+        if self.name in _INDEXING:
+            if initial:
+                selected = _with_new(names, self.value.terms, dims)
+            mode = _INDEXING[self.name]
+            return brackets(dims, selected, self.value, mode, may_add=initial)
+        act = _ACTS[self.name](self.value)
+        return act(dims, chosen(names, dims) if initial else selected)
+
+    def __str__(self) -> str:
+        if self.value is None and self.name in _BARE:
+            return f".{self.name}"
+        name = f".{self.name}" if self.name else ""
+        return f"{name}[{_text(self.value)}]"
+
+
+_INDEXING: Final[dict[str, Mode]] = {"": "default", "oindex": "oindex", "vindex": "vindex"}
+
+_BARE: Final = {"diagonal"}
+
+_ACTS: Final[dict[str, Callable[[Any], Act]]] = {
+    "translate_to": lambda value: translate(value, to_origin),
+    "translate_by": lambda value: translate(value, forward),
+    "translate_backward_by": lambda value: translate(value, backward),
+    "label": label,
+    "stride": stride,
+    "transpose": transpose,
+    "mark_bounds_implicit": lambda value: mark_bounds_implicit(*implicit_flags(value)),
+    "diagonal": lambda _: diagonal,
+}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Key):
+        return str(value)
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value)) if value else "()"
+    if isinstance(value, slice):
+        parts = ["" if part is None else str(part) for part in (value.start, value.stop)]
+        return ":".join(parts if value.step is None else [*parts, str(value.step)])
+    return repr(value)
+
+
 class DimExpression:
     """A selection of dimensions and acts upon them, to be applied by brackets.
 
@@ -42,118 +96,108 @@ class DimExpression:
     { "x": [0, 3), "z": [10, 14) }
     """
 
-    __slots__ = ("_acts", "_before", "_text")
+    __slots__ = ("_acts", "_names")
 
-    def __init__(self, before: Any, acts: tuple[Any, ...] = (), text: str = "") -> None:
-        self._before = before
+    _names: tuple[Any, ...]
+    _acts: tuple[_Operation, ...]
+
+    def __init__(self, names: tuple[Any, ...], acts: tuple[_Operation, ...] = ()) -> None:
+        self._names = names
         self._acts = acts
-        self._text = text
 
     def apply_to(self, view: View) -> View:
         """Return the view after all acts."""
         selected: Selected = []
         for number, act in enumerate(self._acts):
-            step, selected = act(view._dims(), selected, self._before, number == 0)
+            step, selected = act.apply(view._dims(), selected, self._names, number == 0)
             view = view._under(step)
         return view
 
-    def _then(self, act: Act, text: str) -> DimExpression:
-        def apply(
-            dims: Box, selected: Selected, names: Any, initial: bool
-        ) -> tuple[Step, Selected]:
-            return act(dims, chosen(names, dims) if initial else selected)
+    def _then(self, name: str, value: Any) -> DimExpression:
+        return DimExpression(self._names, (*self._acts, _Operation(name, value)))
 
-        return DimExpression(self._before, (*self._acts, apply), self._text + text)
-
-    def _indexed(self, key: Any, mode: Mode, text: str) -> DimExpression:
-        def apply(
-            dims: Box, selected: Selected, names: Any, initial: bool
-        ) -> tuple[Step, Selected]:
-            if initial:
-                selected = _with_new(names, key, dims)
-            return brackets(dims, selected, key, mode, may_add=initial)
-
-        return DimExpression(self._before, (*self._acts, apply), self._text + text)
+    def _bracket(self, name: str, read: Callable[[Any], Any]) -> Bracket[DimExpression]:
+        return Bracket(lambda key: self._then(name, read(key)), self, name)
 
     def __getitem__(self, key: Any) -> DimExpression:
-        return self._indexed(key, "default", f"[{key!r}]")
+        return self._then("", parsed(key))
 
     @property
     def oindex(self) -> Bracket[DimExpression]:
         """Index the dimensions by arrays of which each is for itself."""
-        return Bracket(lambda key: self._indexed(key, "oindex", f".oindex[{key!r}]"))
+        return self._bracket("oindex", parsed)
 
     @property
     def vindex(self) -> Bracket[DimExpression]:
         """Index the dimensions by arrays that are taken together."""
-        return Bracket(lambda key: self._indexed(key, "vindex", f".vindex[{key!r}]"))
+        return self._bracket("vindex", parsed)
 
     @property
     def label(self) -> Bracket[DimExpression]:
         """Give the dimensions labels."""
-        return Bracket(lambda key: self._then(label(key), f".label[{key!r}]"))
+        return self._bracket("label", _labels)
 
     @property
     def translate_to(self) -> Bracket[DimExpression]:
         """Move the dimensions to an origin."""
-        return Bracket(lambda key: self._then(translate(key, to_origin), f".translate_to[{key!r}]"))
+        return self._bracket("translate_to", _integers)
 
     @property
     def translate_by(self) -> Bracket[DimExpression]:
         """Move the dimensions by so much."""
-        return Bracket(
-            lambda key: self._then(translate(key, lambda _, by: by), f".translate_by[{key!r}]")
-        )
+        return self._bracket("translate_by", _integers)
 
     @property
     def translate_backward_by(self) -> Bracket[DimExpression]:
         """Move the dimensions back by so much."""
-        text = ".translate_backward_by"
-        return Bracket(
-            lambda key: self._then(translate(key, lambda _, by: -by), f"{text}[{key!r}]")
-        )
+        return self._bracket("translate_backward_by", _integers)
 
     @property
     def stride(self) -> Bracket[DimExpression]:
         """Keep the multiples of a stride."""
-        return Bracket(lambda key: self._then(stride(key), f".stride[{key!r}]"))
+        return self._bracket("stride", _integers)
 
     @property
     def transpose(self) -> Bracket[DimExpression]:
         """Move the dimensions to other places."""
-        return Bracket(lambda key: self._then(transpose(key), f".transpose[{key!r}]"))
+        return self._bracket("transpose", _places)
 
     @property
     def mark_bounds_implicit(self) -> Bracket[DimExpression]:
         """Say whether bounds are implicit."""
-        text = ".mark_bounds_implicit"
-        return Bracket(
-            lambda key: self._then(mark_bounds_implicit(*implicit_flags(key)), f"{text}[{key!r}]")
-        )
+        return self._bracket("mark_bounds_implicit", _flags)
 
     @property
     def diagonal(self) -> DimExpression:
         """Walk the dimensions together, as one that stands first."""
-        return self._then(diagonal, ".diagonal")
+        return self._then("diagonal", None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DimExpression):
+            return NotImplemented
+        return (self._names, self._acts) == (other._names, other._acts)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"d[{', '.join(map(repr, _items(self._before)))}]{self._text}"
+        return f"d[{_text(self._names)}]{''.join(map(str, self._acts))}"
 
 
 class DimSelection(DimExpression):
-    """Which dimensions: ``d[0, "x", 2:]``, of which acts follow."""
+    """Which dimensions: ``d[0, "x", 2:]``, of which acts follow.
 
-    __slots__ = ("named",)
+    Examples
+    --------
+    >>> d[0, ["x", d[2:]]]
+    d[0,'x',2:]
+    """
 
-    def __init__(self, items: tuple[Any, ...]) -> None:
-        super().__init__(items)
-        self.named = items
+    __slots__ = ()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DimSelection) and self.named == other.named
-
-    def __hash__(self) -> int:
-        return hash(self.named)
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """What was named: numbers, labels and slices of numbers."""
+        return self._names
 
 
 class _Dimensions:
@@ -164,21 +208,74 @@ class _Dimensions:
     def __getitem__(self, selection: Any) -> DimSelection:
         return DimSelection(tuple(_items(selection)))
 
+    def __iter__(self) -> Any:
+        raise TypeError("give brackets")
+
     def __repr__(self) -> str:
+        return "d"
+
+    def __reduce__(self) -> str:
         return "d"
 
 
 def _items(selection: Any) -> list[Any]:
-    items = selection if isinstance(selection, (tuple, list)) else [selection]
-    flat: list[Any] = []
-    for item in items:
-        flat += item.named if isinstance(item, DimSelection) else [item]
-    return flat
+    """Return what names dimensions, each for itself.
+
+    Raises
+    ------
+    TypeError
+        If something does not name dimensions.
+    """
+    if isinstance(selection, DimSelection):
+        return list(selection.named)
+    if isinstance(selection, str):
+        return [selection]
+    if hasattr(selection, "__index__"):
+        return [int(selection.__index__())]
+    if isinstance(selection, slice):
+        ends = (selection.start, selection.stop, selection.step)
+        return [slice(*(None if end is None else _integer(end) for end in ends))]
+    if isinstance(selection, DimExpression) or not isinstance(selection, Iterable):
+        raise TypeError(f"{selection!r} does not name dimensions")
+    if isinstance(selection, (bytes, bytearray)):
+        raise TypeError(f"labels are strings: not {selection!r}")
+    return [item for part in selection for item in _items(part)]
 
 
-def _with_new(names: Any, key: Any, dims: Box) -> Selected:
+def _integer(value: Any) -> int:
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"{value!r} is not an integer") from None
+
+
+def _integers(key: Any) -> Any:
+    if key is None or hasattr(key, "__index__"):
+        return None if key is None else _integer(key)
+    if isinstance(key, str) or not isinstance(key, Iterable):
+        raise TypeError(f"give an integer, or one for each dimension: not {key!r}")
+    return tuple(None if item is None else _integer(item) for item in key)
+
+
+def _labels(key: Any) -> Any:
+    items = (key,) if isinstance(key, str) else key
+    if not isinstance(items, Iterable) or not all(isinstance(item, str) for item in items):
+        raise TypeError(f"labels are strings: not {key!r}")
+    return key if isinstance(key, str) else tuple(items)
+
+
+def _places(key: Any) -> Any:
+    items = tuple(_items(key))
+    return items[0] if len(items) == 1 and not isinstance(key, (list, tuple)) else items
+
+
+def _flags(key: Any) -> Any:
+    lower, upper = implicit_flags(key)
+    return slice(lower, upper) if isinstance(key, slice) or lower is None else lower
+
+
+def _with_new(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
     """Return the numbers of a selection, of which some are yet to be added by ``newaxis``."""
-    parts = key if isinstance(key, tuple) else (key,)
     if not any(part is None for part in parts):
         return chosen(names, dims)
     return _numbered(names, parts, dims)

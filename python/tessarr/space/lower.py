@@ -117,8 +117,8 @@ def _alone(one: OutputIndexMap, dims: Box) -> AxisSelection:
     if one.input_dimension is None:
         return (one.offset, 1, 1)
     along = dims[one.input_dimension]
-    step = one.stride if along.size > 1 else 1
-    return (one.offset + one.stride * along.inclusive_min, step, along.size)
+    step = one.factor if along.size > 1 else 1
+    return (one.offset + one.factor * along.inclusive_min, step, along.size)
 
 
 def _flat(one: OutputIndexMap, dims: Box, joint: tuple[int, ...]) -> npt.NDArray[np.int64]:

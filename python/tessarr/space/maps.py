@@ -16,9 +16,8 @@ much as one: a strided piece of an index array is a NumPy view of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,45 +27,137 @@ from tessarr.space.domain import INFINITE, Box, Dim
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["OutputIndexMap", "OutputIndexMethod", "Step", "compose", "identity", "position"]
+__all__ = [
+    "OutputIndexMap",
+    "OutputIndexMaps",
+    "OutputIndexMethod",
+    "Step",
+    "compose",
+    "identity",
+    "position",
+]
 
 
-class OutputIndexMethod(Enum):
-    """The form of an output index map."""
+class OutputIndexMethod(IntEnum):
+    """The form of an output index map.
+
+    Examples
+    --------
+    >>> OutputIndexMap(offset=5).method
+    <OutputIndexMethod.constant: 0>
+    """
 
     constant = 0
     single_input_dimension = 1
     array = 2
 
+    def __str__(self) -> str:
+        return f"OutputIndexMethod.{self.name}"
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+WHOLE: Final = (-INFINITE, INFINITE + 1)
+"""All indices, as a half-open interval."""
+
+
 class OutputIndexMap:
     """How one index of what is viewed follows from a position of the view.
 
+    ``OutputIndexMap(offset)`` is always the same index, ``OutputIndexMap(input_dimension, offset,
+    stride)`` follows one dimension of the view, ``OutputIndexMap(index_array, offset, stride,
+    index_range)`` takes the index from an array.
+
     Parameters
     ----------
-    offset : int
-        What is added.
-    stride : int
-        What the index of the input dimension, or of the index array, is multiplied with.
+    offset : int, optional
+        What is added; by default 0.
+    stride : int, optional
+        What the index of the input dimension, or of the index array, is multiplied with; by
+        default 1.
     input_dimension : int, optional
         The dimension of the view that the index follows.
-    index_array : numpy.ndarray of int64, optional
-        The indices that positions get.
-    index_range : tuple of int
-        The half-open interval in which the items of the index array have to be.
+    index_array : array of int, optional
+        The indices that positions get: one axis per dimension of the view, of length 1 where
+        the index does not vary.
+    index_range : Dim, optional
+        In which interval the items of the index array have to be; by default in any.
+
+    Raises
+    ------
+    TypeError
+        If the arguments are not those of one of the forms.
 
     Examples
     --------
-    >>> OutputIndexMap(offset=2, stride=3, input_dimension=0).method.name
-    'single_input_dimension'
+    >>> OutputIndexMap(input_dimension=0, offset=2, stride=3)
+    OutputIndexMap(offset=2, stride=3, input_dimension=0)
+    >>> OutputIndexMap([4, 8], index_range=Dim(10))
+    OutputIndexMap(offset=0, stride=1, index_array={4, 8}, index_range=[0, 10))
     """
 
-    offset: int = 0
-    stride: int = 1
-    input_dimension: int | None = None
-    index_array: npt.NDArray[np.int64] | None = None
-    index_range: tuple[int, int] = (-INFINITE, INFINITE + 1)
+    __slots__ = ("factor", "index_array", "input_dimension", "offset", "within")
+
+    offset: int
+    """What is added."""
+    factor: int
+    """The stride; 0 of a constant."""
+    input_dimension: int | None
+    """The dimension of the view that the index follows."""
+    index_array: npt.NDArray[np.int64] | None
+    """The indices that positions get."""
+    within: tuple[int, int]
+    """The half-open interval in which the items of the index array have to be."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        form, given = _form(arguments, keywords)
+        self.offset = _index(given.get("offset", 0))
+        self.factor = _index(given.get("stride", 1)) if form else 0
+        self.input_dimension = None
+        self.index_array = None
+        self.within = WHOLE
+        if form == "input_dimension":
+            self.input_dimension = _index(given[form])
+        elif form:
+            self.index_array = _indices(given[form])
+            if "index_range" in given:
+                self.within = _interval(given["index_range"])
+
+    @classmethod
+    def constant(cls, offset: int) -> OutputIndexMap:
+        """Return the map to one index."""
+        made = _new(cls)
+        made.offset = offset
+        made.factor = 0
+        made.input_dimension = made.index_array = None
+        made.within = WHOLE
+        return made
+
+    @classmethod
+    def along(cls, dimension: int, offset: int = 0, stride: int = 1) -> OutputIndexMap:
+        """Return the map that follows a dimension of the view."""
+        made = _new(cls)
+        made.offset = offset
+        made.factor = stride
+        made.input_dimension = dimension
+        made.index_array = None
+        made.within = WHOLE
+        return made
+
+    @classmethod
+    def by_array(
+        cls,
+        array: npt.NDArray[np.int64],
+        offset: int = 0,
+        stride: int = 1,
+        within: tuple[int, int] = WHOLE,
+    ) -> OutputIndexMap:
+        """Return the map by an array, known to be good."""
+        made = _new(cls)
+        made.offset = offset
+        made.factor = stride
+        made.input_dimension = None
+        made.index_array = array
+        made.within = within
+        return made
 
     @property
     def method(self) -> OutputIndexMethod:
@@ -77,21 +168,131 @@ class OutputIndexMap:
             return OutputIndexMethod.single_input_dimension
         return OutputIndexMethod.constant
 
+    @property
+    def stride(self) -> int | None:
+        """What the index is multiplied with; None of a constant."""
+        return None if self.is_constant else self.factor
+
+    @property
+    def index_range(self) -> Dim | None:
+        """In which interval the items of the index array have to be; None where there is none."""
+        return None if self.index_array is None else Dim.of(*self.within)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the index is always the same."""
+        return self.index_array is None and self.input_dimension is None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OutputIndexMap):
             return NotImplemented
-        if (self.method, self.offset) != (other.method, other.offset):
-            return False
-        if self.method is OutputIndexMethod.constant:
-            return True
-        if (self.stride, self.input_dimension) != (other.stride, other.input_dimension):
+        if (self.offset, self.factor, self.input_dimension, self.within) != (
+            other.offset, other.factor, other.input_dimension, other.within,
+        ):  # fmt: skip
             return False
         if self.index_array is None or other.index_array is None:
-            return True
-        same = self.index_range == other.index_range
-        return same and np.array_equal(self.index_array, other.index_array)
+            return self.index_array is other.index_array
+        return np.array_equal(self.index_array, other.index_array)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        if self.index_array is not None:
+            arguments = (self.index_array, self.offset, self.factor, self.within)
+            return OutputIndexMap.by_array, arguments
+        if self.input_dimension is not None:
+            return OutputIndexMap.along, (self.input_dimension, self.offset, self.factor)
+        return OutputIndexMap.constant, (self.offset,)
+
+    def __repr__(self) -> str:
+        if self.is_constant:
+            return f"OutputIndexMap(offset={self.offset})"
+        start = f"OutputIndexMap(offset={self.offset}, stride={self.factor}, "
+        if self.index_array is None:
+            return f"{start}input_dimension={self.input_dimension})"
+        items = braces(self.index_array)
+        return f"{start}index_array={items}, index_range={Dim.of(*self.within)})"
+
+
+_new: Final = object.__new__
+
+
+def braces(array: npt.NDArray[np.int64]) -> str:
+    """Return the items as text, with braces around each axis."""
+    return str(array.tolist()).replace("[", "{").replace("]", "}")
+
+
+_FORMS: Final = {
+    "": ("offset",),
+    "input_dimension": ("input_dimension", "offset", "stride"),
+    "index_array": ("index_array", "offset", "stride", "index_range"),
+}
+
+
+def _form(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Tell which form of a map is meant, and give the arguments by name."""
+    form = next((name for name in _FORMS if name and name in keywords), "")
+    if not form and arguments:
+        if not hasattr(arguments[0], "__index__"):
+            form = "index_array"
+        elif len(arguments) > 1 or keywords:
+            form = "input_dimension"
+    names = _FORMS[form]
+    given = dict(zip(names, arguments, strict=False)) | keywords
+    if len(given) < len(arguments) + len(keywords) or set(given) - set(names):
+        raise TypeError(
+            "OutputIndexMap takes (offset), (input_dimension, offset, stride), or (index_array, "
+            f"offset, stride, index_range): not {len(arguments)} arguments and {sorted(keywords)}"
+        )
+    return form, given
+
+
+def _index(value: Any) -> int:
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"{value!r} is not an integer") from None
+
+
+def _indices(values: Any) -> npt.NDArray[np.int64]:
+    try:
+        array = np.array(values, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"index_array: {error}") from error
+    array.flags.writeable = False
+    return array
+
+
+def _interval(bounds: Any) -> tuple[int, int]:
+    if not isinstance(bounds, Dim):
+        raise TypeError(f"index_range: {bounds!r} is not a Dim")
+    return bounds.inclusive_min, bounds.exclusive_max
+
+
+class OutputIndexMaps(tuple[OutputIndexMap, ...]):
+    """The output index maps of a transform: a tuple of them that looks like a list."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of maps: the rank of what is viewed."""
+        return len(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, list)) and tuple.__eq__(self, tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return list(found) if isinstance(key, slice) else found
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
 
 
 class Step(NamedTuple):
@@ -100,10 +301,14 @@ class Step(NamedTuple):
     dims: Box
     maps: tuple[OutputIndexMap, ...]
 
+    def after(self, before: Step) -> Step:
+        """Return both acts as one."""
+        return Step(self.dims, compose(before.maps, before.dims, self))
+
 
 def identity(rank: int) -> tuple[OutputIndexMap, ...]:
     """Return the maps that leave positions as they are."""
-    return tuple(OutputIndexMap(input_dimension=k) for k in range(rank))
+    return tuple(map(OutputIndexMap.along, range(rank)))
 
 
 def compose(maps: Sequence[OutputIndexMap], dims: Box, step: Step) -> tuple[OutputIndexMap, ...]:
@@ -120,22 +325,42 @@ def compose(maps: Sequence[OutputIndexMap], dims: Box, step: Step) -> tuple[Outp
 def _composed(one: OutputIndexMap, dims: Box, step: Step) -> OutputIndexMap:
     if one.index_array is not None:
         if any(dim.surely_empty for dim in step.dims):
-            return OutputIndexMap(stride=0)
+            return OutputIndexMap.constant(0)
         return simplified(_taken(one, one.index_array, dims, step), step.dims)
-    if one.input_dimension is None:
+    k = one.input_dimension
+    if k is None:
         return one
-    inner = step.maps[one.input_dimension]
-    offset = one.offset + one.stride * inner.offset
-    stride = one.stride * inner.stride
-    if max(abs(offset), abs(stride)) >= 2**63:
+    inner = step.maps[k]
+    offset, stride = inner.offset, inner.factor
+    if one.offset or one.factor != 1:
+        offset = one.offset + one.factor * offset
+        stride = one.factor * stride
+    check_64_bits(offset, stride)
+    if inner.input_dimension is not None:
+        if stride == one.factor and offset == one.offset and inner.input_dimension == k:
+            return one
+        return OutputIndexMap.along(inner.input_dimension, offset, stride)
+    if inner.index_array is None:
+        return OutputIndexMap.constant(offset)
+    return OutputIndexMap.by_array(inner.index_array, offset, stride, inner.within)
+
+
+def check_64_bits(offset: int, stride: int) -> None:
+    """Raise an error if a map would not fit into 64 bits."""
+    if not (-(2**63) < offset < 2**63 and -(2**63) < stride < 2**63):
         raise SelectionError(f"offset {offset} or stride {stride} is beyond 64 bits")
-    return replace(inner, offset=offset, stride=stride)
 
 
 def _taken(
     one: OutputIndexMap, array: npt.NDArray[np.int64], dims: Box, step: Step
 ) -> OutputIndexMap:
     """Index an index array by a step."""
+    return OutputIndexMap.by_array(
+        _taken_array(array, dims, step), one.offset, one.factor, one.within
+    )
+
+
+def _taken_array(array: npt.NDArray[np.int64], dims: Box, step: Step) -> npt.NDArray[np.int64]:
     rank = len(step.dims)
     if any(
         array.shape[k] != 1 and step.maps[k].index_array is not None for k in range(array.ndim)
@@ -144,7 +369,8 @@ def _taken(
             _place(array.shape[k], dims[k], step.maps[k], step.dims) for k in range(array.ndim)
         ]
         taken = np.broadcast_arrays(*places, np.zeros((1,) * rank, np.int64))[:-1]
-        return replace(one, index_array=array[tuple(taken)])
+        gathered: npt.NDArray[np.int64] = array[tuple(taken)]
+        return gathered
     key: list[int | slice] = []
     axes: list[int] = []  # of the view, for the axes that are left
     for k, (length, inner) in enumerate(zip(array.shape, step.maps, strict=True)):
@@ -154,14 +380,17 @@ def _taken(
             key.append(inner.offset - dims[k].inclusive_min)
         else:
             along = step.dims[inner.input_dimension]
-            first = inner.offset + inner.stride * along.inclusive_min - dims[k].inclusive_min
-            key.append(_strided(first, inner.stride, along.size))
+            first = inner.offset + inner.factor * along.inclusive_min - dims[k].inclusive_min
+            key.append(_strided(first, inner.factor, along.size))
             axes.append(inner.input_dimension)
-    left = array[tuple(key)].transpose(np.argsort(axes)) if axes else array[tuple(key)]
+    left = array[tuple(key)]
     shape = [1] * rank
-    for axis, length in zip(sorted(axes), np.shape(left), strict=True):
-        shape[axis] = length
-    return replace(one, index_array=np.asarray(left).reshape(shape))
+    if axes:
+        if len(axes) > 1:
+            left = left.transpose(np.argsort(axes))
+        for axis, length in zip(sorted(axes), left.shape, strict=True):
+            shape[axis] = length
+    return np.asarray(left).reshape(shape)
 
 
 def _shares(array: npt.NDArray[np.int64], step: Step) -> bool:
@@ -198,20 +427,20 @@ def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
         If an index array has an item outside of its bounds.
     """
     if one.index_array is not None:
-        check_range(one.index_array, one.index_range)
-        return one.offset + one.stride * one.index_array
+        check_range(one.index_array, one.within)
+        return one.offset + one.factor * one.index_array
     if one.input_dimension is None:
         return np.full((1,) * len(dims), one.offset, np.int64)
     along = dims[one.input_dimension]
     shape = [1] * len(dims)
     shape[one.input_dimension] = along.size
     indices = np.arange(along.inclusive_min, along.exclusive_max, dtype=np.int64)
-    return (one.offset + one.stride * indices).reshape(shape)
+    return (one.offset + one.factor * indices).reshape(shape)
 
 
 def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
     """Raise an error if an item of an index array is not in a half-open interval."""
-    if array.size == 0 or within == (-INFINITE, INFINITE + 1):
+    if array.size == 0 or within == WHOLE:
         return
     least, most = int(array.min()), int(array.max())
     if least < within[0] or most >= within[1]:
@@ -225,11 +454,11 @@ def simplified(one: OutputIndexMap, dims: Box) -> OutputIndexMap:
     if one.index_array is None:
         return one
     if any(dim.surely_empty for dim in dims):
-        return OutputIndexMap(stride=0)
+        return OutputIndexMap.constant(0)
     if one.index_array.size != 1:
         return one
-    check_range(one.index_array, one.index_range)
-    return OutputIndexMap(offset=one.offset + one.stride * int(one.index_array.flat[0]), stride=0)
+    check_range(one.index_array, one.within)
+    return OutputIndexMap.constant(one.offset + one.factor * int(one.index_array.flat[0]))
 
 
 def map_from_json(value: Any, dims: Box, loc: str) -> OutputIndexMap:
@@ -252,11 +481,11 @@ def map_from_json(value: Any, dims: Box, loc: str) -> OutputIndexMap:
         k = value["input_dimension"]
         if not isinstance(k, int) or not 0 <= k < len(dims):
             raise ArgumentError(f"{loc}: input_dimension {k!r} is not below {len(dims)}")
-        return OutputIndexMap(offset, value.get("stride", 1), k)
+        return OutputIndexMap.along(k, offset, value.get("stride", 1))
     if "index_array" not in value:
         if "stride" in value:
             raise ArgumentError(f"{loc}: stride without input_dimension or index_array")
-        return OutputIndexMap(offset, 0)
+        return OutputIndexMap.constant(offset)
     try:
         array = np.array(value["index_array"], dtype=np.int64, ndmin=0)
     except (TypeError, ValueError) as error:
@@ -283,36 +512,32 @@ def array_map(
     for length, dim in zip(array.shape, dims, strict=True):
         if length not in {1, dim.size}:
             raise ArgumentError(f"an index array of shape {array.shape} does not fit {dim}")
-    within = (-INFINITE, INFINITE + 1)
+    within = WHOLE
     if bounds is not None:
         lower, upper = (
             (bounds.inclusive_min, bounds.inclusive_max) if isinstance(bounds, Dim) else bounds
         )
         lower = -INFINITE if lower == "-inf" else int(lower)
         within = (lower, INFINITE + 1 if upper == "+inf" else int(upper) + 1)
-    return simplified(OutputIndexMap(offset, stride, None, array, within), dims)
+    return simplified(OutputIndexMap.by_array(array, offset, stride, within), dims)
 
 
 def map_to_json(one: OutputIndexMap) -> dict[str, Any]:
-    """Return the JSON of a map; what is as by default is left out."""
+    """Return the JSON of a map, in order; what is as by default is left out."""
     result: dict[str, Any] = {}
+    if one.index_array is not None:
+        result["index_array"] = one.index_array.tolist()
+        lower, upper = one.within
+        array = one.index_array
+        if array.size and (array.min() < lower or array.max() >= upper):
+            result["index_array_bounds"] = [
+                "-inf" if lower == -INFINITE else lower,
+                "+inf" if upper > INFINITE else upper - 1,
+            ]
+    if one.input_dimension is not None:
+        result["input_dimension"] = one.input_dimension
     if one.offset:
         result["offset"] = one.offset
-    if one.method is OutputIndexMethod.constant:
-        return result
-    if one.stride != 1:
-        result["stride"] = one.stride
-    if one.index_array is None:
-        result["input_dimension"] = one.input_dimension
-        return result
-    result["index_array"] = one.index_array.tolist()
-    lower, upper = one.index_range
-    outside = one.index_array.size and (
-        one.index_array.min() < lower or one.index_array.max() >= upper
-    )
-    if outside:
-        result["index_array_bounds"] = [
-            "-inf" if lower == -INFINITE else lower,
-            "+inf" if upper > INFINITE else upper - 1,
-        ]
+    if one.factor != 1 and not one.is_constant:
+        result["stride"] = one.factor
     return result

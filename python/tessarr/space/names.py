@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.errors import SelectionError
 from tessarr.space.domain import Box
 
-__all__ = ["chosen", "numbers", "place"]
+__all__ = ["chosen", "numbers", "place", "place_of"]
 
 
 def chosen(selection: Any, dims: Box) -> list[int]:
@@ -32,11 +32,7 @@ def numbers(selection: Any, dims: Box) -> list[int]:
     if named is not None:
         return numbers(named, dims)
     if isinstance(selection, str):
-        labels = [dim.label for dim in dims]
-        if not selection or selection not in labels:
-            known = ", ".join(repr(name) for name in labels)
-            raise SelectionError(f"no dimension has the label {selection!r}; there are {known}")
-        return [labels.index(selection)]
+        return [place_of(selection, [dim.label for dim in dims])]
     if isinstance(selection, slice):
         start, stop, by = _range(selection, len(dims))
         return list(range(start, stop, by))
@@ -45,6 +41,20 @@ def numbers(selection: Any, dims: Box) -> list[int]:
     if not isinstance(selection, Sequence):
         raise TypeError(f"{selection!r} does not name dimensions")
     return [k for item in selection for k in numbers(item, dims)]
+
+
+def place_of(label: str, labels: Sequence[str]) -> int:
+    """Return the number of the dimension with a label.
+
+    Raises
+    ------
+    SelectionError
+        If there is none.
+    """
+    if not label or label not in labels:
+        known = ", ".join(repr(name) for name in labels)
+        raise SelectionError(f"no dimension has the label {label!r}; there are {known}")
+    return labels.index(label)
 
 
 def _range(selection: slice, rank: int) -> tuple[int, int, int]:

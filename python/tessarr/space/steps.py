@@ -8,8 +8,7 @@ The rules are TensorStore's (index space; dimension expressions).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE, Box, Dim, check_labels
@@ -19,7 +18,9 @@ from tessarr.space.names import place
 __all__ = [
     "Act",
     "Selected",
+    "backward",
     "diagonal",
+    "forward",
     "interval",
     "label",
     "mark_bounds_implicit",
@@ -32,17 +33,23 @@ __all__ = [
 Selected: TypeAlias = "list[int]"
 """Dimensions, in the order in which they were named."""
 
+Line: TypeAlias = "tuple[int, int]"
+"""An offset and a stride: how the index before follows from the one after."""
+
+SAME: Final[Line] = (0, 1)
+
 Act: TypeAlias = "Callable[[Box, Selected], tuple[Step, Selected]]"
 
 
 def each(
-    dims: Box, selected: Selected, change: Callable[[int, Dim], tuple[Dim, OutputIndexMap]]
+    dims: Box, selected: Selected, change: Callable[[int, Dim], tuple[Dim, Line]]
 ) -> tuple[Step, Selected]:
     """Change the selected dimensions one by one; `change` gets their place in the selection."""
     new, maps = list(dims), list(identity(len(dims)))
     for at, k in enumerate(selected):
-        new[k], found = change(at, dims[k])
-        maps[k] = replace(found, input_dimension=k)
+        new[k], (offset, stride) = change(at, dims[k])
+        if offset or stride != 1:
+            maps[k] = OutputIndexMap.along(k, offset, stride)
     return Step(check_labels(new), tuple(maps)), selected
 
 
@@ -61,13 +68,23 @@ def translate(values: Any, shift: Callable[[Dim, int], int]) -> Act:
     def act(dims: Box, selected: Selected) -> tuple[Step, Selected]:
         given = _per_dim(values, len(selected), "indices")
 
-        def change(place: int, dim: Dim) -> tuple[Dim, OutputIndexMap]:
+        def change(place: int, dim: Dim) -> tuple[Dim, Line]:
             by = 0 if given[place] is None else shift(dim, int(given[place].__index__()))
-            return dim.shifted(by), OutputIndexMap(offset=-by)
+            return dim.shifted(by), (-by, 1)
 
         return each(dims, selected, change)
 
     return act
+
+
+def forward(_: Dim, by: int) -> int:
+    """Tell by how much a dimension moves that is to move by so much."""
+    return by
+
+
+def backward(_: Dim, by: int) -> int:
+    """Tell by how much a dimension moves that is to move back by so much."""
+    return -by
 
 
 def to_origin(dim: Dim, origin: int) -> int:
@@ -86,9 +103,7 @@ def label(labels: Any) -> Act:
         flat = [labels] if isinstance(labels, str) else list(labels)
         if len(flat) != len(selected):
             raise SelectionError(f"{len(flat)} labels for {len(selected)} dimensions")
-        return each(
-            dims, selected, lambda place, dim: (dim.labelled(flat[place]), OutputIndexMap())
-        )
+        return each(dims, selected, lambda place, dim: (dim.labelled(flat[place]), SAME))
 
     return act
 
@@ -96,7 +111,7 @@ def label(labels: Any) -> Act:
 def mark_bounds_implicit(lower: bool | None, upper: bool | None) -> Act:
     """Say whether bounds are implicit; None leaves them."""
 
-    def change(_: int, dim: Dim) -> tuple[Dim, OutputIndexMap]:
+    def change(_: int, dim: Dim) -> tuple[Dim, Line]:
         marked = Dim.of(
             dim.inclusive_min,
             dim.exclusive_max,
@@ -106,7 +121,7 @@ def mark_bounds_implicit(lower: bool | None, upper: bool | None) -> Act:
                 dim.implicit_upper if upper is None else upper,
             ),
         )
-        return marked, OutputIndexMap()
+        return marked, SAME
 
     return lambda dims, selected: each(dims, selected, change)
 
@@ -117,11 +132,11 @@ def stride(strides: Any) -> Act:
     def act(dims: Box, selected: Selected) -> tuple[Step, Selected]:
         given = _per_dim(strides, len(selected), "strides")
 
-        def change(place: int, dim: Dim) -> tuple[Dim, OutputIndexMap]:
+        def change(place: int, dim: Dim) -> tuple[Dim, Line]:
             by = int(given[place].__index__())
             if by == 0:
                 raise SelectionError("a stride of 0")
-            return _divided(dim, by), OutputIndexMap(stride=by)
+            return _divided(dim, by), (0, by)
 
         return each(dims, selected, change)
 
@@ -144,7 +159,7 @@ def _divided(dim: Dim, by: int) -> Dim:
     return Dim.of(new_lower, max(new_lower, new_upper), dim.label, implicit)
 
 
-def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
+def interval(dim: Dim, key: slice) -> tuple[Dim, Line]:
     """Return what a slice leaves of a dimension, and the map to it.
 
     Raises
@@ -162,7 +177,7 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
         raise SelectionError(f"{_text(key)}: a step of 0")
     start, stop = (None if end is None else int(end.__index__()) for end in (key.start, key.stop))
     if start is None and stop is None and step == 1:
-        return dim, OutputIndexMap()
+        return dim, SAME
     implicit = (dim.implicit_lower and start is None, dim.implicit_upper and stop is None)
     if step < 0:
         implicit = _swapped(implicit)
@@ -171,7 +186,7 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
     end = stop if stop is not None else (bounds[1] if step > 0 else bounds[0] - 1)
     _check_interval(dim, key, first, end, step)
     if step == 1:
-        return Dim.of(first, end, dim.label, implicit), OutputIndexMap()
+        return Dim.of(first, end, dim.label, implicit), SAME
     endless = end > INFINITE if step > 0 else end < -INFINITE
     origin = int(first / step) if abs(first) < 2**53 else _towards_zero(first, step)
     count = -((first - end) // step)
@@ -179,7 +194,7 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, OutputIndexMap]:
     offset = first - origin * step
     return (
         Dim.of(origin, upper, dim.label, implicit),
-        OutputIndexMap(offset=offset, stride=step),
+        (offset, step),
     )
 
 
@@ -209,7 +224,7 @@ def _text(key: slice) -> str:
 
 
 def restrict(dims: Box, selected: Selected, to: Box) -> tuple[Step, Selected]:
-    """Keep of each selected dimension the interval that `to` has for it.
+    """Keep of each selected dimension the interval that `to` has for it, with explicit bounds.
 
     Raises
     ------
@@ -217,23 +232,14 @@ def restrict(dims: Box, selected: Selected, to: Box) -> tuple[Step, Selected]:
         If an interval is not contained in that of the dimension.
     """
 
-    def change(place: int, dim: Dim) -> tuple[Dim, OutputIndexMap]:
+    def change(place: int, dim: Dim) -> tuple[Dim, Line]:
         wanted = to[place]
         lower, upper = dim.reach
-        lower_bound = dim.inclusive_min if wanted.implicit_lower else wanted.inclusive_min
-        upper_bound = dim.exclusive_max if wanted.implicit_upper else wanted.exclusive_max
-        if not (lower <= lower_bound <= upper_bound <= upper):
+        if not wanted.empty and not (
+            lower <= wanted.inclusive_min and wanted.exclusive_max <= upper
+        ):
             raise SelectionError(f"{wanted} is outside of the domain {dim}")
-        made = Dim.of(
-            lower_bound,
-            upper_bound,
-            dim.label,
-            (
-                wanted.implicit_lower and dim.implicit_lower,
-                wanted.implicit_upper and dim.implicit_upper,
-            ),
-        )
-        return made, OutputIndexMap()
+        return Dim.of(wanted.inclusive_min, wanted.exclusive_max, dim.label), SAME
 
     return each(dims, selected, change)
 
@@ -256,7 +262,7 @@ def diagonal(dims: Box, selected: Selected) -> tuple[Step, Selected]:
     )
     rest = [k for k in range(len(dims)) if k not in selected]
     places = {k: place + 1 for place, k in enumerate(rest)}
-    maps = [OutputIndexMap(input_dimension=places.get(k, 0)) for k in range(len(dims))]
+    maps = [OutputIndexMap.along(places.get(k, 0)) for k in range(len(dims))]
     return Step(check_labels([along, *(dims[k] for k in rest)]), tuple(maps)), [0]
 
 
@@ -314,7 +320,7 @@ def permute(dims: Box, order: Sequence[int]) -> Step:
     rank = len(dims)
     if sorted(order) != list(range(rank)):
         raise SelectionError(f"{tuple(order)} is not a permutation of {rank} dimensions")
-    maps: list[OutputIndexMap] = [OutputIndexMap()] * rank
+    maps = list(identity(rank))
     for new, old in enumerate(order):
-        maps[old] = OutputIndexMap(input_dimension=new)
+        maps[old] = OutputIndexMap.along(new)
     return Step(tuple(dims[k] for k in order), tuple(maps))

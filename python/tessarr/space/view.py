@@ -6,14 +6,17 @@ is viewed each position is. `Indexable` gives both, and all that hold one, the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space.bounds import check_inside
-from tessarr.space.brackets import Mode, brackets
+from tessarr.space.bounds import propagated
+from tessarr.space.brackets import Mode, brackets, parsed
 from tessarr.space.domain import (
+    INFINITE,
     MAX_RANK,
     Box,
     Dim,
@@ -24,17 +27,21 @@ from tessarr.space.domain import (
 )
 from tessarr.space.maps import (
     OutputIndexMap,
+    OutputIndexMaps,
     OutputIndexMethod,
     Step,
     array_map,
+    braces,
     compose,
     identity,
     map_from_json,
     map_to_json,
 )
-from tessarr.space.names import chosen
+from tessarr.space.names import chosen, numbers, place_of
 from tessarr.space.steps import (
     Act,
+    backward,
+    forward,
     label,
     mark_bounds_implicit,
     permute,
@@ -54,17 +61,21 @@ T_co = TypeVar("T_co", covariant=True)
 class Bracket(Generic[T_co]):
     """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``."""
 
-    __slots__ = ("_act",)
+    __slots__ = ("_act", "_name", "_owner")
 
-    def __init__(self, act: Any) -> None:
+    def __init__(self, act: Callable[[Any], T_co], owner: object = None, name: str = "") -> None:
         self._act = act
+        self._owner = owner
+        self._name = name
 
     def __getitem__(self, key: Any) -> T_co:
-        result: T_co = self._act(key)
-        return result
+        return self._act(key)
 
     def __iter__(self) -> Iterator[T_co]:
         raise TypeError("give brackets")
+
+    def __repr__(self) -> str:
+        return f"{self._owner!r}.{self._name}"
 
 
 class Indexable:
@@ -93,7 +104,7 @@ class Indexable:
             return self._apply(lambda dims, _: _to_domain(dims, key))
         if mode == "default" and isinstance(key, IndexTransform):
             return self._under(_to_transform(self._dims(), key))
-        return self._under(brackets(self._dims(), None, key, mode)[0])
+        return self._under(brackets(self._dims(), None, parsed(key), mode)[0])
 
     def __getitem__(self, key: Any) -> Self:
         return self._indexed(key, "default")
@@ -101,37 +112,43 @@ class Indexable:
     @property
     def oindex(self) -> Bracket[Self]:
         """Index by arrays of which each is for itself: the outer product."""
-        return Bracket(lambda key: self._indexed(key, "oindex"))
+        return Bracket(lambda key: self._indexed(key, "oindex"), self, "oindex")
 
     @property
     def vindex(self) -> Bracket[Self]:
         """Index by arrays that are taken together; their dimensions come first."""
-        return Bracket(lambda key: self._indexed(key, "vindex"))
+        return Bracket(lambda key: self._indexed(key, "vindex"), self, "vindex")
 
     @property
     def label(self) -> Bracket[Self]:
         """Give the dimensions labels: ``view.label["x", "y"]``."""
-        return Bracket(lambda key: self._apply(label(key)))
+        return Bracket(lambda key: self._apply(label(key)), self, "label")
 
     @property
     def translate_to(self) -> Bracket[Self]:
         """Move the domain so that it begins at a position."""
-        return Bracket(lambda key: self._apply(translate(key, to_origin)))
+        return Bracket(lambda key: self._apply(translate(key, to_origin)), self, "translate_to")
 
     @property
     def translate_by(self) -> Bracket[Self]:
         """Move the domain by so much."""
-        return Bracket(lambda key: self._apply(translate(key, lambda _, by: by)))
+        return Bracket(lambda key: self._apply(translate(key, forward)), self, "translate_by")
 
     @property
     def translate_backward_by(self) -> Bracket[Self]:
         """Move the domain back by so much."""
-        return Bracket(lambda key: self._apply(translate(key, lambda _, by: -by)))
+        return Bracket(
+            lambda key: self._apply(translate(key, backward)), self, "translate_backward_by"
+        )
 
     @property
     def mark_bounds_implicit(self) -> Bracket[Self]:
         """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``."""
-        return Bracket(lambda key: self._apply(mark_bounds_implicit(*implicit_flags(key))))
+        return Bracket(
+            lambda key: self._apply(mark_bounds_implicit(*implicit_flags(key))),
+            self,
+            "mark_bounds_implicit",
+        )
 
     def transpose(self, axes: Any = None) -> Self:
         """Put the dimensions in another order; by default the reverse one."""
@@ -147,26 +164,48 @@ class Indexable:
 
 
 def implicit_flags(key: Any) -> tuple[bool | None, bool | None]:
-    """Return what is to be said of the lower and upper bounds."""
+    """Return what is to be said of the lower and upper bounds.
+
+    Raises
+    ------
+    SelectionError
+        If there is a step.
+    TypeError
+        If it is neither None, a boolean nor a slice of these.
+    """
     if isinstance(key, slice):
         if key.step is not None:
             raise SelectionError("mark_bounds_implicit takes [lower:upper]")
-        return key.start, key.stop
-    return bool(key), bool(key)
+        return _flag(key.start), _flag(key.stop)
+    return _flag(key), _flag(key)
+
+
+def _flag(value: Any) -> bool | None:
+    if value is None:
+        return None
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise TypeError(f"{value!r} is neither None nor a boolean")
+    return bool(value)
 
 
 def _to_domain(dims: Box, domain: IndexDomain) -> tuple[Step, list[int]]:
-    names = {dim.label: k for k, dim in enumerate(dims) if dim.label}
-    if all(dim.label for dim in domain.dims) and all(d.label in names for d in domain.dims):
-        selected = [names[dim.label] for dim in domain.dims]
-    elif len(domain.dims) != len(dims):
+    wanted = domain.dims
+    ours, theirs = ([dim.label for dim in box] for box in (dims, wanted))
+    if len(wanted) != len(dims) and not (any(ours) and all(theirs)):
         raise SelectionError(
-            f"a domain of rank {len(domain.dims)} for one of rank {len(dims)}: without labels "
+            f"a domain of rank {len(wanted)} for one of rank {len(dims)}: without labels "
             "they have to agree"
         )
-    else:
-        selected = list(range(len(dims)))
-    return restrict(dims, selected, domain.dims)
+    selected = list(range(len(dims)))
+    if any(ours) and any(theirs):
+        free = iter([k for k, name in enumerate(ours) if not name])
+        selected = [place_of(name, ours) if name else next(free, -1) for name in theirs]
+        if -1 in selected:
+            raise SelectionError(f"{domain} has more dimensions without label than the view")
+    step, selected = restrict(dims, selected, wanted)
+    if not any(ours) and any(theirs):
+        return label(theirs)(step.dims, selected)[0].after(step), selected
+    return step, selected
 
 
 def _to_transform(dims: Box, transform: IndexTransform) -> Step:
@@ -174,8 +213,7 @@ def _to_transform(dims: Box, transform: IndexTransform) -> Step:
         raise SelectionError(
             f"a transform to rank {transform.output_rank} for a domain of rank {len(dims)}"
         )
-    check_inside(transform.output, transform.domain.dims, dims)
-    return Step(transform.domain.dims, transform.output)
+    return propagated(dims, Step(transform.domain.dims, transform.output))
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -259,8 +297,6 @@ class IndexDomain(Indexable):
         return self.dims
 
     def _under(self, step: Step) -> Self:
-        if any(one.index_array is not None for one in step.maps):
-            raise SelectionError("a domain cannot be indexed by index arrays")
         return self.of(step.dims)
 
     def __getitem__(self, key: Any) -> Any:
@@ -268,7 +304,10 @@ class IndexDomain(Indexable):
             return self._indexed(key, "default")
         if isinstance(key, str) or hasattr(key, "__index__"):
             return self.dims[chosen([key], self.dims)[0]]
-        return self.of(tuple(self.dims[k] for k in chosen(key, self.dims)))
+        named = numbers(key, self.dims)
+        if len(set(named)) < len(named):
+            raise ArgumentError(f"{key!r} names a dimension of {self} more than once")
+        return self.of(tuple(self.dims[k] for k in named))
 
     @property
     def rank(self) -> int:
@@ -327,16 +366,27 @@ class IndexDomain(Indexable):
 
     @property
     def index_exp(self) -> tuple[slice, ...]:
-        """The slices that select the domain of a NumPy array.
+        """The slices that select the domain of a NumPy array; infinite bounds are left out.
 
         Raises
         ------
         ArgumentError
-            If a bound is negative or infinite.
+            If a bound is negative: NumPy would count it from the end.
+
+        Examples
+        --------
+        >>> IndexDomain(inclusive_min=[1], shape=[4]).index_exp
+        (slice(1, 5, None),)
         """
-        if not all(dim.finite and dim.inclusive_min >= 0 for dim in self.dims):
-            raise ArgumentError(f"{self} is not the domain of slices of a NumPy array")
-        return tuple(slice(dim.inclusive_min, dim.exclusive_max) for dim in self.dims)
+        if any(-INFINITE < dim.inclusive_min < 0 or dim.exclusive_max < 0 for dim in self.dims):
+            raise ArgumentError(f"{self} has negative bounds, which slices count from the end")
+        return tuple(
+            slice(
+                None if dim.inclusive_min == -INFINITE else dim.inclusive_min,
+                None if dim.exclusive_max > INFINITE else dim.exclusive_max,
+            )
+            for dim in self.dims
+        )
 
     def hull(self, other: IndexDomain) -> IndexDomain:
         """Return the smallest domain that contains both."""
@@ -387,6 +437,12 @@ def _marked(dims: Box, lower: Any, upper: Any) -> Box:
     )
 
 
+_PARTS: Final = {
+    *("input_rank", "input_inclusive_min", "input_exclusive_max", "input_inclusive_max"),
+    *("input_shape", "input_labels", "implicit_lower_bounds", "implicit_upper_bounds"),
+}
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class IndexTransform(Indexable):
     """A view: the domain of its positions, and an index of what is viewed for each.
@@ -408,7 +464,7 @@ class IndexTransform(Indexable):
     """
 
     domain: IndexDomain
-    output: tuple[OutputIndexMap, ...]
+    output: OutputIndexMaps
 
     def __init__(
         self,
@@ -422,6 +478,9 @@ class IndexTransform(Indexable):
             found = _transform_from_json(json)
             domain, output = IndexDomain.of(found.dims), found.maps
         elif not isinstance(domain, IndexDomain):
+            unknown = sorted(set(parts) - _PARTS)
+            if unknown:
+                raise TypeError(f"unknown keywords {unknown}")
             prefixed = {name.removeprefix("input_"): value for name, value in parts.items()}
             domain = IndexDomain(domain, **prefixed)
         elif parts:
@@ -431,14 +490,14 @@ class IndexTransform(Indexable):
             raise ArgumentError(f"{len(maps)} maps, at most {MAX_RANK} are possible")
         checked = tuple(_checked_map(one, domain.dims) for one in maps)
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "output", checked)
+        object.__setattr__(self, "output", OutputIndexMaps(checked))
 
     @classmethod
     def of(cls, domain: IndexDomain, output: tuple[OutputIndexMap, ...]) -> Self:
         """Return the transform of parts that are known to be good."""
         made = object.__new__(cls)
         object.__setattr__(made, "domain", domain)
-        object.__setattr__(made, "output", output)
+        object.__setattr__(made, "output", OutputIndexMaps(output))
         return made
 
     def _dims(self) -> Box:
@@ -551,21 +610,23 @@ def _check_explicit(shape: tuple[int, ...], dims: Box) -> None:
 def _map_text(one: OutputIndexMap) -> str:
     if one.method is OutputIndexMethod.constant:
         return str(one.offset)
-    start = f"{one.offset} + {one.stride} * "
+    start = f"{one.offset} + {one.factor} * "
     if one.index_array is None:
         return f"{start}in[{one.input_dimension}]"
-    items = str(one.index_array.tolist()).replace("[", "{").replace("]", "}")
-    return f"{start}bounded({Dim.of(*one.index_range)}, array(in)), where array =\n      {items}"
+    within = Dim.of(*one.within)
+    return f"{start}bounded({within}, array(in)), where array =\n      {braces(one.index_array)}"
 
 
 def _checked_map(one: OutputIndexMap, dims: Box) -> OutputIndexMap:
     if one.index_array is not None:
-        bounds = Dim.of(*one.index_range)
-        return array_map(one.index_array, dims, one.offset, one.stride, bounds)
+        bounds = Dim.of(*one.within)
+        return array_map(one.index_array, dims, one.offset, one.factor, bounds)
     if one.input_dimension is not None:
         k = one.input_dimension
         if not 0 <= k < len(dims):
             raise ArgumentError(f"dimension {k} of {len(dims)}")
+        if one.factor == 0:
+            return OutputIndexMap.constant(one.offset)
     return one
 
 

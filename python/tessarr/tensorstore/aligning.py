@@ -62,9 +62,9 @@ def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
     for k, (at, dim) in enumerate(zip(met, source.dims, strict=True)):
         if at is not None and target.dims[at].size == dim.size:
             by = dim.inclusive_min - target.dims[at].inclusive_min
-            maps.append(OutputIndexMap(offset=by, input_dimension=at))
+            maps.append(OutputIndexMap.along(at, by))
         elif dim.size == 1:
-            maps.append(OutputIndexMap(offset=dim.inclusive_min, stride=0))
+            maps.append(OutputIndexMap.constant(dim.inclusive_min))
         else:
             other = "none of" if at is None else f"dimension {at} {target.dims[at]} of"
             raise ArgumentError(

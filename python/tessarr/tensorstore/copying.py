@@ -111,7 +111,7 @@ def _extents(view: IndexTransform) -> Iterator[tuple[int, int]]:
             ends = (along.inclusive_min, along.inclusive_max)
         else:
             ends = (0, 0)
-        found = sorted(one.offset + one.stride * end for end in ends)
+        found = sorted(one.offset + one.factor * end for end in ends)
         yield found[0], found[1] + 1
 
 
@@ -143,6 +143,6 @@ def _chunks(target: TensorStore) -> list[int]:
     """Return for each dimension of a view how long chunks are that are written as a whole."""
     found = [1] * target.rank
     for one, length in zip(target._view.output, target._driver.write_chunk, strict=True):
-        if one.input_dimension is not None and one.stride:
-            found[one.input_dimension] = max(1, length // abs(one.stride))
+        if one.input_dimension is not None and one.factor:
+            found[one.input_dimension] = max(1, length // abs(one.factor))
     return found

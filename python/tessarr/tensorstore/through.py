@@ -41,7 +41,7 @@ _UNLIMITED: Final = Dim()
 def strided(transform: IndexTransform) -> list[tuple[int, int, int]]:
     """Return input dimension, offset and stride of each map; -1 where it is not that of one."""
     return [
-        (-1 if one.input_dimension is None else one.input_dimension, one.offset, one.stride)
+        (-1 if one.input_dimension is None else one.input_dimension, one.offset, one.factor)
         for one in transform.output
     ]
 
@@ -238,7 +238,7 @@ def array_through(
         if one.index_array is not None:
             if domain is None:
                 raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-            taken.append(one.offset + one.stride * one.index_array - begin)
+            taken.append(one.offset + one.factor * one.index_array - begin)
         elif one.input_dimension is not None:
             taken.append(_positions(transform, first + axis, size, domain))
         else:
@@ -265,12 +265,12 @@ def _positions(
         whole = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
         if not whole or not given.implicit_lower or not given.implicit_upper:
             indices = np.arange(given.inclusive_min, given.exclusive_max) if given.finite else None
-            fits = indices is not None and len(indices) == size and abs(one.stride) == 1
+            fits = indices is not None and len(indices) == size and abs(one.factor) == 1
             if not fits:
                 raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-        if abs(one.stride) != 1:
+        if abs(one.factor) != 1:
             raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
-        found = np.arange(size)[:: one.stride]
+        found = np.arange(size)[:: one.factor]
     else:
         if not given.finite:
             raise ArgumentError("fill_value: it is taken along an infinite dimension")
@@ -278,7 +278,7 @@ def _positions(
             raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
         begin = domain.dims[k].inclusive_min
         steps = np.arange(given.size, dtype=np.intp)
-        found = one.offset + one.stride * given.inclusive_min - begin + one.stride * steps
+        found = one.offset + one.factor * given.inclusive_min - begin + one.factor * steps
     along[dim] = len(found)
     return found.reshape(along)
 
