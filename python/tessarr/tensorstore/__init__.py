@@ -17,6 +17,7 @@ from tessarr.space import (
     IndexDomain,
     IndexTransform,
     OutputIndexMap,
+    OutputIndexMaps,
     OutputIndexMethod,
     d,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "Indexable",
     "KvStore",
     "OutputIndexMap",
+    "OutputIndexMaps",
     "OutputIndexMethod",
     "Promise",
     "Schema",
