@@ -1,0 +1,96 @@
+"""Views of NumPy arrays, by the maps of an index transform.
+
+Where the maps are constant or follow dimensions with a stride, the view is NumPy's own: a start
+and a stride per dimension, also for a diagonal, which adds up the strides of two axes. Index
+arrays are NumPy's, broadcast against each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tessarr.errors import SelectionError
+from tessarr.space.bounds import check_inside
+from tessarr.space.domain import Dim
+from tessarr.space.maps import position
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.space import IndexTransform
+
+__all__ = ["assign", "check_finite", "selected"]
+
+
+def selected(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]:
+    """Return the elements of a view: of NumPy's kind if there are no index arrays, else a copy.
+
+    Parameters
+    ----------
+    values
+        What is viewed; its indices begin at 0.
+    view
+        Its output are the axes of `values`.
+
+    Raises
+    ------
+    SelectionError
+        If a position is outside, or a bound is infinite.
+
+    Examples
+    --------
+    >>> from tessarr.space import IndexDomain, IndexTransform
+    >>> view = IndexTransform(IndexDomain(shape=[2, 3]))[:, ::-1].T
+    >>> selected(np.arange(6).reshape(2, 3), view).tolist()
+    [[2, 5], [1, 4], [0, 3]]
+    """
+    _check(values, view)
+    shape = view.domain.shape
+    if view.size == 0:
+        return np.empty(shape, values.dtype)
+    if any(one.index_array is not None for one in view.output):
+        return np.broadcast_to(values[_places(view)], shape)
+    return _strided(values, view)
+
+
+def assign(values: npt.NDArray[Any], view: IndexTransform, items: npt.NDArray[Any]) -> None:
+    """Store elements at the positions of a view."""
+    _check(values, view)
+    if view.size == 0:
+        return
+    if any(one.index_array is not None for one in view.output):
+        values[np.broadcast_arrays(*_places(view), np.empty(view.domain.shape, "?"))[:-1]] = items
+    else:
+        _strided(values, view)[...] = items
+
+
+def check_finite(view: IndexTransform) -> None:
+    """Raise an error if a bound of the domain is infinite."""
+    if not all(dim.finite for dim in view.domain.dims):
+        raise SelectionError(f"the domain {view.domain} is not finite")
+
+
+def _check(values: npt.NDArray[Any], view: IndexTransform) -> None:
+    check_finite(view)
+    target = tuple(Dim.of(0, size) for size in values.shape)
+    check_inside(view.output, view.domain.dims, target, exact=True)
+
+
+def _places(view: IndexTransform) -> tuple[npt.NDArray[np.int64], ...]:
+    return tuple(position(one, view.domain.dims) for one in view.output)
+
+
+def _strided(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]:
+    dims = view.domain.dims
+    corner: list[slice] = []
+    strides = [0] * len(dims)
+    for one, axis_stride in zip(view.output, values.strides, strict=True):
+        at = one.offset
+        if one.input_dimension is not None:
+            at += one.stride * dims[one.input_dimension].inclusive_min
+            strides[one.input_dimension] += one.stride * axis_stride
+        corner.append(slice(at, at + 1))
+    return as_strided(values[tuple(corner)], view.domain.shape, strides)
