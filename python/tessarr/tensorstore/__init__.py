@@ -22,6 +22,7 @@ from tessarr.space import (
     d,
 )
 from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.cast import cast
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import CodecSpec
 from tessarr.tensorstore.context import Context
@@ -60,6 +61,7 @@ from tessarr.tensorstore.data_type import (
 )
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.memory import array
 from tessarr.tensorstore.opening import open
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.store import TensorStore
@@ -86,9 +88,11 @@ __all__ = [
     "TensorStore",
     "Unit",
     "WriteFutures",
+    "array",
     "bfloat16",
     "bool",
     "byte",
+    "cast",
     "char",
     "complex64",
     "complex128",

@@ -6,30 +6,11 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.future import Future, Promise, WriteFutures, failed
+from tessarr.tensorstore.future import Future, Promise, WriteFutures, converted, failed
 
-__all__ = ["all_done", "attempt", "then", "written"]
+__all__ = ["all_done", "attempt", "written"]
 
-T = TypeVar("T")
 U = TypeVar("U")
-
-
-def then(source: Future[T], make: Callable[[T], U]) -> Future[U]:
-    """Return the future of what is made of a result, in the thread that has it."""
-    promise, made = Promise.new()
-
-    def ended(done: Future[T]) -> None:
-        if done.cancelled():
-            made.cancel()
-            return
-        try:
-            promise.set_result(make(done.result()))
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            promise.set_exception(error)
-
-    source.add_done_callback(ended)
-    source.force()
-    return made
 
 
 def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]:
@@ -40,7 +21,7 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
     if not sources:
         return attempt(make)
     if len(sources) == 1:
-        return then(sources[0], lambda _: make())
+        return converted(sources[0], lambda _: make())
     promise, made = Promise.new()
     lock = allocate_lock()
     left = len(sources)

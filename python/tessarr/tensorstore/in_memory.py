@@ -93,4 +93,10 @@ def _strided(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]
             at += one.stride * dims[one.input_dimension].inclusive_min
             strides[one.input_dimension] += one.stride * axis_stride
         corner.append(slice(at, at + 1))
-    return as_strided(values[tuple(corner)], view.domain.shape, strides)
+    begin = values[(*corner, ...)]
+    if values.dtype.isbuiltin == 1:
+        return as_strided(begin, view.domain.shape, strides)
+    # Another package's data type, of which NumPy's array interface has no name.
+    return as_strided(begin.view(f"V{values.itemsize}"), view.domain.shape, strides).view(
+        values.dtype
+    )

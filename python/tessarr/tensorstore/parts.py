@@ -155,7 +155,9 @@ class Cutter:
                 other
                 for other in range(at, len(reach))
                 if other not in self._flat
-                and (other == at or (k is not None and self.view.output[other].input_dimension == k))
+                and (
+                    other == at or (k is not None and self.view.output[other].input_dimension == k)
+                )
             ]
             seen.update(shared)
             free.append((shared, self._cells(shared, origin, shape)))
@@ -180,7 +182,6 @@ class Cutter:
 
     def view_of(self, part: Part) -> IndexTransform:
         """Return the view of a part: its points come first, then the other dimensions."""
-        dims = self.view.domain.dims
         if not self._joint:
             bounds = tuple(Dim.of(*interval) for interval in part.box)
             return IndexTransform.of(IndexDomain.of(bounds), self.view.output)
@@ -196,9 +197,7 @@ class Cutter:
             elif one.input_dimension is None:
                 maps.append(one)
             else:
-                maps.append(
-                    OutputIndexMap(one.offset, one.stride, places[one.input_dimension])
-                )
+                maps.append(OutputIndexMap(one.offset, one.stride, places[one.input_dimension]))
         return IndexTransform.of(IndexDomain.of(bounds), tuple(maps))
 
     def place(self, array: npt.NDArray[Any], part: Part) -> npt.NDArray[Any] | None:

@@ -1,0 +1,223 @@
+"""The driver ``cast``: a view with another data type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.after import attempt
+from tessarr.tensorstore.converting import conversion
+from tessarr.tensorstore.data_type import DTypeLike, dtype
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.future import WriteFutures, converted, failed
+from tessarr.tensorstore.store import TensorStore, handle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.future import Future
+
+__all__ = ["CastDriver", "cast"]
+
+DataType = dtype
+
+
+def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore:
+    """Return a view with another data type, to read and to write.
+
+    Parameters
+    ----------
+    base
+        What is viewed.
+    dtype
+        The data type of the view.
+
+    Returns
+    -------
+    TensorStore
+        It can read if the base's elements can be converted to `dtype`, and write if `dtype` can be
+        converted back. Numbers are converted as C does it, without an error
+        where one does not fit.
+
+    Raises
+    ------
+    ArgumentError
+        If there is neither the one conversion nor the other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> view = ts.cast(ts.array([1.5, 2.5]), ts.int32)
+    >>> view.read().result()
+    array([1, 2], dtype=int32)
+    """
+    if not isinstance(base, TensorStore):
+        raise TypeError(f"cast takes a TensorStore, not {type(base).__name__}")
+    driver = CastDriver(base._driver, DataType(dtype))
+    mode = "".join(
+        way
+        for way, able in (("r", driver.readable), ("w", driver.writable))
+        if able and way in base.mode
+    )
+    return handle(driver, base._view, mode, base.transaction)
+
+
+class CastDriver(Driver):
+    """Elements of another driver, converted.
+
+    Parameters
+    ----------
+    of
+        What is viewed.
+    data_type
+        The data type of the view.
+    """
+
+    __slots__ = ("_backward", "_data_type", "_forward", "_of")
+
+    name = "cast"
+
+    def __init__(self, of: Driver, data_type: DataType) -> None:
+        self._of = of
+        self._data_type = data_type
+        self._forward = conversion(of.dtype, data_type)
+        self._backward = conversion(data_type, of.dtype)
+        if self._forward is None and self._backward is None:
+            raise ArgumentError(
+                f"elements of {of.dtype.name} are not converted to {data_type.name}",
+                kind="cannot_cast",
+            )
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the view."""
+        return self._data_type
+
+    @property
+    def domain(self) -> IndexDomain:
+        """That of the base."""
+        return self._of.domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a conversion to the view's data type."""
+        return self._forward is not None and self._of.readable
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a conversion to the base's data type."""
+        return self._backward is not None and self._of.writable
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read elements of the base, and convert them."""
+        forward = self._forward
+        if forward is None:
+            return failed(self._lacking(self._of.dtype, self._data_type))
+        if self._of.dtype == self._data_type:
+            return self._of.read(view, out, using)
+
+        def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            found = forward(values)
+            if out is None:
+                return found
+            out[...] = found
+            return out
+
+        return converted(self._of.read(view, None, using), finish)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Convert elements, and write them to the base."""
+        backward = self._backward
+        if backward is None:
+            raise self._lacking(self._data_type, self._of.dtype)
+        unique = _unbroadcast(values)  # so that what is repeated is converted once
+        made = attempt(lambda: np.broadcast_to(backward(unique), values.shape))
+        error = made.exception()
+        if error is not None:
+            return WriteFutures._of(failed(error), failed(error))
+        return self._of.write(view, made.result(), using)
+
+    def _lacking(self, source: DataType, target: DataType) -> ArgumentError:
+        return ArgumentError(
+            f"elements of {source.name} are not converted to {target.name}", kind="cannot_cast"
+        )
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: those of the base."""
+        return self._of.storages()
+
+    @property
+    def write_chunk(self) -> Sequence[int]:
+        """How long parts are that are best written as a whole."""
+        return self._of.write_chunk
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up the bounds of the base."""
+        return converted(self._of.resolve(using), self._again)
+
+    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+        """Change the bounds of the base."""
+        return converted(self._of.resize(how, using), self._again)
+
+    def _again(self, of: Driver) -> Driver:
+        return self if of is self._of else CastDriver(of, self._data_type)
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell what is stored of the base."""
+        return self._of.storage_statistics(
+            view, not_stored=not_stored, fully_stored=fully_stored, using=using
+        )
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        return f"{self._of.url}|cast:{self._data_type.name}"
+
+    @property
+    def chunk_layout(self) -> Any:
+        """That of the base."""
+        return self._of.chunk_layout
+
+    @property
+    def codec(self) -> Any:
+        """That of the base."""
+        return self._of.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """That of the base, converted."""
+        fill = self._of.fill_value
+        return None if fill is None or self._forward is None else self._forward(np.asarray(fill))
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those of the base."""
+        return self._of.dimension_units
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._of.kvstore
+
+    @property
+    def base(self) -> TensorStore:
+        """What is viewed."""
+        return handle(self._of)
+
+
+def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    key = tuple(
+        slice(0, 1) if stride == 0 and size > 1 else slice(None)
+        for stride, size in zip(values.strides, values.shape, strict=True)
+    )
+    return values[key]

@@ -1,0 +1,213 @@
+"""How elements of one data type become elements of another.
+
+Numbers are converted as C does it: fractions are cut off, and what has more bits than there is room
+for loses them. What a number is as text has six digits, as ``%g`` writes it. JSON is converted
+only where nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.errors import DataError
+from tessarr.tensorstore.data_type import json_value
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["conversion"]
+
+Conversion = Callable[["npt.NDArray[Any]"], "npt.NDArray[Any]"]
+
+_TO: Final = {
+    "bool": {"bool", "int", "float", "complex", "json"},
+    "int": {"bool", "int", "float", "complex", "text", "json"},
+    "float": {"bool", "int", "float", "complex", "text", "json"},
+    "complex": {"int", "float", "complex", "text", "json"},
+    "text": {"text", "json"},
+    "json": {"bool", "int", "float", "text", "json"},
+    "byte": {"byte"},
+    "time": set[str](),
+}
+
+
+def conversion(source: DataType, target: DataType) -> Conversion | None:
+    """Return what converts arrays of one data type to another one; None if nothing does.
+
+    Examples
+    --------
+    >>> from tessarr.tensorstore.data_type import float32, int8, ustring
+    >>> conversion(float32, int8)(np.float32([1.5, -2.7])).tolist()
+    [1, -2]
+    >>> conversion(ustring, int8) is None
+    True
+    """
+    if source == target:
+        return _same
+    one, other = _kind(source), _kind(target)
+    if other not in _TO[one]:
+        return None
+    if one == "byte":
+        return lambda values: values.view(target.dtype)
+    if "json" in (one, other) or "text" in (one, other):
+        convert = _single(source.name, one, target)
+        return lambda values: _each(values, convert, target.dtype)
+    return lambda values: _numbers(values, source, target)
+
+
+def _same(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values
+
+
+def _kind(data_type: DataType) -> str:
+    name = data_type.name
+    if name in ("string", "ustring"):
+        return "text"
+    if name in ("bool", "json"):
+        return name
+    if name in ("byte", "char"):
+        return "byte"
+    for kind, starts in (("int", ("int", "uint")), ("float", ("float", "bfloat"))):
+        if name.startswith(starts):
+            return kind
+    return "complex" if name.startswith("complex") else "time"
+
+
+def _numbers(values: npt.NDArray[Any], source: DataType, target: DataType) -> npt.NDArray[Any]:
+    wanted = target.dtype
+    with np.errstate(all="ignore"):
+        if source.name.startswith("complex") and not target.name.startswith("complex"):
+            values = values.real
+        if values.dtype.isbuiltin != 1:  # of ml_dtypes, which converts to NumPy's own types
+            values = values.astype("i1" if _kind(source) == "int" else "f4")
+        if wanted.isbuiltin != 1:
+            if _kind(target) == "int":
+                values = values.astype("i8" if values.dtype.kind != "u" else "u8").astype("i1")
+                bits = int(target.name.removeprefix("u").removeprefix("int"))
+                values = ((values << (8 - bits)) >> (8 - bits)) if target.name[0] == "i" else values
+            elif values.dtype.kind in "iub":
+                values = values.astype("f4")
+        return values.astype(wanted)
+
+
+def _each(
+    values: npt.NDArray[Any], convert: Callable[[Any], Any], wanted: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    result = np.empty(values.shape, wanted)
+    flat = result.reshape(-1)
+    items = values.reshape(-1)
+    for k, value in enumerate(items.tolist() if items.dtype.isbuiltin == 1 else items):
+        flat[k] = convert(value)
+    return result
+
+
+def _single(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
+    """Return what converts one element, from or to text or JSON."""
+    goal = _kind(target)
+    if kind == "json":
+        return _from_json(target, goal)
+    if kind == "text":
+        as_text: Callable[[Any], str] = _decoded if name == "string" else str
+        if target.name == "string":
+            return lambda value: as_text(value).encode()
+        return as_text
+    if goal == "json":
+        return _to_json(kind)
+    text = _complex_text if kind == "complex" else str if kind == "int" else _float_text
+    if target.name == "string":
+        return lambda value: text(value).encode()
+    return text
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise DataError(f"{value!r} is not UTF-8") from None
+
+
+def _float_text(value: Any) -> str:
+    return f"{float(value):g}"
+
+
+def _complex_text(value: complex) -> str:
+    return f"({value.real:g},{value.imag:g})"
+
+
+def _to_json(kind: str) -> Callable[[Any], Any]:
+    if kind == "complex":
+        return lambda value: [float(value.real), float(value.imag)]
+    return {"bool": bool, "int": int, "float": float}[kind]
+
+
+def _from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
+    if goal == "json":
+        return json_value
+    if goal == "text":
+        return _text_from_json(target.name)
+    if goal == "bool":
+        return _bool_from_json
+    if goal == "float":
+        return lambda value: target.type(_float_from_json(value))
+    limits = _limits(target)
+    return lambda value: target.type(_integer_from_json(value, limits))
+
+
+def _text_from_json(name: str) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise DataError(f"expected a text, not {value!r}", kind="cannot_cast")
+        return value.encode() if name == "string" else value
+
+    return convert
+
+
+def _bool_from_json(value: Any) -> bool:
+    if value in ("true", "false"):
+        return bool(value == "true")
+    if not isinstance(value, bool):
+        raise DataError(f"expected true or false, not {value!r}", kind="cannot_cast")
+    return value
+
+
+def _float_from_json(value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise DataError(f"expected a number, not {value!r}", kind="cannot_cast")
+
+
+def _limits(target: DataType) -> tuple[int, int]:
+    bits = int(target.name.removeprefix("u").removeprefix("int"))
+    if target.name.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def _integer_from_json(value: Any, limits: tuple[int, int]) -> int:
+    number: int | None = None
+    if isinstance(value, str):
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+    elif isinstance(value, float):
+        number = int(value) if math.isfinite(value) and value == int(value) else None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    if number is None or not limits[0] <= number <= limits[1]:
+        raise DataError(
+            f"expected an integer from {limits[0]} to {limits[1]}, not {value!r}",
+            kind="cannot_cast",
+        )
+    return number

@@ -1,0 +1,271 @@
+"""Views over handles read and write what TensorStore's do: arrays in memory, casts, stacks.
+
+The same handles are made of the same arrays on either side, indexed by the same expressions, read
+and written; results, or the classes of errors, have to be equal.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.tensorstore.data_type import NAMES
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+# TensorStore converts float8_e8m0fnu by the wrong powers of two: 1.0 becomes 5.4e-20.
+NUMBERS = [
+    name
+    for name in NAMES
+    if name not in ("byte", "char", "string", "ustring", "json", "float8_e8m0fnu")
+]
+
+
+def outcome(action: Any) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        classes = (IndexError, ValueError, NotImplementedError, TypeError, OverflowError)
+        return next(c for c in classes if isinstance(error, c))
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return False
+        if one.dtype.kind == "O":
+            return repr(one.tolist()) == repr(other.tolist())
+        plain = one.dtype.isbuiltin == 1
+        here, there = (a if plain else a.astype("f4") for a in (one, other))
+        return np.array_equal(here, there, equal_nan=here.dtype.kind in "fc")
+    return bool(one == other)
+
+
+class Keys:
+    """Draws indexing expressions as text."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def act(self, domain: Any) -> str:
+        dims = list(domain)
+        if not dims:
+            return "[None]"
+        choice = self.draw.randrange(8)
+        if choice < 3:
+            return "[" + ", ".join(self._term(dim) for dim in dims) + "]"
+        if choice == 3:
+            return f".oindex[{', '.join(self._term(dim, arrays=0.6) for dim in dims)}]"
+        if choice == 4:
+            count = self.draw.randint(1, 5)
+            return f".vindex[{', '.join(self._list(dim, count) for dim in dims)}]"
+        if choice == 5:
+            return f".transpose({self.draw.sample(range(len(dims)), len(dims))})"
+        if choice == 6:
+            return f".translate_by[{', '.join(str(self.draw.randint(-4, 4)) for _ in dims)}]"
+        if len(dims) > 1:
+            return "[ts.d[0, 1].diagonal]"
+        return f"[ts.d[0].stride[{self.draw.choice([2, 3, -1, -2])}]]"
+
+    def _list(self, dim: Any, count: int) -> str:
+        if dim.size == 0:
+            return "[]"
+        found = [self.draw.randrange(dim.inclusive_min, dim.exclusive_max) for _ in range(count)]
+        return str(found)
+
+    def _term(self, dim: Any, arrays: float = 0.1) -> str:
+        if dim.size == 0 or self.draw.random() < 0.2:
+            return ":"
+        if self.draw.random() < arrays:
+            return self._list(dim, self.draw.randint(1, 4))
+        if self.draw.random() < 0.15:
+            return str(self.draw.randrange(dim.inclusive_min, dim.exclusive_max))
+        ends = sorted(
+            self.draw.randrange(dim.inclusive_min, dim.exclusive_max + 1) for _ in range(2)
+        )
+        if ends[0] == ends[1]:
+            return ":"
+        step = self.draw.choice([1, 1, 1, 2, 3])
+        return f"{ends[0]}:{ends[1]}:{step}"
+
+
+def viewed(store: Any, package: Any, acts: list[str]) -> Any:
+    for act in acts:
+        store = eval(f"store{act}", {"store": store, "ts": package})
+    return store
+
+
+def some_view(keys: Keys, store: Any) -> list[str]:
+    acts: list[str] = []
+    for _ in range(keys.draw.randint(1, 3)):
+        act = keys.act(viewed(store, ts, acts).domain)
+        try:
+            made = viewed(store, ts, [*acts, act])
+        except (IndexError, ValueError):
+            continue
+        if made.size == 0 or made.rank > 5:  # TensorStore crashes at empty ones with index arrays
+            break
+        acts.append(act)
+    return acts
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_arrays_in_memory(seed: int) -> None:
+    keys = Keys(seed)
+    shape = [keys.draw.randint(1, 7) for _ in range(keys.draw.randint(1, 3))]
+    values = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    mine, other = values.copy(), values.copy()
+    here, there = ts.array(mine), theirs.array(other)
+    acts = some_view(keys, here)
+    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    assert str(one.domain) == str(two.domain)
+    assert same(one.read().result(), two.read().result()), acts
+    items = -np.arange(one.size, dtype="i4").reshape(one.shape)
+    one.write(items).result()
+    two.write(items).result()
+    assert same(mine, other), acts
+
+
+# Left out: text, which is ustring here and an error there, and bytes, which come back empty.
+SOURCES: list[Any] = [
+    *([1, 2, 3], [1.5], 5, [{"a": 1}], [{"a": 1}, None], None, [True], [1j], [], [[], []]),
+    *(np.zeros(2, ">i4"), np.float32(1)),
+    *(np.array([300]), np.array([1.5]), np.zeros(2, "?"), [300], [2.5, 1.5]),
+]
+
+
+@pytest.mark.parametrize("name", [None, "int32", "uint8", "float32", "json", "bool"])
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+def test_what_arrays_in_memory_are_made_of(source: Any, name: str | None) -> None:
+    def made(package: Any) -> Any:
+        return outcome(lambda: package.array(source, dtype=name).read().result())
+
+    assert same(made(ts), made(theirs))
+
+
+@pytest.mark.parametrize("copy", [None, True, False])
+@pytest.mark.parametrize("write", [None, True, False])
+@pytest.mark.parametrize("source", ["plain", "broadcast", "list"])
+def test_copying_and_writing_of_arrays_in_memory(copy: Any, write: Any, source: str) -> None:
+    def made(package: Any) -> Any:
+        plain = np.arange(3)
+        given: Any = {
+            "plain": plain,
+            "broadcast": np.broadcast_to(np.int32(1), (2,)),
+            "list": [1, 2],
+        }[source]
+        store = package.array(given, copy=copy, write=write)
+        if store.writable:
+            store[0] = 7
+        return store.mode, plain.tolist()
+
+    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+
+
+def test_text_in_memory() -> None:
+    assert ts.array(["a", "bcd"]).dtype == ts.ustring
+    assert ts.array(["a", "bcd"]).read().result().tolist() == ["a", "bcd"]
+    assert ts.array(b"a").read().result() == b"a"
+    with pytest.raises(ValueError, match="33"):
+        ts.array(np.zeros((1,) * 33))
+
+
+def values_of(name: str, draw: random.Random) -> np.ndarray[Any, Any]:
+    data_type = ts.dtype(name).dtype
+    if name == "bool":
+        return np.array([True, False, True, True])
+    if name.startswith(("int", "uint")):
+        bits = int(name.removeprefix("u").removeprefix("int"))
+        least = 0 if name[0] == "u" else -(2 ** (bits - 1))
+        most = 2**bits - 1 if name[0] == "u" else 2 ** (bits - 1) - 1
+        items = [0, 1, least, most, *(draw.randint(least, most) for _ in range(4))]
+        return np.array(items, dtype=f"{name[0]}{max(1, bits // 8)}").astype(data_type)
+    if name.startswith("complex"):
+        return np.array([0, 1.5 + 2j, -3.25 - 1j, 2j, 100], data_type)
+    return np.array([0, 1, 0.5, 0.25, 1.75, 2.5, 3.5, -1.5, -2], "f4").astype(data_type)
+
+
+# What a number outside of the range of an integer becomes is undefined in C.
+def fits(values: np.ndarray[Any, Any], target: str) -> bool:
+    if not target.startswith(("int", "uint")) or values.dtype.kind in "iub":
+        return True
+    if values.dtype.isbuiltin != 1 and "int" in values.dtype.name:
+        return True
+    bits = int(target.removeprefix("u").removeprefix("int"))
+    real = values.real if values.dtype.kind == "c" else values.astype("f8")
+    least = 0 if target[0] == "u" else -(2 ** (bits - 1))
+    most = 2**bits - 1 if target[0] == "u" else 2 ** (bits - 1) - 1
+    return bool(np.all(np.isfinite(real)) and real.min() >= least and real.max() <= most)
+
+
+@pytest.mark.parametrize("source", NUMBERS)
+@pytest.mark.parametrize("target", [*NUMBERS, "byte", "char", "string", "ustring", "json"])
+def test_casts_of_numbers(source: str, target: str) -> None:
+    values = values_of(source, random.Random(source + target))
+    if not fits(values, target):
+        values = values_of(source, random.Random(0))[:2]
+
+    def made(package: Any) -> Any:
+        view = package.cast(package.array(values), target)
+        return view.mode, outcome(lambda: view.read().result())
+
+    here, there = outcome(lambda: made(ts)), outcome(lambda: made(theirs))
+    if isinstance(here, tuple) and isinstance(there, tuple):
+        assert here[0] == there[0]
+        here, there = here[1], there[1]
+    assert same(here, there), (values, here, there)
+
+
+OBJECTS: list[tuple[str, str, list[Any]]] = [
+    *[("json", "int32", [value]) for value in [1, 1.0, "1", 1.5, None, 2**40, True, "x", [1]]],
+    *[("json", "int4", [value]) for value in [7, 8, -8, -9]],
+    *[("json", "bool", [value]) for value in [True, "true", "false", 1, "yes", None]],
+    *[("json", "float32", [value]) for value in [1, 2.5, "NaN", "2.5", "x", None, True, [1]]],
+    *[("json", name, ["é", "a"]) for name in ("string", "ustring", "json")],
+    *[("json", name, [5]) for name in ("string", "ustring", "json", "complex64", "byte")],
+    *[("string", name, [b"a", b"12"]) for name in ("string", "ustring", "json", "int32")],
+    *[("string", name, [b"\xff"]) for name in ("ustring", "json")],
+    *[("ustring", name, ["é", "5"]) for name in ("string", "ustring", "json", "int32", "bool")],
+    *[(name, "ustring", [5, 100]) for name in ("int32", "uint64", "int8")],
+    ("float32", "ustring", [5, 0.1, 1e30, float("nan"), -float("inf"), 1e-7, -0.0, 123456789]),
+    ("float64", "string", [5, 0.1, 1e21, 123456.7, 1e16, 1e-5, 1e-4, 2.0**-1074]),
+    ("complex64", "ustring", [1 + 2j, 0.1j]),
+    ("bool", "json", [True, False]),
+    ("float64", "json", [0.1, float("nan"), 5]),
+    ("uint64", "json", [2**64 - 1]),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "values"), OBJECTS)
+def test_casts_of_text_and_json(source: str, target: str, values: list[Any]) -> None:
+    def made(package: Any) -> Any:
+        given: Any = values
+        if source in ("string", "ustring", "json"):
+            given = np.empty(len(values), "O")
+            given[:] = values
+        return package.cast(package.array(given, dtype=source), target).read().result()
+
+    assert same(outcome(lambda: made(ts)), outcome(lambda: made(theirs)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_writing_through_casts(seed: int) -> None:
+    keys = Keys(seed)
+    values = np.arange(24, dtype="u1").reshape(4, 6)
+    mine, other = values.copy(), values.copy()
+    here = ts.cast(ts.array(mine), ts.float32)
+    there = theirs.cast(theirs.array(other), theirs.float32)
+    acts = some_view(keys, here)
+    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    items = np.linspace(0, 200, one.size, dtype="f4").reshape(one.shape)
+    for target in (one, two):
+        target.write(items).result()
+        target.write(2.75).result() if seed % 3 == 0 else None
+    assert same(mine, other), acts
+    assert same(one.read().result(), two.read().result())
+    assert str(one.base.domain) == str(two.base.domain)
+    assert same(one.base.read().result(), two.base.read().result())
