@@ -90,10 +90,11 @@ def _strided(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]
     for one, axis_stride in zip(view.output, values.strides, strict=True):
         at = one.offset
         if one.input_dimension is not None:
-            at += one.stride * dims[one.input_dimension].inclusive_min
-            strides[one.input_dimension] += one.stride * axis_stride
+            at += one.factor * dims[one.input_dimension].inclusive_min
+            strides[one.input_dimension] += one.factor * axis_stride
         corner.append(slice(at, at + 1))
-    begin = values[(*corner, ...)]
+    first: Any = (*corner, ...)
+    begin = values[first]
     if values.dtype.isbuiltin == 1:
         return as_strided(begin, view.domain.shape, strides)
     # Another package's data type, of which NumPy's array interface has no name.

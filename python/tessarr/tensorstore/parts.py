@@ -90,7 +90,7 @@ class Cutter:
             if one.input_dimension is not None:
                 along = dims[one.input_dimension]
                 ends = [
-                    one.offset + one.stride * end
+                    one.offset + one.factor * end
                     for end in (along.inclusive_min, along.inclusive_max)
                 ]
             found.append((min(ends), max(ends) + 1))
@@ -109,7 +109,7 @@ class Cutter:
                 points = np.flatnonzero(inside) if points is None else points[inside]
                 if not points.size:
                     return None
-            elif one.input_dimension is None or one.stride == 0:
+            elif one.input_dimension is None or one.factor == 0:
                 if not lower <= one.offset < upper:
                     return None
             else:
@@ -193,11 +193,13 @@ class Cutter:
         for at, one in enumerate(self.view.output):
             if at in self._flat:
                 items = self._flat[at] if part.points is None else self._flat[at][part.points]
-                maps.append(OutputIndexMap(index_array=items.reshape(count, *ones)))
+                maps.append(OutputIndexMap.by_array(items.reshape(count, *ones)))
             elif one.input_dimension is None:
                 maps.append(one)
             else:
-                maps.append(OutputIndexMap(one.offset, one.stride, places[one.input_dimension]))
+                maps.append(
+                    OutputIndexMap.along(places[one.input_dimension], one.offset, one.factor)
+                )
         return IndexTransform.of(IndexDomain.of(bounds), tuple(maps))
 
     def place(self, array: npt.NDArray[Any], part: Part) -> npt.NDArray[Any] | None:
@@ -234,9 +236,9 @@ class Cutter:
 def _before(one: OutputIndexMap, lower: int, upper: int) -> Interval:
     """Return the indices of the input dimension for which the output is in an interval."""
     low, high = lower - one.offset, upper - one.offset
-    if one.stride > 0:
-        return -(-low // one.stride), -(-high // one.stride)
-    step = -one.stride  # low <= -step * k < high
+    if one.factor > 0:
+        return -(-low // one.factor), -(-high // one.factor)
+    step = -one.factor  # low <= -step * k < high
     return -((high - 1) // step), -low // step + 1
 
 
