@@ -381,7 +381,7 @@ def _taken_array(array: npt.NDArray[np.int64], dims: Box, step: Step) -> npt.NDA
         else:
             along = step.dims[inner.input_dimension]
             first = inner.offset + inner.factor * along.inclusive_min - dims[k].inclusive_min
-            key.append(_strided(first, inner.factor, along.size))
+            key.append(strided(first, inner.factor, along.size))
             axes.append(inner.input_dimension)
     left = array[tuple(key)]
     shape = [1] * rank
@@ -403,7 +403,8 @@ def _shares(array: npt.NDArray[np.int64], step: Step) -> bool:
     return len(set(axes)) < len(axes)
 
 
-def _strided(first: int, stride: int, count: int) -> slice:
+def strided(first: int, stride: int, count: int) -> slice:
+    """Return the slice of `count` places from the first one on."""
     end = first + stride * count
     return slice(first, None if end < 0 else end, stride) if count else slice(0, 0)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
+from tessarr.space.basic import basic
 from tessarr.space.bounds import propagated
 from tessarr.space.brackets import Mode, brackets, parsed
 from tessarr.space.domain import (
@@ -95,7 +96,14 @@ class Indexable:
         dims = self._dims()
         return self._under(act(dims, list(range(len(dims))))[0])
 
+    def _at(self, key: Any, mode: Mode) -> Self | None:
+        """Return the view by a simple key, or None where it takes more than `basic`."""
+        return None
+
     def _indexed(self, key: Any, mode: Mode) -> Self:
+        simple = self._at(key, mode)
+        if simple is not None:
+            return simple
         apply_to = getattr(key, "apply_to", None)  # a dimension expression
         if apply_to is not None:
             made: Self = apply_to(self)
@@ -509,6 +517,10 @@ class IndexTransform(Indexable):
             if one.index_array is not None:
                 _check_explicit(one.index_array.shape, step.dims)
         return self.of(IndexDomain.of(step.dims), maps)
+
+    def _at(self, key: Any, mode: Mode) -> Self | None:
+        made = basic(self.domain.dims, self.output, key, mode)
+        return None if made is None else self.of(IndexDomain.of(made[0]), made[1])
 
     def __call__(self, position: Any) -> tuple[int, ...]:
         """Return the index of what is viewed at a position.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tessarr.space import Box, Step
     from tessarr.space.brackets import Mode
+    from tessarr.space.brackets import Mode
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import Shape
@@ -66,6 +67,10 @@ class TensorStore(Indexable):
 
     def _under(self, step: Step) -> TensorStore:
         return self._with(self._view._under(step))
+
+    def _at(self, key: Any, mode: Mode) -> TensorStore | None:
+        made = self._view._at(key, mode)
+        return None if made is None else self._with(made)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()

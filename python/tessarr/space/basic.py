@@ -1,0 +1,225 @@
+"""What mostly stands in brackets, composed in one pass: integers, slices, an array of integers.
+
+What comes out is what `tessarr.space.brackets` and `tessarr.space.maps.compose` give, which are
+for everything: the key is read, the bounds are checked and the maps are composed here without
+values in between, and what stays as it is is kept.
+"""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr.space.domain import MAX_RANK, Box, Dim
+from tessarr.space.maps import OutputIndexMap, check_64_bits, check_range, simplified, strided
+from tessarr.space.steps import interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.space.brackets import Mode
+
+    Indices = npt.NDArray[np.int64]
+
+__all__ = ["basic"]
+
+
+class _Line(NamedTuple):
+    """How the index along a dimension follows: from none (`at` -1), one, or an array's axes."""
+
+    offset: int
+    stride: int
+    at: int
+    indices: Indices | None = None
+
+
+_NEW: Final = Dim.of(0, 1, "", (True, True))
+_ALL: Final = slice(None)
+_KNOWN: Final = frozenset({int, slice, EllipsisType, type(None), np.ndarray, list})
+
+
+def basic(
+    dims: Box, maps: Sequence[OutputIndexMap], key: Any, mode: Mode = "default"
+) -> tuple[Box, tuple[OutputIndexMap, ...]] | None:
+    """Return the dimensions and maps of a view after a key, if it is one of those for here.
+
+    Parameters
+    ----------
+    dims, maps
+        The view.
+    key
+        What stood in brackets.
+    mode
+        How index arrays meet.
+
+    Returns
+    -------
+    tuple or None
+        None where the key has something else, or may be wrong.
+
+    Raises
+    ------
+    SelectionError
+        If a slice does not fit.
+    """
+    terms = _terms(key, len(dims), mode)
+    if terms is None:
+        return None
+    new: list[Dim] = []
+    lines: list[_Line] = []
+    for term in terms:
+        if term is None:
+            new.append(_NEW)
+            continue
+        dim = dims[len(lines)]
+        if term is _ALL:
+            lines.append(_Line(0, 1, len(new)))
+            new.append(dim)
+        elif type(term) is int:
+            lower, upper = dim.reach
+            if not lower <= term < upper:
+                return None
+            lines.append(_Line(term, 0, -1))
+        elif type(term) is slice:
+            taken, (offset, stride) = interval(dim, term)
+            lines.append(_Line(offset, stride, len(new)))
+            new.append(taken)
+        else:
+            lines.append(_Line(0, 1, len(new), term))
+            new += [Dim.of(0, size) for size in term.shape]
+    after = tuple(new)
+    if len(after) > MAX_RANK:
+        return None
+    made = [_composed(one, dims, terms, lines, after) for one in maps]
+    return None if None in made else (after, tuple(made))
+
+
+def _terms(key: Any, rank: int, mode: Mode) -> list[Any] | None:
+    """Return a term for each dimension, and for each new one."""
+    if type(key) is not tuple:
+        key = (key,)
+    used = arrays = 0
+    dots = -1
+    for at, term in enumerate(key):
+        kind = type(term)
+        if kind not in _KNOWN or (kind is slice and not _integral(term)):
+            return None
+        if kind is EllipsisType:
+            if dots >= 0:
+                return None
+            dots = at
+        elif term is not None:
+            used += 1
+            arrays += kind is np.ndarray or kind is list
+    missing = rank - used
+    if missing < 0 or (arrays > 1 and mode != "oindex") or (arrays and mode == "vindex"):
+        return None
+    terms = [*key]
+    if missing or dots >= 0:
+        terms = [*key, *[_ALL] * missing]
+        if dots >= 0:
+            terms = [*key[:dots], *[_ALL] * missing, *key[dots + 1 :]]
+    return _with_arrays(terms) if arrays else terms
+
+
+def _integral(term: slice) -> bool:
+    return (
+        (term.start is None or type(term.start) is int)
+        and (term.stop is None or type(term.stop) is int)
+        and (term.step is None or type(term.step) is int)
+    )
+
+
+_WHOLE_NUMBERS: Final = frozenset("iu")
+
+
+def _with_arrays(terms: list[Any]) -> list[Any] | None:
+    """Return the terms with copies of the index arrays, if these are of integers."""
+    for at, term in enumerate(terms):
+        if type(term) is np.ndarray or type(term) is list:
+            try:
+                values = np.asarray(term)
+            except ValueError:
+                return None
+            if values.dtype.kind not in _WHOLE_NUMBERS or values.dtype == np.uint64:
+                return None
+            terms[at] = values.astype(np.int64)
+    return terms
+
+
+def _composed(
+    one: OutputIndexMap, dims: Box, terms: list[Any], lines: list[_Line], after: Box
+) -> OutputIndexMap | None:
+    k = one.input_dimension
+    if k is not None:
+        offset, stride, at, indices = lines[k]
+        if indices is not None:
+            shaped = _shaped(indices, at, len(after))
+            made = OutputIndexMap.by_array(shaped, one.offset, one.factor, dims[k].reach)
+            return simplified(made, after)
+        if at == k and stride == 1 and offset == 0:
+            return one
+        offset = one.offset + one.factor * offset
+        if at < 0:
+            check_64_bits(offset, 0)
+            return OutputIndexMap.constant(offset)
+        stride *= one.factor
+        check_64_bits(offset, stride)
+        return OutputIndexMap.along(at, offset, stride)
+    if one.index_array is None:
+        return one
+    taken = _piece(one.index_array, dims, terms, lines, after)
+    if taken is None:
+        return None
+    return simplified(OutputIndexMap.by_array(taken, one.offset, one.factor, one.within), after)
+
+
+def _shaped(indices: Indices, at: int, rank: int) -> Indices:
+    """Return an index array with an axis for each dimension."""
+    if indices.ndim == rank:
+        return indices
+    return indices.reshape((1,) * at + indices.shape + (1,) * (rank - at - indices.ndim))
+
+
+def _piece(
+    array: Indices, dims: Box, terms: list[Any], lines: list[_Line], after: Box
+) -> Indices | None:
+    """Index an index array itself, by the places of the indices in it."""
+    key: list[Any] = []
+    k = 0
+    for term in terms:
+        if term is None:
+            key.append(None)
+            continue
+        offset, stride, at, indices = lines[k]
+        size = array.shape[k]
+        if indices is not None:
+            if size != 1:
+                return _gathered(array, dims[k], indices, at, len(after))
+            key.append(0)
+            key += [None] * indices.ndim
+        elif size == 1:
+            key.append(0 if at < 0 else _ALL)
+        elif at < 0:
+            key.append(offset - dims[k].inclusive_min)
+        elif stride == 1 and after[at] is dims[k]:
+            key.append(_ALL)
+        else:
+            first = offset + stride * after[at].inclusive_min - dims[k].inclusive_min
+            key.append(strided(first, stride, after[at].size))
+        k += 1
+    taken: Indices = array[tuple(key)]
+    return taken
+
+
+def _gathered(array: Indices, dim: Dim, indices: Indices, at: int, rank: int) -> Indices | None:
+    """Index an array that varies along one dimension only by an index array."""
+    if array.size != dim.size:
+        return None
+    check_range(indices, (dim.inclusive_min, dim.exclusive_max))
+    places = indices - dim.inclusive_min if dim.inclusive_min else indices
+    return _shaped(array.reshape(-1).take(places), at, rank)
