@@ -95,7 +95,8 @@ def basic(
     if len(after) > MAX_RANK:
         return None
     made = [_composed(one, dims, terms, lines, after) for one in maps]
-    return None if None in made else (after, tuple(made))
+    good = tuple([one for one in made if one is not None])
+    return (after, good) if len(good) == len(made) else None
 
 
 def _terms(key: Any, rank: int, mode: Mode) -> list[Any] | None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tessarr.space import Box, Step
     from tessarr.space.brackets import Mode
-    from tessarr.space.brackets import Mode
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import Shape
