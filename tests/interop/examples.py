@@ -87,17 +87,44 @@ def _target(inside: str, node: ast.stmt | None) -> str:
     return inside.removesuffix(".") or "module"
 
 
-def run(session: Session, names: dict[str, Any]) -> list[Difference]:
-    """Run the examples in one namespace; ``await`` may stand anywhere."""
+def run(
+    session: Session, names: dict[str, Any], left_out: re.Pattern[str]
+) -> tuple[int, list[Difference]]:
+    """Run the examples in one namespace; ``await`` may stand anywhere.
+
+    An example is left out if its source matches, or needs a name that such a one made.
+
+    Returns
+    -------
+    count, differences
+        How many examples were run, and which gave something else.
+    """
     found = []
+    count = 0
+    missing: set[str] = set()
     with asyncio.Runner() as runner:
         for number, example in enumerate(session.examples):
+            made, needed = _names(example.source)
+            if left_out.search(example.source) or needed & missing:
+                missing |= made
+                continue
+            missing -= made
+            count += 1
             got, error = _run(example.source, names, runner)
             if not _fits(example, got, error):
                 wanted = example.want or "nothing\n"
                 text = f"{type(error).__name__}: {error}\n" if error else got
                 found.append(Difference(number, example.source, wanted, text))
-    return found
+    return count, found
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """Give the names that are made, and those that are needed."""
+    made, needed = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (made if isinstance(node.ctx, ast.Store) else needed).add(node.id)
+    return made, needed
 
 
 def _run(

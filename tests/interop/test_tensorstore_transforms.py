@@ -130,6 +130,19 @@ VALUES = [
     "ts.IndexDomain(2).hull(ts.IndexDomain(shape=[2, 3]))",
     "ts.IndexTransform(input_rank=1, output=[])",
     "ts.newaxis, ts.inf",
+    *(
+        f"ts.IndexTransform(input_labels=['x', 'y'])[ts.d[{key}]]"
+        for key in (
+            "0:2][ts.newaxis",
+            "0:2][ts.newaxis, ts.newaxis",
+            "'x', 0][1, ts.newaxis",
+            "0:1, 'y'][ts.newaxis, 3",
+            "'y', 0:1][3, ts.newaxis",
+            "-1][ts.newaxis",
+            "-1, 0][ts.newaxis, ts.newaxis",
+            "()][ts.newaxis",
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -170,6 +183,18 @@ REFUSED = [
     "ts.IndexDomain([ts.Dim(-3, 5)]).index_exp",
     "ts.IndexTransform(2)['a':]",
     "ts.IndexTransform(2)[1.5]",
+    *(
+        f"ts.IndexTransform(input_labels=['x', 'y'])[ts.d[{key}]]"
+        for key in (
+            ":][ts.newaxis",
+            "'x'][ts.newaxis",
+            "'x', 0][ts.newaxis",
+            "'x', 1][ts.newaxis, 3",
+            "5][ts.newaxis",
+            "0, 0][ts.newaxis",
+            ":].label['a', 'b'][ts.newaxis",
+        )
+    ),
     "ts.Dim(6, 5)",
     "ts.Dim(5.5)",
     "ts.Dim(5, 6, 7)",

@@ -282,16 +282,13 @@ def _with_new(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
 
 
 def _numbered(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
-    items = _items(names)
-    single = len(parts) == 1
-    added = len(items) if single else sum(1 for part in parts if part is None)
-    rank = len(dims) + added
+    items = [one for item in names for one in _single(item)]
+    terms = _one_each(parts, len(items))
+    rank = len(dims) + terms.count(None)
+    if any(term is None and isinstance(item, str) for item, term in zip(items, terms, strict=True)):
+        raise SelectionError("a new dimension is named by its number: it has no label yet")
     places = [None if isinstance(item, str) else place(item, rank) for item in items]
-    new = [
-        k
-        for k, part in zip(places, parts * len(items) if single else parts, strict=False)
-        if part is None
-    ]
+    new = [k for k, term in zip(places, terms, strict=True) if term is None]
     old = [k for k in range(rank) if k not in new]
     found = [
         old[numbers(item, dims)[0]] if k is None else k
@@ -301,6 +298,27 @@ def _numbered(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
     if shared:
         raise SelectionError(f"dimension {shared[0]} is named more than once")
     return found
+
+
+def _single(item: Any) -> list[Any]:
+    """Return the numbers that a slice stands for, which has to say from where to where."""
+    if not isinstance(item, slice):
+        return [item]
+    if item.start is None or item.stop is None:
+        raise SelectionError(f"{_text(item)} does not tell how many new dimensions there are")
+    return list(range(item.start, item.stop, 1 if item.step is None else item.step))
+
+
+def _one_each(parts: tuple[Any, ...], count: int) -> list[Any]:
+    """Return a term for each of the dimensions that are named."""
+    if len(parts) == 1 and parts[0] is None:
+        return [None] * count
+    terms = [None if part is None else ... for part in parts]
+    missing = count - sum(1 for part in parts if part is not Ellipsis)
+    at = next((k for k, part in enumerate(parts) if part is Ellipsis), None)
+    if missing < 0 or (missing and at is None):
+        raise SelectionError(f"the index has {len(parts)} terms, the selection {count} dimensions")
+    return terms if at is None else [*terms[:at], *[...] * missing, *terms[at + 1 :]]
 
 
 d = _Dimensions()

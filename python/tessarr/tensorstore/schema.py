@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
@@ -367,7 +368,7 @@ class Schema(Indexable):
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """The fill value, or None while it is open."""
-        return self._fill
+        return None if self._fill is None else np.asarray(self._fill)
 
     @property
     def dimension_units(self) -> Units | None:
