@@ -85,17 +85,42 @@ def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
     return new
 
 
-def resize(array: _Array, shape: Shape, *, trim: bool, accept: Accept) -> None:
-    """Store another shape, then remove what is outside of it."""
-    _alone(array, lambda: _resize(array, shape, accept, trim=trim))
+def resize(
+    array: _Array,
+    change: Callable[[Shape], Shape],
+    *,
+    trim: bool,
+    accept: Accept,
+    delete: bool = True,
+) -> None:
+    """Store another shape, then remove what is outside of it.
+
+    Parameters
+    ----------
+    array
+        The array.
+    change
+        Gives the new shape, from the one that is stored.
+    trim
+        Whether what is outside within kept chunks is removed, too.
+    accept
+        Makes the array what its stored metadata has become.
+    delete
+        Whether chunks that are all outside are removed.
+    """
+    _alone(array, lambda: _resize(array, change, accept, trim=trim, delete=delete))
 
 
-def _resize(array: _Array, shape: Shape, accept: Accept, *, trim: bool) -> None:
+def _resize(
+    array: _Array, change: Callable[[Shape], Shape], accept: Accept, *, trim: bool, delete: bool
+) -> None:
     old = _refreshed(array, accept)
+    shape = change(old.shape)
     new = _with_shape(old, shape)
     drive.run(_store_shape(array.path, old, new), array._store)
     accept(new)
-    if all(after >= before for after, before in zip(shape, old.shape, strict=True)):
+    shrinks = any(after < before for after, before in zip(shape, old.shape, strict=True))
+    if not shrinks or not delete:
         return
     store, path = chunk_store(array._store, array.path, old.storage_transformers)
     drive.run(_delete_outside(path, old, new), store)

@@ -429,7 +429,7 @@ class Array(ArrayBase, Values):
 
         given = shape if new_shape is None else (*shape, new_shape)
         new = resizing.lengths(given, self.ndim)
-        resizing.resize(self, new, trim=trim, accept=self._set_meta)
+        resizing.resize(self, lambda _: new, trim=trim, accept=self._set_meta)
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:
         """Add data at the end of an axis.

@@ -62,8 +62,10 @@ from tessarr.tensorstore.data_type import (
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.memory import array
+from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.opening import open
 from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.units import Unit
 
@@ -80,11 +82,13 @@ __all__ = [
     "IndexTransform",
     "Indexable",
     "KvStore",
+    "OpenMode",
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
     "Promise",
     "Schema",
+    "Spec",
     "TensorStore",
     "Unit",
     "WriteFutures",

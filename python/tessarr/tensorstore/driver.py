@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tessarr.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.future import Future, WriteFutures
-    from tessarr.types import JSONObject
 
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
 
@@ -78,7 +77,7 @@ class Driver:
     __slots__ = ()
 
     name: ClassVar[str] = ""
-    """What specs call it."""
+    """What specs call it; `driver_spec` knows who makes the spec of it."""
 
     @property
     def dtype(self) -> DataType:
@@ -156,17 +155,6 @@ class Driver:
         None for what is not asked.
         """
         self._cannot("tell what is stored")
-
-    def members(self, *, minimal: bool = False) -> JSONObject:
-        """Return what is particular to the driver in the JSON of a spec that opens it again.
-
-        Not ``driver``, ``dtype``, ``transform``, ``schema``, ``context`` and how it is opened.
-        """
-        self._cannot("be told as a spec")
-
-    def resources(self) -> Mapping[str, Any]:
-        """Return the context resources that are bound, by the names of their types."""
-        return {}
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are, by anything that is equal only for what is the same place."""

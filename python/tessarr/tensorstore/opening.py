@@ -1,46 +1,167 @@
-"""Opening by a spec (existing arrays of Zarr, for now)."""
+"""Opening and creating by specs: `open`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
-from tessarr.array import bind
 from tessarr.errors import ArgumentError
-from tessarr.flow import open as open_flow
-from tessarr.store import open_store
-from tessarr.tensorstore.future import Future, start
+from tessarr.tensorstore.bounds import propagated
+from tessarr.tensorstore.driver_spec import Opening
+from tessarr.tensorstore.future import Future, converted, failed
+from tessarr.tensorstore.spec import Spec, spec_of
 from tessarr.tensorstore.store import TensorStore, handle
-from tessarr.tensorstore.zarr import ZarrDriver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
-    from tessarr.types import ZarrFormat
+    import numpy.typing as npt
 
-__all__ = ["open"]
+    from tessarr.space import IndexDomain
+    from tessarr.tensorstore.batch import Batch
+    from tessarr.tensorstore.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.codec_spec import CodecSpec
+    from tessarr.tensorstore.context import Context
+    from tessarr.tensorstore.data_type import DTypeLike
+    from tessarr.tensorstore.driver_spec import Opened
+    from tessarr.tensorstore.open_mode import OpenMode
+    from tessarr.tensorstore.schema import Schema
+    from tessarr.tensorstore.units import UnitLike
 
-_FORMATS: Mapping[str, ZarrFormat] = {"zarr3": 3, "zarr": 2, "zarr2": 2}
+__all__ = ["open", "open_spec"]
 
 
-def open(spec: Any) -> Future[TensorStore]:
-    """Open an array.
+def open(
+    spec: Any,
+    *,
+    read: bool | None = None,
+    write: bool | None = None,
+    open_mode: OpenMode | None = None,
+    open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
+    create: bool | None = None,
+    delete_existing: bool | None = None,
+    assume_metadata: bool | None = None,
+    assume_cached_metadata: bool | None = None,
+    context: Context | None = None,
+    transaction: Any = None,
+    batch: Batch | None = None,
+    kvstore: Any = None,
+    recheck_cached_metadata: Any = None,
+    recheck_cached_data: Any = None,
+    recheck_cached: Any = None,
+    rank: int | None = None,
+    dtype: DTypeLike | None = None,
+    domain: IndexDomain | None = None,
+    shape: Iterable[int] | None = None,
+    chunk_layout: ChunkLayout | None = None,
+    codec: CodecSpec | None = None,
+    fill_value: npt.ArrayLike | None = None,
+    dimension_units: Iterable[UnitLike] | None = None,
+    schema: Schema | None = None,
+) -> Future[TensorStore]:
+    """Open an array, or create it.
+
+    Parameters
+    ----------
+    spec : Spec, dict, str, KvStore or Store
+        What, and where: a spec, its JSON, a URL such as ``file:///path|zarr3:``, or the place of
+        an array whose format is found out.
+    read, write
+        Whether it shall be read and written; by default both, if that is possible.
+    open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
+        What opening may do: see `OpenMode`. By default an array is opened that exists.
+    context
+        Where to find the resources that the spec names; by default each call has its own.
+    transaction
+        What opening, reading and writing take part in.
+    batch
+        What collects reads until it is submitted.
+    kvstore
+        Where the array is, if the spec does not say.
+    recheck_cached_metadata, recheck_cached_data, recheck_cached
+        Since when metadata and chunks, or both, that are remembered are fresh: True (they are
+        looked at again), False, ``"open"``, or seconds since 1970.
+    rank, dtype, domain, shape, chunk_layout, codec, fill_value, dimension_units, schema
+        What the array has to be, and what a new one shall be: see `Schema`.
+
+    Returns
+    -------
+    Future
+        Of a `TensorStore`.
+
+    Raises
+    ------
+    ArgumentError
+        At once, if the spec is none, or constraints contradict each other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.open("memory://|zarr3:", create=True, dtype="int16", shape=[4, 6]).result()
+    >>> store[1:3, 2:4] = [[1, 2], [3, 4]]
+    >>> store[2].read().result()
+    array([0, 0, 3, 4, 0, 0], dtype=int16)
+    """
+    made = spec_of(spec)
+    changes: dict[str, Any] = {
+        "open_mode": open_mode,
+        "open": open,
+        "create": create,
+        "delete_existing": delete_existing,
+        "assume_metadata": assume_metadata,
+        "assume_cached_metadata": assume_cached_metadata,
+        "kvstore": kvstore,
+        "recheck_cached_metadata": recheck_cached_metadata,
+        "recheck_cached_data": recheck_cached_data,
+        "recheck_cached": recheck_cached,
+        "rank": rank,
+        "dtype": dtype,
+        "domain": domain,
+        "shape": shape,
+        "chunk_layout": chunk_layout,
+        "codec": codec,
+        "fill_value": fill_value,
+        "dimension_units": dimension_units,
+        "schema": schema,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    if given:
+        made.update(**given)
+    both = not read and not write
+    opening = Opening(bool(read) or both, bool(write) or both, transaction, batch)
+    if batch is not None:
+        later: Future[TensorStore] = batch._later(lambda: open_spec(made, opening, context))
+        return later
+    return open_spec(made, opening, context)
+
+
+def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> Future[TensorStore]:
+    """Open what a spec says; of what is wrong, the future tells.
 
     Parameters
     ----------
     spec
-        ``driver`` and ``kvstore``: JSON, a URL, or a store of Tessarr.
+        The spec.
+    opening
+        How.
+    context
+        Where to find resources that are not bound yet.
     """
-    driver = spec.get("driver")
-    if driver not in _FORMATS:
-        raise ArgumentError(f"{driver!r} is not a driver")
+    try:
+        bound = spec._bound(context)
+        future = bound._driver.open(bound._view, opening)
+    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        return failed(error)
+    return converted(future, lambda opened: _handle(opened, opening))
 
-    def work() -> TensorStore:
-        place = spec["kvstore"]
-        if isinstance(place, dict):
-            place = {"file": "file://", "memory": "memory://"}[place["driver"]] + place["path"]
-        store, path = open_store(place)
-        meta = drive.run(open_flow.array(path, zarr_format=_FORMATS[driver]), store)
-        return handle(ZarrDriver(bind(meta, store, path, read_only=False)))
 
-    return start(work, here=True)
+def _handle(opened: Opened, opening: Opening) -> TensorStore:
+    driver, view = opened.driver, opened.view
+    if view is not None:
+        if view.output_rank != driver.domain.rank:
+            raise ArgumentError(
+                f"the transform is to rank {view.output_rank}, the array has rank "
+                f"{driver.domain.rank}"
+            )
+        view = propagated(view, driver.domain)
+    mode = "r" * (opening.read and driver.readable) + "w" * (opening.write and driver.writable)
+    return handle(driver, view, mode, opening.transaction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -9,21 +10,48 @@ import numpy as np
 
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.tensorstore.bounds import explicit, moved, propagated
+from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.copying import copy
-from tessarr.tensorstore.driver import NOTHING, Using
-from tessarr.tensorstore.future import Future, WriteFutures, failed
+from tessarr.tensorstore.driver import NOTHING, Resizing, Using
+from tessarr.tensorstore.driver_spec import Opening, driver_spec
+from tessarr.tensorstore.future import Future, WriteFutures, converted, failed
+from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.spec import Spec
+from tessarr.tensorstore.through import array_through
+from tessarr.tensorstore.units import units_through
 from tessarr.tensorstore.values import placed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from tessarr.space import Box, Step
     from tessarr.space.brackets import Mode
+    from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.open_mode import OpenMode
+    from tessarr.tensorstore.units import Units
     from tessarr.types import Shape
 
 __all__ = ["TensorStore", "handle"]
+
+
+@dataclass(slots=True)
+class StorageStatistics:
+    """Whether nothing, or everything, of a domain is stored; None for what was not asked.
+
+    What is stored is so by whole chunks: an element may be stored that was never written.
+    """
+
+    not_stored: bool | None = None
+    fully_stored: bool | None = None
+
+
+StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
 
 
 class _Assignable(Bracket["TensorStore"]):
@@ -241,6 +269,209 @@ class TensorStore(Indexable):
             raise ValueError("the elements are read: they cannot be had without a copy")
         return np.asarray(self.read().result(), dtype=dtype)
 
+    # Bounds
+
+    def resolve(
+        self,
+        fix_resizable_bounds: bool = False,  # noqa: FBT002
+        batch: Any = None,
+    ) -> Future[TensorStore]:
+        """Look up the bounds that can be resized, if what is known of them is too old.
+
+        Parameters
+        ----------
+        fix_resizable_bounds
+            Whether the bounds become explicit.
+        batch
+            What collects reads until it is submitted.
+
+        Returns
+        -------
+        Future
+            Of a handle with the bounds of now.
+        """
+        future = self._driver.resolve(self._using(batch))
+        return converted(future, lambda driver: self._settled(driver, fix=fix_resizable_bounds))
+
+    def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
+        view = propagated(self._view, driver.domain)
+        return handle(driver, explicit(view) if fix else view, self._mode, self._transaction)
+
+    def resize(  # noqa: PLR0917 (as TensorStore has them)
+        self,
+        inclusive_min: Iterable[int | None] | None = None,
+        exclusive_max: Iterable[int | None] | None = None,
+        resize_metadata_only: bool = False,  # noqa: FBT002
+        resize_tied_bounds: bool = False,  # noqa: FBT002
+        expand_only: bool = False,  # noqa: FBT002
+        shrink_only: bool = False,  # noqa: FBT002
+    ) -> Future[TensorStore]:
+        """Change bounds, for everybody and as stored.
+
+        Parameters
+        ----------
+        inclusive_min, exclusive_max
+            The new bounds; None leaves one. Only implicit bounds can be changed.
+        resize_metadata_only
+            Whether chunks that are then outside stay stored.
+        resize_tied_bounds
+            Whether elements outside of this view may be added or lost, too.
+        expand_only, shrink_only
+            Refuse to make a dimension smaller, or larger.
+
+        Returns
+        -------
+        Future
+            Of a handle with the new bounds. This one keeps its own.
+        """
+        if "w" not in self._mode:
+            raise ReadOnlyError("this was opened for reading only: resizing is refused")
+        lower, upper, within = moved(
+            self._view,
+            None if inclusive_min is None else list(inclusive_min),
+            None if exclusive_max is None else list(exclusive_max),
+            tied=resize_tied_bounds,
+        )
+        if expand_only and shrink_only:
+            raise ArgumentError("give expand_only or shrink_only, not both")
+        how = Resizing(
+            lower,
+            upper,
+            metadata_only=resize_metadata_only,
+            expand_only=expand_only,
+            shrink_only=shrink_only,
+            within=within,
+        )
+        return converted(self._driver.resize(how, self._using(None)), self._settled)
+
+    def storage_statistics(
+        self, *, query_not_stored: bool = False, query_fully_stored: bool = False
+    ) -> Future[StorageStatistics]:
+        """Tell whether nothing, or everything, of the domain is stored.
+
+        Parameters
+        ----------
+        query_not_stored, query_fully_stored
+            What to find out.
+        """
+        future = self._driver.storage_statistics(
+            self._view,
+            not_stored=query_not_stored,
+            fully_stored=query_fully_stored,
+            using=self._using(None),
+        )
+        return converted(future, lambda found: StorageStatistics(*found))
+
+    StorageStatistics = StorageStatistics
+
+    # As a spec
+
+    @property
+    def url(self) -> str:
+        """The URL that opens the array again, without the view."""
+        return self._driver.url
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """How the array is cut into chunks, along the dimensions of the view."""
+        found: ChunkLayout | None = self._driver.chunk_layout
+        return ChunkLayout(rank=self.rank) if found is None else found.through(self._view)
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """How chunks are encoded, or None if there are none."""
+        found: CodecSpec | None = self._driver.codec
+        return found
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored; it broadcasts to the domain. None if unknown."""
+        found = self._driver.fill_value
+        if found is None or not found.ndim:
+            return found
+        return array_through(found, self._view, self._driver.domain)
+
+    @property
+    def dimension_units(self) -> Units:
+        """What one step along each dimension is, or None."""
+        return units_through(self._driver.dimension_units, self._view)
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known of the array, of the dimensions of the view."""
+        return Schema(
+            dtype=self.dtype,
+            domain=self.domain,
+            chunk_layout=self.chunk_layout,
+            codec=self.codec,
+            fill_value=self.fill_value,
+            dimension_units=self.dimension_units,
+        )
+
+    def spec(
+        self,
+        *,
+        open_mode: OpenMode | None = None,
+        open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
+        create: bool | None = None,
+        delete_existing: bool | None = None,
+        assume_metadata: bool | None = None,
+        assume_cached_metadata: bool | None = None,
+        minimal_spec: bool | None = None,
+        retain_context: bool | None = None,
+        unbind_context: bool | None = None,
+        recheck_cached_metadata: Any = None,
+        recheck_cached_data: Any = None,
+        recheck_cached: Any = None,
+    ) -> Spec:
+        """Return the spec that opens, or creates, the same again.
+
+        Parameters
+        ----------
+        open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
+            What opening may do: see `OpenMode`.
+        minimal_spec
+            Whether metadata are left out that are found where the array is.
+        retain_context
+            Mean the very resources that this handle has.
+        unbind_context
+            Say in JSON which resources are shared.
+        recheck_cached_metadata, recheck_cached_data, recheck_cached
+            As for `open`.
+        """
+        made = self._spec(minimal=bool(minimal_spec))
+        changes: dict[str, Any] = {
+            "open_mode": open_mode,
+            "open": open,
+            "create": create,
+            "delete_existing": delete_existing,
+            "assume_metadata": assume_metadata,
+            "assume_cached_metadata": assume_cached_metadata,
+            "recheck_cached_metadata": recheck_cached_metadata,
+            "recheck_cached_data": recheck_cached_data,
+            "recheck_cached": recheck_cached,
+        }
+        made.update(**{name: value for name, value in changes.items() if value is not None})
+        if unbind_context:
+            made.update(unbind_context=True)
+        elif not retain_context:
+            made.update(strip_context=True)
+        return made
+
+    def _spec(self, *, minimal: bool = False) -> Spec:
+        """Return the spec with the resources of this handle."""
+        of = driver_spec(self._driver.name).of
+        spec, view = of(self._driver, self._view, minimal=minimal)
+        return Spec._of(spec, view)
+
+    def __repr__(self) -> str:
+        return shown("TensorStore", self._spec()._json(self._spec()._naming()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._transaction is not None:
+            raise ArgumentError("a handle with a transaction cannot be pickled")
+        return _again, (self.spec(unbind_context=True), self._mode)
+
     def with_transaction(self, transaction: Any) -> TensorStore:
         """Return the same with another transaction, or with none."""
         return handle(self._driver, self._view, self._mode, transaction)
@@ -287,3 +518,11 @@ def handle(
     made._mode = mode
     made._transaction = transaction
     return made
+
+
+def _again(spec: Spec, mode: str) -> TensorStore:
+    """Open what was pickled."""
+    bound = spec._bound(None)
+    opened = bound._driver.open(bound._view, Opening("r" in mode, "w" in mode)).result()
+    view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
+    return handle(opened.driver, view, mode)

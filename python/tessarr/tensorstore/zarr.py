@@ -1,16 +1,24 @@
-"""The drivers ``zarr3`` and ``zarr2``: arrays of Tessarr."""
+"""The drivers ``zarr3`` and ``zarr``: arrays of Tessarr."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space import Dim, IndexDomain, lower
-from tessarr.tensorstore.data_type import of_stored
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.future import Promise, WriteFutures, converted, failed
+from tessarr.array import bind
+from tessarr.errors import ArgumentError, NotFoundError, SelectionError
+from tessarr.indexing.fields import fields_of
+from tessarr.resizing import resize
+from tessarr.space import lower
+from tessarr.synchronizer import chunk_keys
+from tessarr.tensorstore import resolve
+from tessarr.tensorstore.driver import NOTHING, Driver
+from tessarr.tensorstore.element import WHOLE, Field, element_of
+from tessarr.tensorstore.future import Promise, WriteFutures, converted, failed, start
+from tessarr.tensorstore.inner import Inner
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,24 +26,16 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.space import IndexTransform
+    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.tensorstore.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
-    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.future import Future
-    from tessarr.types import Shape
+    from tessarr.tensorstore.units import Units
+    from tessarr.types import JSONObject, Shape
 
-__all__ = ["ZarrDriver", "domain_of"]
-
-
-def domain_of(meta: ArrayMeta) -> IndexDomain:
-    """Return the domain of an array: it begins at 0, and the upper bounds may be resized."""
-    labels = [name or "" for name in meta.dimension_names or ("",) * meta.rank]
-    return IndexDomain.of(
-        tuple(
-            Dim.of(0, size, label, (False, True))
-            for size, label in zip(meta.shape, labels, strict=True)
-        )
-    )
+__all__ = ["ZarrDriver"]
 
 
 class ZarrDriver(Driver):
@@ -45,14 +45,43 @@ class ZarrDriver(Driver):
     ----------
     array
         The array.
+    field
+        What is looked at of each element.
+    opened_by
+        The spec, bound, with which it was opened; None where there was none.
     """
 
-    __slots__ = ("_array", "_dtype", "_numpy")
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_dtype",
+        "_field",
+        "_fields",
+        "_inner",
+        "_looked_s",
+        "_numpy",
+        "_opened_by",
+        "_staged",
+        "_stored",
+    )
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: Array, field: Field = WHOLE, opened_by: Any = None) -> None:
         self._array = array
-        self._dtype = of_stored(array.metadata.data_type)
+        self._field = field
+        self._opened_by = opened_by
+        data_type = array._meta.data_type
+        self._dtype, inner = element_of(data_type, field)
         self._numpy = self._dtype.dtype
+        self._fields = None
+        self._stored = data_type.numpy
+        if data_type.elements is None and self._stored.names and not field.as_void:
+            self._fields = fields_of(field.name or self._stored.names[0], self._stored)
+            self._stored = self._fields.dtype
+        self._inner = Inner(array.ndim, inner) if inner else None
+        self._looked_s = time.time()
+        self._staged: WeakKeyDictionary[Any, Array] | None = None
+
+    # What it is
 
     @property
     def array(self) -> Array:
@@ -60,9 +89,14 @@ class ZarrDriver(Driver):
         return self._array
 
     @property
+    def opened_by(self) -> Any:
+        """The spec, bound, with which it was opened; None where there was none."""
+        return self._opened_by
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         """What specs call it."""
-        return "zarr3" if self._array.metadata.zarr_format == 3 else "zarr"
+        return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
 
     @property
     def dtype(self) -> DataType:
@@ -72,7 +106,46 @@ class ZarrDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """Where there are elements."""
-        return domain_of(self._array.metadata)
+        return resolve.domain_of(self._array._meta, self._field)
+
+    @property
+    def metadata(self) -> ArrayMeta:
+        """The metadata as they were when they were looked at last."""
+        return self._array._meta
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The layout of chunks."""
+        return resolve.chunk_layout_of(self._array._meta, self._field)
+
+    @property
+    def codec(self) -> CodecSpec:
+        """How chunks are encoded."""
+        return resolve.codec_of(self._array._meta)
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored."""
+        found: npt.NDArray[Any] | None = resolve.fill_value_of(self._array._meta, self._field)
+        return found
+
+    @property
+    def dimension_units(self) -> Units:
+        """The unit of each dimension."""
+        return resolve.units_of(self._array._meta, self._field)
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is; None where it was opened without a spec."""
+        return None if self._opened_by is None else self._opened_by.open_kvstore()
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        if self._opened_by is None:
+            self._cannot("be told as a URL")
+        found: str = self._opened_by.url
+        return found
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are."""
@@ -81,61 +154,290 @@ class ZarrDriver(Driver):
     @property
     def write_chunk(self) -> Shape:
         """How long chunks are, or shards."""
-        return tuple(cut.longest for cut in self._array.metadata.chunk_grid.cuts)
+        chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
+        return chunks if self._inner is None else (*chunks, *self._inner.shape)
+
+    # Reading and writing
+
+    def _within(self, using: Using) -> Array:
+        """Return the array, in the transaction if there is one, and with bounds of due age."""
+        array = self._array
+        if using.transaction is not None:
+            if self._staged is None:
+                self._staged = WeakKeyDictionary()
+            staged = self._staged.get(using.transaction)
+            if staged is None:
+                staged = bind(
+                    array._meta,
+                    using.transaction._staged(array._store),
+                    array._path,
+                    read_only=False,
+                    write_empty_chunks=array._write_empty_chunks,
+                )
+                self._staged[using.transaction] = staged
+            array = staged
+        if self._is_due():
+            array.refresh()
+            self._looked_s = time.time()
+        return array
+
+    def _is_due(self) -> bool:
+        """Whether the bounds have to be looked at before they are used."""
+        if self._opened_by is None:
+            return False
+        bound: Any = self._opened_by.recheck_metadata
+        if bound is True:
+            return True
+        return type(bound) is float and self._looked_s < bound <= time.time()
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        array = self._array
+        if using.batch is not None:
+            later: Future[Any] = using.batch._later(lambda: self._read(view, out, using))
+            return later
+        return self._read(view, out, using)
+
+    def _read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
         try:
-            chosen = lower(view, array.shape)
-        except SelectionError as error:
-            return failed(outside(error))
+            array = self._array if using is NOTHING else self._within(using)
+            if self._inner is not None:
+                return self._read_inner(array, self._inner, view, out)
+            chosen = lower(view, array._meta.shape)
+            self._check_stored(array, chosen)
+        except (SelectionError, NotFoundError) as error:
+            return failed(_outside(error))
+        buffer = None
         if out is None:
-            buffer = np.empty(chosen.buffer_shape, array.dtype)
-            out = chosen.result(buffer)
-        else:
-            found = _within(out, chosen) if array.dtype == self._numpy else None
-            if found is None:
-                return _filled(self.read(view, None, using), out)
-            buffer = found
+            buffer = np.empty(chosen.buffer_shape, self._stored)
+        elif self._stored == self._numpy:
+            buffer = _filled_in(out, chosen)
+        if buffer is None:
+            assert out is not None
+            return _filled(self._read(view, None, using), out)
+        result = chosen.result(buffer) if out is None else out
+        future = self._elements(array, chosen, buffer, result)
+        if out is None and chosen.size > buffer.size:
+            # Something repeats: `result` was made before it was filled.
+            future = converted(future, lambda _: chosen.result(buffer))
+        return future if self._stored == self._numpy else converted(future, self._native)
+
+    def _elements(
+        self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], result: Any
+    ) -> Future[Any]:
         promise, future = Promise.new()
         if chosen.size:
-            array._read_future(chosen.axes, chosen.out_axes, buffer, promise, out, None)
+            parts = None if self._fields is None else self._fields.parts
+            array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         else:
-            promise.set_result(out)
-        if chosen.size > buffer.size:  # something repeats: `out` was made before it was filled
-            future = converted(future, lambda _: chosen.result(buffer))
-        if array.dtype == self._numpy:
-            return future
-        return converted(future, lambda values: values.astype(self._numpy))
+            promise.set_result(result)
+        return future
+
+    def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values.astype(self._numpy)
+
+    def _read_inner(
+        self, array: Array, inner: Inner, view: IndexTransform, out: npt.NDArray[Any] | None
+    ) -> Future[npt.NDArray[Any]]:
+        split = inner.split(view)
+        chosen = lower(split.outer, array._meta.shape)
+        self._check_stored(array, chosen)
+        buffer = np.empty(chosen.buffer_shape, self._stored)
+        future = converted(
+            self._elements(array, chosen, buffer, buffer),
+            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
+        )
+        return future if out is None else _filled(future, out)
+
+    def _opened(self, values: Any, inner: Inner) -> npt.NDArray[Any]:
+        """Return whole elements with the dimensions inside of them."""
+        found = np.asarray(values)
+        if self._fields is not None and self._fields.inner is not None:
+            found = found[self._fields.inner]
+        if found.dtype != self._numpy and found.ndim + 1 - len(inner.shape) <= self._array.ndim + 1:
+            if found.dtype.itemsize != self._numpy.itemsize:
+                shape = found.shape
+                found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
+                return found.reshape(*shape, -1)
+            found = found.astype(self._numpy)
+        return found
+
+    def _closed(self, values: npt.NDArray[Any], inner: Inner) -> npt.NDArray[Any]:
+        """Return whole elements as they are stored, from those with dimensions inside."""
+        stored, name = self._stored, None
+        if self._fields is not None and self._fields.inner is not None:
+            name = self._fields.inner
+            stored = self._stored[name].base
+        if stored.itemsize != self._numpy.itemsize:
+            shape = values.shape[:-1]
+            values = np.ascontiguousarray(values).reshape(-1).view(stored).reshape(shape)
+        if name is None:
+            return values.astype(stored, copy=False)
+        outer = values.shape[: values.ndim - len(self._stored[name].shape)]
+        records = np.empty(outer, self._stored)
+        records[name] = values
+        return records
+
+    def _check_stored(self, array: Array, chosen: Selection) -> None:
+        """Raise an error if a chunk is not stored and must not be taken for the fill value."""
+        if self._opened_by is None or self._opened_by.fill_missing or not chosen.size:
+            return
+        store = array._store
+        for key in chunk_keys(array._meta, array._path, chosen.axes):
+            if store.size(key) is None:
+                raise NotFoundError(
+                    f"the chunk {key!r} is not stored, and fill_missing_data_reads is false",
+                    key=key,
+                )
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
-        array = self._array
         try:
-            chosen = lower(view, array.shape)
+            array = self._array if using is NOTHING else self._within(using)
+            if self._inner is not None:
+                return self._write_inner(array, self._inner, view, values)
+            chosen = lower(view, array._meta.shape)
         except SelectionError as error:
-            future: Future[None] = failed(outside(error))
+            future: Future[None] = failed(_outside(error))
             return WriteFutures._of(future, future)
-        promise, future = Promise.new()
-        if chosen.size:
-            ready = chosen.buffer(values.astype(array.dtype, copy=False))
-            array._write_future(chosen.axes, chosen.out_axes, ready, promise, None)
-        else:
-            promise.set_result(None)
+        future = self._store(array, chosen, values.astype(self._stored, copy=False))
         return WriteFutures._of(future, future)
 
+    def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
+        promise, future = Promise.new()
+        if chosen.size:
+            parts = None if self._fields is None else self._fields.parts
+            ready = chosen.buffer(values)
+            array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
+        else:
+            promise.set_result(None)
+        return future
 
-def outside(error: SelectionError) -> ArgumentError:
+    def _write_inner(
+        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
+    ) -> WriteFutures:
+        split = inner.split(view)
+        chosen = lower(split.outer, array._meta.shape)
+        promise, done = Promise.new()
+
+        def work() -> None:
+            whole = (*split.outer.domain.shape, *inner.shape)
+            elements = np.empty(whole, self._numpy)
+            if not split.whole and chosen.size:
+                buffer = np.empty(chosen.buffer_shape, self._stored)
+                self._elements(array, chosen, buffer, None).result()
+                elements[...] = self._opened(chosen.result(buffer), inner)
+            inner.put(split, values, elements)
+            promise.set_result(None)
+            self._store(array, chosen, self._closed(elements, inner)).result()
+
+        def told() -> None:
+            try:
+                work()
+            except BaseException as error:
+                promise.set_exception(error)
+                raise
+
+        return WriteFutures._of(done, start(told))
+
+    # Bounds
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up what the bounds are now, if what is known is too old."""
+        if using.batch is not None:
+            later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
+            return later
+        return start(lambda: self._fresh(using), here=not self._is_due())
+
+    def _fresh(self, using: Using) -> Driver:
+        array = self._within(using)
+        return self if array is self._array else ZarrDriver(array, self._field, self._opened_by)
+
+    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+        """Change the bounds."""
+        if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:
+            raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
+        array = self._within(using)
+
+        def work() -> Driver:
+            resize(
+                array,
+                lambda shape: _resized(shape, how),
+                trim=False,
+                delete=not how.metadata_only,
+                accept=array._set_meta,
+            )
+            return self if array is self._array else ZarrDriver(array, self._field, self._opened_by)
+
+        return start(work)
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell whether nothing is stored of a view, and whether all is."""
+
+        def work() -> tuple[bool | None, bool | None]:
+            array = self._within(using)
+            outer = view if self._inner is None else self._inner.split(view).outer
+            chosen = lower(outer, array._meta.shape)
+            keys = chunk_keys(array._meta, array._path, chosen.axes) if chosen.size else []
+            none = every = True
+            for key in keys:
+                if array._store.size(key) is None:
+                    every = False
+                else:
+                    none = False
+                if (none or not not_stored) is False and (every or not fully_stored) is False:
+                    break
+            return none if not_stored else None, every if fully_stored else None
+
+        return start(work)
+
+    def metadata_json(self) -> JSONObject:
+        """Return the metadata as specs state them."""
+        return resolve.metadata_json(self._array._meta)
+
+
+def _resized(shape: Shape, how: Resizing) -> Shape:
+    """Return the new shape of an array, or raise an error if it must not have it."""
+    rank = len(shape)
+    for k, low in enumerate(how.lower[:rank]):
+        if low not in {None, 0}:
+            raise ArgumentError(f"dimension {k} begins at 0: it cannot begin at {low}")
+    new = tuple(
+        size if high is None else high for size, high in zip(shape, how.upper, strict=False)
+    )
+    for k, (before, after) in enumerate(zip(shape, new, strict=True)):
+        if after < 0:
+            raise ArgumentError(f"dimension {k} cannot have the length {after}")
+        if (how.expand_only and after < before) or (how.shrink_only and after > before):
+            option = "expand_only" if how.expand_only else "shrink_only"
+            raise ArgumentError(
+                f"dimension {k} would be resized from {before} to {after}, which {option} refuses"
+            )
+    if any(high is not None for high in how.upper):
+        for k, (size, within) in enumerate(zip(shape, how.within, strict=False)):
+            if within is not None and (within[0] > 0 or within[1] < size):
+                raise ArgumentError(
+                    f"also elements of dimension {k} outside of [{within[0]}, {within[1]}) would "
+                    "be affected: give resize_tied_bounds, if that is meant"
+                )
+    return new
+
+
+def _outside(error: SelectionError | NotFoundError) -> Exception:
     """Return the error for a view that is outside of what is there when it is read."""
+    if isinstance(error, NotFoundError):
+        return error
     found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
     found.__cause__ = error
     return found
 
 
-def _within(out: npt.NDArray[Any], chosen: Selection) -> npt.NDArray[Any] | None:
+def _filled_in(out: npt.NDArray[Any], chosen: Selection) -> npt.NDArray[Any] | None:
     """Return what the engine fills in order to fill `out`, if it can."""
     buffer = chosen.buffer(out)
     same = buffer.size == out.size and (not out.size or np.may_share_memory(buffer, out))

@@ -1,0 +1,215 @@
+"""What a spec says of its driver: `DriverSpec`, and which drivers there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.open_mode import OpenMode
+from tessarr.tensorstore.schema import Schema
+
+if TYPE_CHECKING:
+    from tessarr.space import IndexTransform
+    from tessarr.tensorstore.context import Context, Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.future import Future
+    from tessarr.types import JSONObject
+
+__all__ = ["DRIVERS", "DriverSpec", "Opened", "Opening", "Options", "driver_spec"]
+
+DRIVERS: Final[dict[str, str]] = {
+    "zarr3": "tessarr.tensorstore.zarr_spec:Zarr3Spec",
+    "zarr": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
+    "zarr2": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
+    "auto": "tessarr.tensorstore.auto:AutoSpec",
+}
+"""Where the `DriverSpec` of each driver is, by the names that specs have for it."""
+
+
+def driver_spec(name: str) -> type[DriverSpec]:
+    """Return what reads the specs of a driver.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such driver.
+    """
+    where = DRIVERS.get(name)
+    if where is None:
+        raise ArgumentError(f'"driver": there is no driver {name!r}, only {", ".join(DRIVERS)}')
+    module, _, member = where.partition(":")
+    found: type[DriverSpec] = getattr(import_module(module), member)
+    return found
+
+
+@dataclass(slots=True)
+class Options:
+    """What is changed of a spec, besides its view.
+
+    Parameters
+    ----------
+    mode, flags
+        How it is opened; see `OpenMode.changed`.
+    schema
+        Constraints to be added, of the driver's own dimensions.
+    kvstore
+        Where it is, if that is not said yet.
+    recheck_metadata, recheck_data
+        Since when what is remembered is fresh; None leaves it.
+    minimal
+        Whether what could be looked up is left out.
+    """
+
+    mode: OpenMode | None = None
+    flags: dict[str, bool | None] = field(default_factory=dict)
+    schema: Schema | None = None
+    kvstore: Any = None
+    recheck_metadata: Any = None
+    recheck_data: Any = None
+    minimal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How something is opened.
+
+    Parameters
+    ----------
+    read, write
+        Whether it shall be read and written; if neither is said, whatever is possible.
+    transaction, batch
+        What opening takes part in.
+    """
+
+    read: bool = True
+    write: bool = True
+    transaction: Any = None
+    batch: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What was opened.
+
+    Parameters
+    ----------
+    driver
+        What reads and writes.
+    view
+        The spec's view of it; its implicit bounds are yet to become those of the driver.
+    """
+
+    driver: Driver
+    view: IndexTransform | None
+
+
+class DriverSpec:
+    """What a spec says of its driver. A value: whatever changes it makes another one.
+
+    Parameters
+    ----------
+    schema
+        The constraints on the array, of the driver's own dimensions.
+    """
+
+    name: ClassVar[str]
+
+    schema: Schema
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states; take its members out of `members`."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open driver, with bound resources, and the view as it tells it."""
+        raise NotImplementedError
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON; not ``driver`` and ``schema`` and those of views."""
+        raise NotImplementedError
+
+    def effective(self) -> Schema:
+        """Return all that is known of the array without looking, of the driver's dimensions.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        return self.schema
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options.
+
+        Raises
+        ------
+        ArgumentError
+            If it cannot have one of them.
+        """
+        raise NotImplementedError
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources of contexts are used, each as often as it is."""
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same; all else is told by the JSON."""
+        return True
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context; those that are bound stay."""
+        return self
+
+    def strip(self) -> Self:
+        """Return the spec without resources, which are then those it is opened with."""
+        return self
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open; the spec is bound.
+
+        Parameters
+        ----------
+        view
+            The spec's view, or None.
+        opening
+            How.
+        """
+        raise NotImplementedError
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return OpenMode(open=True)
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is, or None."""
+        return None
+
+    @property
+    def base(self) -> Any:
+        """The spec of what this is a view of, if it is one of a single array; else None."""
+        return None
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none.
+        """
+        raise ArgumentError(f"a spec of the driver {self.name!r} cannot be told as a URL")

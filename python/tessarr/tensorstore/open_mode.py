@@ -1,0 +1,123 @@
+"""What opening may do: `OpenMode`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tessarr.types import JSONObject
+
+__all__ = ["OpenMode"]
+
+
+@dataclass(slots=True, repr=False)
+class OpenMode:
+    """What opening may do.
+
+    Parameters
+    ----------
+    open
+        Open an array that exists.
+    create
+        Create one; with `open`, where none exists.
+    delete_existing
+        Delete first what exists, with everything below it.
+    assume_metadata
+        Neither read nor write metadata, ever: they are what the spec says.
+    assume_cached_metadata
+        Do not read metadata to open: they are what the spec says, until they are needed anew.
+
+    Examples
+    --------
+    >>> OpenMode(open=True, create=True)
+    OpenMode(open=True, create=True)
+    """
+
+    open: bool = False
+    create: bool = False
+    delete_existing: bool = False
+    assume_metadata: bool = False
+    assume_cached_metadata: bool = False
+
+    @classmethod
+    def take(cls, members: dict[str, Any]) -> OpenMode:
+        """Take what JSON says of it out of `members`.
+
+        Raises
+        ------
+        ArgumentError
+            If a member is no boolean.
+        """
+        found = {name: members.pop(name) for name in cls.names() if name in members}
+        for name, value in found.items():
+            if not isinstance(value, bool):
+                raise ArgumentError(f'member "{name}": {value!r} is not a boolean')
+        if "open" not in found and "create" not in found:
+            found["open"] = True
+        return cls(**found)._settled()
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the flags."""
+        return tuple(one.name for one in fields(cls))
+
+    def _settled(self) -> OpenMode:
+        if self.assume_metadata:
+            self.assume_cached_metadata = False
+        if not any(getattr(self, name) for name in self.names()):
+            self.open = True
+        return self
+
+    def changed(self, given: OpenMode | None, flags: dict[str, bool | None]) -> OpenMode:
+        """Return the mode after an update.
+
+        Parameters
+        ----------
+        given
+            A mode that takes the place of this one.
+        flags
+            What is allowed in addition to `given`. If this says neither that existing arrays are
+            opened nor that new ones are created, it is in addition to this mode.
+        """
+        asked = {name for name, value in flags.items() if value}
+        if given is not None:
+            asked |= {name for name in self.names() if getattr(given, name)}
+        kept = (
+            set() if asked & {"open", "create"} else {n for n in self.names() if getattr(self, n)}
+        )
+        return OpenMode(**dict.fromkeys(asked | kept, True))._settled()
+
+    def check(self) -> None:
+        """Raise an error if the flags exclude each other.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        if self.delete_existing and (self.open or not self.create):
+            other = "with open" if self.open else "without create"
+            raise ArgumentError(f"delete_existing {other}: nothing can be opened like this")
+        assume = "assume_metadata" if self.assume_metadata else "assume_cached_metadata"
+        if (self.assume_metadata or self.assume_cached_metadata) and not self.open:
+            raise ArgumentError(f"{assume} without open: nothing can be opened like this")
+        if self.assume_metadata and self.delete_existing:
+            raise ArgumentError(f"{assume} with delete_existing: nothing can be opened like this")
+
+    def to_json(self, *, include_defaults: bool = False) -> JSONObject:
+        """Return the members that state it; what is as by default is left out."""
+        result: JSONObject = {}
+        if self.create:
+            result["create"] = True
+            if self.open:
+                result["open"] = True
+        for name in self.names()[2:]:
+            if include_defaults or getattr(self, name):
+                result[name] = getattr(self, name)
+        return result
+
+    def __repr__(self) -> str:
+        flags = ", ".join(f"{name}=True" for name in self.names() if getattr(self, name))
+        return f"OpenMode({flags})"

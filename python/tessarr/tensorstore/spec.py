@@ -1,0 +1,436 @@
+"""What is to be opened or created: `Spec`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
+from tessarr.store import Store
+from tessarr.tensorstore.context import Context, Naming
+from tessarr.tensorstore.driver_spec import DriverSpec, Options, driver_spec
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.reading import integer, members_of, nothing_else
+from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.url import spec_of_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from tessarr.space import Box, Step
+    from tessarr.tensorstore.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.codec_spec import CodecSpec
+    from tessarr.tensorstore.data_type import DTypeLike
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.open_mode import OpenMode
+    from tessarr.tensorstore.units import UnitLike, Units
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["Spec", "spec_of"]
+
+_MAX_RANK = 32
+
+
+class Spec(Indexable):
+    """What is to be opened or created, where and how.
+
+    Parameters
+    ----------
+    json : dict, str or Spec
+        All as JSON, or a URL: ``file:///path|zarr3:``.
+
+    Raises
+    ------
+    ArgumentError
+        If it states no spec.
+
+    Notes
+    -----
+    Indexing a spec gives one of a view: what it opens is that view.
+
+    Examples
+    --------
+    >>> spec = Spec("memory://data/a|zarr3:")
+    >>> spec.update(shape=[30, 40], dtype="int8", create=True)
+    >>> spec[10:20, 3:].to_json()["transform"]
+    {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
+    """
+
+    __slots__ = ("_context", "_driver", "_view")
+
+    _driver: DriverSpec
+    _view: IndexTransform | None
+    _context: Any
+
+    __hash__ = None  # type: ignore[assignment]
+    __iter__ = None
+
+    def __init__(self, json: Any) -> None:
+        if isinstance(json, Spec):
+            self._take(json)
+            return
+        members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
+        if "driver" not in members:
+            raise ArgumentError('"driver" is missing: the spec does not say what it is of')
+        name = members.pop("driver")
+        if not isinstance(name, str):
+            raise ArgumentError(f'"driver": {name!r} is not a string')
+        self._context = _context(members.pop("context", None))
+        view = members.pop("transform", None)
+        self._view = None if view is None else IndexTransform(json=members_of(view, "transform"))
+        self._driver = driver_spec(name).parse(members, self._common(members))
+        nothing_else(members)
+
+    def _common(self, members: dict[str, Any]) -> Schema:
+        given = members.pop("schema", None)
+        schema = Schema(None if given is None else members_of(given, "schema"))
+        if "dtype" in members:
+            name = members.pop("dtype")
+            if not isinstance(name, str):
+                raise ArgumentError(f'"dtype": {name!r} is not the name of a data type')
+            schema.update(dtype=name)
+        if "rank" in members:
+            rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")
+            if self._view is None:
+                schema.update(rank=rank)
+            elif self._view.input_rank != rank:
+                raise ArgumentError(
+                    f'"rank": {rank} does not match that of the transform, {self._view.input_rank}'
+                )
+        if self._view is not None:
+            schema.update(rank=self._view.output_rank)
+        return schema
+
+    @classmethod
+    def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
+        made = object.__new__(cls)
+        made._driver, made._view, made._context = driver, view, context
+        return made
+
+    def _take(self, other: Spec) -> None:
+        self._driver, self._view, self._context = other._driver, other._view, other._context
+
+    # Indexing
+
+    def _known(self) -> IndexTransform | None:
+        """Return the view, or None where not even its rank is known."""
+        if self._view is not None:
+            return self._view
+        known = self._driver.effective()
+        if known.domain is not None:
+            return IndexTransform(known.domain)
+        if known.rank is None:
+            return None
+        return IndexTransform(IndexDomain.of((Dim(),) * known.rank))
+
+    def _ranked(self) -> IndexTransform:
+        view = self._known()
+        if view is None:
+            raise ArgumentError("the rank of the spec is not known: it cannot be indexed")
+        return view
+
+    def _dims(self) -> Box:
+        return self._ranked().domain.dims
+
+    def _under(self, step: Step) -> Self:
+        return self._of(self._driver, self._ranked()._under(step), self._context)
+
+    # What it says
+
+    @property
+    def transform(self) -> IndexTransform | None:
+        """Where in the array each position is; None while the rank is open."""
+        return self._known()
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known without looking."""
+        known = self._driver.effective()
+        view = self._view
+        if view is None:
+            return known
+        found = known.through(view)
+        return found.merged(Schema(domain=view.domain)) if found.domain is None else found
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None while it is open."""
+        view = self._known()
+        return None if view is None else view.input_rank
+
+    ndim = rank
+
+    @property
+    def dtype(self) -> DataType | None:
+        """The data type, or None while it is open."""
+        return self._driver.effective().dtype
+
+    @property
+    def domain(self) -> IndexDomain | None:
+        """The domain, or None while it is open."""
+        if self._view is not None:
+            return self._view.domain
+        return self._driver.effective().domain
+
+    @property
+    def shape(self) -> Shape:
+        """The number of indices of each dimension."""
+        return self._ranked().shape
+
+    @property
+    def origin(self) -> Shape:
+        """The least index of each dimension."""
+        return self._ranked().origin
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._ranked().size
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """What is known of chunks."""
+        return self.schema.chunk_layout
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """What is known of the encoding, or None."""
+        return self.schema.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """The fill value, or None while it is open."""
+        return self.schema.fill_value
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The units, or None while the rank is open."""
+        return self.schema.dimension_units
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return self._driver.open_mode
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the array is: a `KvStore.Spec`, or None."""
+        return self._driver.kvstore
+
+    @property
+    def base(self) -> Spec | None:
+        """The spec of what this is a view of, if the driver is one of a single array."""
+        found: Spec | None = self._driver.base
+        return found if found is None or self._view is None else found[self._view]
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same, but for what URLs do not say.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none.
+        """
+        return self._driver.url
+
+    # Changes
+
+    def update(
+        self,
+        *,
+        open_mode: OpenMode | None = None,
+        open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
+        create: bool | None = None,
+        delete_existing: bool | None = None,
+        assume_metadata: bool | None = None,
+        assume_cached_metadata: bool | None = None,
+        unbind_context: bool | None = None,
+        strip_context: bool | None = None,
+        context: Context | None = None,
+        kvstore: Any = None,
+        minimal_spec: bool | None = None,
+        recheck_cached_metadata: Any = None,
+        recheck_cached_data: Any = None,
+        recheck_cached: Any = None,
+        rank: int | None = None,
+        dtype: DTypeLike | None = None,
+        domain: IndexDomain | None = None,
+        shape: Iterable[int] | None = None,
+        chunk_layout: ChunkLayout | None = None,
+        codec: CodecSpec | None = None,
+        fill_value: npt.ArrayLike | None = None,
+        dimension_units: Iterable[UnitLike] | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        """Add constraints, or change how it is opened; nothing is changed by what fails.
+
+        Parameters
+        ----------
+        open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
+            What opening may do: see `OpenMode`. `open` and `create` take the place of what
+            was said before.
+        unbind_context
+            Replace bound resources by their JSON.
+        strip_context
+            Remove resources, so that those of the context are used with which it is opened.
+        context
+            Bind resources to those of a context.
+        kvstore
+            Where the array is, if that was not said.
+        minimal_spec
+            Nothing to a spec.
+        recheck_cached_metadata, recheck_cached_data, recheck_cached
+            Since when metadata and chunks, or both, are fresh: True, False, ``"open"``, or seconds
+            since 1970.
+        rank, dtype, domain, shape, chunk_layout, codec, fill_value, dimension_units, schema
+            Constraints, of the dimensions of the view: see `Schema`.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        both = recheck_cached
+        options = Options(
+            mode=open_mode,
+            flags={
+                "open": open,
+                "create": create,
+                "delete_existing": delete_existing,
+                "assume_metadata": assume_metadata,
+                "assume_cached_metadata": assume_cached_metadata,
+            },
+            kvstore=kvstore,
+            recheck_metadata=both if recheck_cached_metadata is None else recheck_cached_metadata,
+            recheck_data=both if recheck_cached_data is None else recheck_cached_data,
+            minimal=minimal_spec,
+        )
+        parts = {
+            "rank": rank,
+            "dtype": dtype,
+            "domain": domain,
+            "shape": shape,
+            "chunk_layout": chunk_layout,
+            "codec": codec,
+            "fill_value": fill_value,
+            "dimension_units": dimension_units,
+            "schema": schema,
+        }
+        given = {name: value for name, value in parts.items() if value is not None}
+        if given:
+            options.schema = self._wanted(given)
+        made = self._of(self._driver.changed(options), self._view, self._context)
+        if unbind_context:
+            made = made._unbound()
+        if strip_context:
+            made = made._of(made._driver.strip(), made._view)
+        if context is not None:
+            made = made._bound(context)
+        self._take(made)
+
+    def _wanted(self, parts: dict[str, Any]) -> Schema:
+        """Return constraints on the view as constraints on what the driver has."""
+        if "fill_value" in parts and "dtype" not in parts and self.dtype is not None:
+            parts = {"dtype": self.dtype, **parts}
+        wanted = Schema(**parts)
+        return wanted if self._view is None else wanted.before(self._view)
+
+    # Resources
+
+    def _bound(self, context: Context | None) -> Spec:
+        """Return the spec with all resources, those that it defines itself included."""
+        within = Context() if context is None else context
+        if self._context is not None:
+            within = Context(self._context, within)
+        return self._of(self._driver.bind(within), self._view)
+
+    def _unbound(self) -> Spec:
+        naming = self._naming()
+        found = naming.context()
+        made = self._of(self._driver.unbind(naming), self._view, self._context)
+        if found:
+            made._context = Context.Spec({**_json_of(self._context), **found})
+        return made
+
+    def _naming(self, *, bound: bool = False) -> Naming:
+        naming = Naming(bound=bound)
+        self._driver.see(naming)
+        return naming
+
+    # Forms
+
+    def copy(self) -> Spec:
+        """Return the same, apart."""
+        return self._of(self._driver, self._view, self._context)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Spec:
+        return self.copy()
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
+        """Return the JSON.
+
+        Parameters
+        ----------
+        include_defaults
+            Whether to name members that are as they are by default.
+        """
+        return self._json(self._naming(bound=True), include_defaults=include_defaults)
+
+    def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+        result: JSONObject = {"driver": self._driver.name}
+        result.update(self._driver.members(naming, include_defaults=include_defaults))
+        context = {**_json_of(self._context), **naming.context(include_defaults=include_defaults)}
+        if context or include_defaults:
+            result["context"] = context
+        schema = self._driver.schema.to_json()
+        known = self._driver.effective()
+        rank = schema.pop("rank", None)
+        schema.pop("dtype", None)
+        if known.dtype is not None:
+            result["dtype"] = known.dtype.to_json()
+        if schema or include_defaults:
+            result["schema"] = schema
+        if self._view is not None:
+            result["transform"] = self._view.to_json()
+        elif known.domain is not None:
+            result["transform"] = IndexTransform(known.domain).to_json()
+        elif rank is not None:
+            result["rank"] = rank
+        return dict(sorted(result.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        if type(self._driver) is not type(other._driver) or not self._driver.same(other._driver):
+            return False
+        return self.to_json() == other.to_json()
+
+    def __repr__(self) -> str:
+        return shown("Spec", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Spec, (self._unbound().to_json(),)
+
+
+def spec_of(given: Any) -> Spec:
+    """Return the spec that a user means: a copy of one, or JSON, a URL, or a store of keys."""
+    if isinstance(given, Spec):
+        return given.copy()
+    if isinstance(given, (KvStore, KvStore.Spec, Store)):
+        return Spec({"driver": "auto", "kvstore": given})
+    return Spec(given)
+
+
+def _context(json: Any) -> Any:
+    return None if json is None else Context.Spec(json)
+
+
+def _json_of(context: Any) -> JSONObject:
+    found: JSONObject = {} if context is None else context.to_json()
+    return found

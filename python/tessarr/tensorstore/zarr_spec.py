@@ -1,0 +1,387 @@
+"""Specs of the drivers ``zarr3`` and ``zarr``: how arrays of Zarr are opened and created."""
+
+from __future__ import annotations
+
+from copy import copy
+from math import isfinite
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+
+from tessarr import drive
+from tessarr.array import bind
+from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
+from tessarr.flow import open as open_flow
+from tessarr.flow.create import commit, documents
+from tessarr.metadata.node import ArrayMeta
+from tessarr.space import IndexTransform
+from tessarr.tensorstore.context import Context, Naming, References
+from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
+from tessarr.tensorstore.element import Field
+from tessarr.tensorstore.future import Future, start
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.kvstore.spec import joined
+from tessarr.tensorstore.open_mode import OpenMode
+from tessarr.tensorstore.resolve import domain_of
+from tessarr.tensorstore.zarr import ZarrDriver
+from tessarr.tensorstore.zarr2 import Zarr2
+from tessarr.tensorstore.zarr3 import Zarr3
+
+if TYPE_CHECKING:
+    from tessarr.array import Array
+    from tessarr.drive import Flow
+    from tessarr.store import Store
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema import Schema
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = ["Zarr2Spec", "Zarr3Spec"]
+
+Recheck: TypeAlias = "bool | float | str"
+
+_RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+    "metadata_cache_pool": "cache_pool",
+}
+_OPTIONAL: Final = frozenset(["metadata_cache_pool"])
+
+
+class ZarrSpec(DriverSpec):
+    """What a spec says of an array of Zarr."""
+
+    zarr_format: ClassVar[ZarrFormat]
+    document: ClassVar[str]
+    _constraints: ClassVar[Any]
+
+    _wanted: Any
+    _place: Place | None
+    _mode: OpenMode
+    _field: Field
+    _references: References
+    _recheck_metadata: Recheck
+    _recheck_data: Recheck
+    _fill_missing: bool
+    _store_fill: bool
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states; take its members out of `members`."""
+        made = cls(schema)
+        made._mode = OpenMode.take(members)
+        made._place = _place(members)
+        made._references = References.parse(_RESOURCES, members, _OPTIONAL)
+        made._recheck_metadata = _recheck(members, "recheck_cached_metadata", "open")
+        made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
+        made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
+        made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
+        name = members.pop("field", None)
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(f'"field": {name!r} is not a string')
+        made._field = Field(name, _flag(members, "open_as_void", default=False))
+        made._read_more(members)
+        if schema.dtype is not None or made._wanted.to_json():
+            made._check_dtype()
+        return made
+
+    def _read_more(self, members: dict[str, Any]) -> None:
+        """Read the members that only one format has."""
+        self._wanted = self._constraints.read(members.pop("metadata", {}))
+
+    def _check_dtype(self) -> None:
+        element = self._wanted.element(self.schema, self._field)
+        wanted = self.schema.dtype
+        if element is not None and wanted is not None and element.dtype != wanted:
+            raise ArgumentError(
+                f"dtype {wanted.name!r} does not match that of metadata, {element.dtype.name!r}"
+            )
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open array."""
+        assert isinstance(driver, ZarrDriver)
+        opened: Self = driver.opened_by
+        made = copy(opened)
+        made.schema = type(opened.schema)(dtype=driver.dtype)
+        made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
+        made._wanted = cls._constraints.read({} if minimal else driver.metadata_json())
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        found: JSONObject = self._mode.to_json(include_defaults=include_defaults)
+        if self._place is not None:
+            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        for name, value, default in (
+            ("recheck_cached_metadata", self._recheck_metadata, "open"),
+            ("recheck_cached_data", self._recheck_data, True),
+            ("fill_missing_data_reads", self._fill_missing, True),
+            ("store_data_equal_to_fill_value", self._store_fill, False),
+        ):
+            if include_defaults or (type(value), value) != (type(default), default):
+                found[name] = value
+        if self._field.name is not None:
+            found["field"] = self._field.name
+        if self._field.as_void:
+            found["open_as_void"] = True
+        metadata = self._wanted.to_json()
+        if metadata or include_defaults:
+            found["metadata"] = {**metadata, **self._always}
+        return found
+
+    _always: ClassVar[JSONObject] = {}
+
+    def effective(self) -> Schema:
+        """Return all that is known of the array without looking."""
+        found: Schema = self._wanted.effective(self.schema, self._field)
+        return found
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        made = copy(self)
+        if options.schema is not None:
+            made.schema = self.schema.merged(options.schema)
+            made._check_dtype()
+        made._mode = self._mode.changed(options.mode, options.flags)
+        if options.kvstore is not None:
+            if self._place is not None:
+                raise ArgumentError("kvstore is given twice: the spec has one")
+            made._place = _folder(_place_of(options.kvstore))
+        if options.recheck_metadata is not None:
+            made._recheck_metadata = recheck_of(options.recheck_metadata, "recheck_cached_metadata")
+        if options.recheck_data is not None:
+            made._recheck_data = recheck_of(options.recheck_data, "recheck_cached_data")
+        return made
+
+    # Resources
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources are used."""
+        for resource in self._references.resources():
+            naming.see(resource)
+        if self._place is not None:
+            self._place._see(naming)
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same."""
+        assert isinstance(other, ZarrSpec)
+        return self._references.same(other._references) and self._place == other._place
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context."""
+        return self._with(
+            self._references.bind(context), self._place and self._place._bound(context)
+        )
+
+    def strip(self) -> Self:
+        """Return the spec without resources."""
+        return self._with(self._references.strip(), self._place and self._place._stripped())
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self._with(
+            self._references.unbind(naming), self._place and self._place._unbound(naming)
+        )
+
+    def _with(self, references: References, place: Place | None) -> Self:
+        made = copy(self)
+        made._references, made._place = references, place
+        return made
+
+    # Facts
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return copy(self._mode)
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is."""
+        return None if self._place is None else self._place.copy()
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same."""
+        if self._place is None:
+            raise ArgumentError("the spec has no kvstore: there is no URL")
+        return f"{self._place.url}|{self._scheme}:"
+
+    _scheme: ClassVar[str]
+
+    # Opening
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open."""
+        if self._place is None:
+            raise ArgumentError("the spec has no kvstore: where the array is has to be said")
+        self._mode.check()
+        place = self._place._open()
+        store = place.store
+        if opening.transaction is not None:
+            store = opening.transaction._staged(store)
+        at = place.key(self._place.path).strip("/")
+        here = self._place._driver.name in {"file", "memory"}
+
+        def work() -> Opened:
+            meta = self._found(store, at)
+            array = bind(
+                meta, place.store, at, read_only=False, write_empty_chunks=self._store_fill
+            )
+            return Opened(ZarrDriver(array, self._field, self), self._labelled(view, array))
+
+        return start(work, here=here)
+
+    def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
+        """Return the view, with the labels that the schema has where the array has none."""
+        if view is not None or self.schema.domain is None:
+            return view
+        domain = domain_of(array._meta, self._field)
+        labels = [
+            dim.label or given.label
+            for dim, given in zip(domain.dims, self.schema.domain.dims, strict=True)
+        ]
+        return IndexTransform(domain.label[labels] if labels else domain)
+
+    def open_kvstore(self) -> KvStore:
+        """Return the store of keys in which the array is; the spec is bound."""
+        assert self._place is not None
+        return KvStore._of(self._place, self._place._open(), self._place.path, None)
+
+    @property
+    def recheck_metadata(self) -> Recheck:
+        """Since when metadata are fresh."""
+        return self._recheck_metadata
+
+    @property
+    def fill_missing(self) -> bool:
+        """Whether chunks that are not stored are taken for the fill value."""
+        return self._fill_missing
+
+    def _found(self, store: Store, at: str) -> ArrayMeta:
+        """Return the metadata of the array, which is created where that is wanted."""
+        mode = self._mode
+        if mode.assume_metadata or mode.assume_cached_metadata:
+            found: ArrayMeta = self._wanted.create(self.schema, self._field)
+            return found
+        if mode.open:
+            meta = self._existing(store, at)
+            if meta is not None:
+                self._wanted.check(meta, self.schema, self._field)
+                return meta
+            if not mode.create:
+                raise NotFoundError(
+                    f"there is no array: {self._key(at)!r} is absent in {store}",
+                    kind="array_not_found",
+                    path=at,
+                    key=self._key(at),
+                )
+        return self._created(store, at)
+
+    def _key(self, at: str) -> str:
+        return open_flow.prefix_of(at) + self.document
+
+    def _existing(self, store: Store, at: str) -> ArrayMeta | None:
+        found = drive.run(self._read(at), store)
+        if found is None or isinstance(found, ArrayMeta):
+            return found
+        raise MetadataError(
+            f"there is a group, and no array, at {at!r} of {store}",
+            kind="invalid_value",
+            path=at,
+            key=self._key(at),
+        )
+
+    def _read(self, at: str) -> Flow[open_flow.Node | None]:
+        return open_flow.find(at, zarr_format=self.zarr_format, kind="array")
+
+    def _created(self, store: Store, at: str) -> ArrayMeta:
+        meta: ArrayMeta = self._wanted.create(self.schema, self._field)
+        if self._mode.delete_existing:
+            store.delete_prefix(open_flow.prefix_of(at))
+        if drive.run(commit(open_flow.prefix_of(at), documents(meta)), store):
+            return meta
+        if self._mode.open:  # somebody else created it in the meantime
+            existing = self._existing(store, at)
+            if existing is not None:
+                self._wanted.check(existing, self.schema, self._field)
+                return existing
+        raise ExistsError(
+            f"there is an array already: {self._key(at)!r} is present in {store}; to open it "
+            "give open=True, to replace it delete_existing=True",
+            kind="node_exists",
+            path=at,
+            key=self._key(at),
+        )
+
+
+class Zarr3Spec(ZarrSpec):
+    """What a spec says of an array of format 3."""
+
+    name = "zarr3"
+    zarr_format = 3
+    document = "zarr.json"
+    _constraints = Zarr3
+    _scheme = "zarr3"
+    _always: ClassVar[JSONObject] = {"node_type": "array"}
+
+
+class Zarr2Spec(ZarrSpec):
+    """What a spec says of an array of format 2."""
+
+    name = "zarr"
+    zarr_format = 2
+    document = ".zarray"
+    _constraints = Zarr2
+    _scheme = "zarr2"
+
+
+def _place_of(given: Any) -> Place:
+    """Return the spec of a key-value store that a user means."""
+    found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
+    assert isinstance(found, Place)
+    return found
+
+
+def _folder(place: Place) -> Place:
+    """Return the place with a slash at the end of its path."""
+    if not place.path or place.path.endswith("/"):
+        return place
+    return place + "/"
+
+
+def _place(members: dict[str, Any]) -> Place | None:
+    path = members.pop("path", None)
+    if path is not None and not isinstance(path, str):
+        raise ArgumentError(f'"path": {path!r} is not a string')
+    if "kvstore" not in members:
+        if path is not None:
+            raise ArgumentError('"path" without "kvstore"')
+        return None
+    place = _place_of(members.pop("kvstore"))
+    if path:
+        place.path = joined(place.path, path)
+    return _folder(place)
+
+
+def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = members.pop(name, default)
+    if not isinstance(value, bool):
+        raise ArgumentError(f'"{name}": {value!r} is not a boolean')
+    return value
+
+
+def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
+    return recheck_of(members.pop(name, default), name)
+
+
+def recheck_of(value: Any, name: str) -> Recheck:
+    """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
+    if isinstance(value, bool) or value == "open":
+        found: Recheck = value
+        return found
+    if isinstance(value, int | float) and isfinite(value):
+        return float(value)
+    raise ArgumentError(f'"{name}": {value!r} is no boolean, number or "open"')
