@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Final
 
 from tessarr import drive
 from tessarr.array import bind
@@ -19,9 +20,11 @@ from tessarr.locating import locate
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
-from tessarr.transfer import move
+from tessarr.transfer import move, plan_of, run, source_of, target_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.array import Array
     from tessarr.flow.convert import Step
     from tessarr.store import Store
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Conversion", "ConvertedNode", "convert"]
+
+_SMALL_BYTES: Final = 1 << 20
+"""An array of so many is read and written at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,7 @@ def convert(
     move_chunks: bool = False,
     recode: bool = False,
     overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Conversion:
     """Convert an array, or a group with all that is below, to another format.
 
@@ -159,6 +166,8 @@ def convert(
         To a target: read and write arrays that have no equivalent, with new codecs.
     overwrite
         Delete what is at the target.
+    progress
+        To a target: called with the bytes that are done and their total, from time to time.
 
     Returns
     -------
@@ -228,6 +237,7 @@ def convert(
             goal_path=goal_at,
             recoded=recoded,
             overwrite=overwrite,
+            progress=progress,
         )
     return result
 
@@ -277,6 +287,7 @@ def _copy(
     goal_path: str,
     recoded: set[str],
     overwrite: bool,
+    progress: Callable[[int, int], object] | None,
 ) -> None:
     """Copy nodes and their chunks; what fails is removed again."""
     if source == goal and (path == goal_path or _is_inside(path, goal_path)):
@@ -290,6 +301,7 @@ def _copy(
             path=goal_path,
         )
     places = {step.path: _goal(step.path, path, goal_path) for step in steps}
+    told = _Told(progress, sum(map(_size_bytes, steps)))
     begun = False
     try:
         for step in steps:
@@ -298,7 +310,10 @@ def _copy(
             if step.path in recoded:
                 assert isinstance(step.old, ArrayMeta)
                 values = bind(step.old, source, step.path, read_only=True)
-                _recode(values, goal, at, to, within=within, overwrite=overwrite and not begun)
+                replaces = overwrite and not begun
+                anew = _anew(values, goal, at, to, within=within, overwrite=replaces)
+                begun = True
+                _copy_values(values, anew, told)
             else:
                 assert step.new is not None
                 new = step.new
@@ -307,7 +322,7 @@ def _copy(
                 flow = create.create(at, new, overwrite=overwrite and not begun, within=within)
                 drive.run(flow, goal)
                 begun = True
-                _copy_chunks(source, step, goal, at)
+                _copy_chunks(source, step, goal, at, told)
             begun = True
         for step in reversed(steps):
             if step.consolidated:
@@ -328,19 +343,48 @@ def _goal(at: str, path: str, goal_path: str) -> str:
     return join(goal_path, below) if below else goal_path
 
 
-def _copy_chunks(source: Store, step: Step, goal: Store, path: str) -> None:
+def _size_bytes(step: Step) -> int:
+    old = step.old
+    return prod(old.shape) * old.data_type.item_bytes if isinstance(old, ArrayMeta) else 0
+
+
+class _Told:
+    """Tells how much is done, of all arrays."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._before = 0
+
+    def of(self, size_bytes: int, count: int) -> Callable[[int], None]:
+        """Return what is called as often as an array has parts, all of one size."""
+        start = self._before
+        self._before += size_bytes
+        done = 0
+
+        def one(_: int) -> None:
+            nonlocal done
+            done += 1
+            if self._progress is not None:
+                self._progress(start + size_bytes * done // count, self._total)
+
+        return one
+
+
+def _copy_chunks(source: Store, step: Step, goal: Store, path: str, told: _Told) -> None:
     cut = len(prefix_of(step.path))
     keys = drive.run(convert_flow.chunk_keys(step), source)
     pairs = [(old, join(path, new[cut:])) for old, new in keys]
-    move(source, goal, pairs, memory_bytes=current().copy_bytes)
+    done = told.of(_size_bytes(step), len(pairs))
+    move(source, goal, pairs, memory_bytes=current().copy_bytes, done=done)
 
 
-def _recode(
+def _anew(
     old: Array, goal: Store, path: str, to: ZarrFormat, *, within: str | None, overwrite: bool
-) -> None:
-    """Read an array and write it with the codecs of a new one, chunk by chunk."""
+) -> Array:
+    """Create an array for the same values with the codecs of a new one."""
     attributes, names = words(old.metadata, to)
-    new = create_array(
+    return create_array(
         goal,
         path,
         shape=old.shape,
@@ -353,4 +397,13 @@ def _recode(
         within=within,
         overwrite=overwrite,
     )
-    new[...] = old
+
+
+def _copy_values(old: Array, new: Array, told: _Told) -> None:
+    if old.nbytes <= _SMALL_BYTES:
+        new[...] = old
+        told.of(old.nbytes, 1)(0)
+        return
+    source, target = source_of(old, new.shape), target_of(new)
+    plan = plan_of(source, target)
+    run(source, target, plan, done=told.of(old.nbytes, plan.count))

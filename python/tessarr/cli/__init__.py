@@ -139,7 +139,24 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what may have been meant, where a word is wrong."""
+    """Takes options anywhere, and says what may have been meant, where a word is wrong."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._between = False
+        # Lengths and indices of several axes begin like options, too: -1,100.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Understand words; options may stand between the arguments of a verb."""
+        if self._between or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        # What argparse has for that calls this method again, for options and arguments alone.
+        self._between = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._between = False
 
     def as_options(self, text: str) -> str:
         """Return a message with keywords of Python as the options of this command."""

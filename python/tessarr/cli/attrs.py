@@ -39,7 +39,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--delete", metavar="NAME", nargs="+", action="extend", default=[], help="delete these"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="only say what would be changed"
+    )
     add_json(parser)
     parser.set_defaults(run=_run)
 
@@ -58,13 +60,13 @@ def _run(arguments: argparse.Namespace) -> int:
         values = {name: text if arguments.text else _value(text) for name, text in new.items()}
         if not arguments.dry_run:
             node.attrs.update(values)
-        _print(values, as_document=arguments.json)
+        _print(values, arguments, "would set")
     elif arguments.delete:
         _check(node.attrs, arguments.delete)
         gone = {name: node.attrs[name] for name in arguments.delete}
         if not arguments.dry_run:
             node.attrs.remove(*arguments.delete)
-        _print(gone, as_document=arguments.json)
+        _print(gone, arguments, "would delete")
     elif len(asked) == 1 and not arguments.json:
         _check(node.attrs, asked)
         value = node.attrs[asked[0]]
@@ -72,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _check(node.attrs, asked)
         every = node.attrs.asdict()
-        _print({name: every[name] for name in asked or every}, as_document=arguments.json)
+        _print({name: every[name] for name in asked or every}, arguments)
     return 0
 
 
@@ -92,15 +94,10 @@ def _check(attributes: Attributes, names: Iterable[str]) -> None:
             raise NotFoundError(message, kind="attribute_not_found")
 
 
-def _print(attributes: dict[str, Any], *, as_document: bool) -> None:
-    if as_document:
+def _print(attributes: dict[str, Any], arguments: argparse.Namespace, would: str = "") -> None:
+    if arguments.json:
         print(as_json(attributes))
-    elif attributes:
-        print(
-            table(
-                [
-                    (name, json.dumps(value, ensure_ascii=False))
-                    for name, value in attributes.items()
-                ]
-            )
-        )
+        return
+    rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in attributes.items()]
+    lines = table(rows).splitlines()
+    print("".join(f"{would} {line}\n" if arguments.dry_run else f"{line}\n" for line in lines), end="")

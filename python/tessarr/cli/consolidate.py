@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.cli.address import add_json, add_node, place
+from tessarr.cli.address import add_json, add_node, node_at, place
 from tessarr.cli.render import as_json
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.group import Group
 from tessarr.hierarchy import (
     consolidate_metadata,
     consolidated_differences,
+    open_consolidated,
     remove_consolidated,
 )
 
@@ -32,27 +35,61 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--check", action="store_true", help="compare with the nodes; exit code 1 if they differ"
     )
     other.add_argument("--remove", action="store_true", help="remove the copies")
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="only say what would be made, or removed"
+    )
     add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    group = node_at(arguments.path, arguments.node, use_consolidated=False)
+    if not isinstance(group, Group):
+        raise ArgumentError(f"{arguments.path!r} is an array, and a group is needed")
     root, path = place(arguments.path, arguments.node, far=True)
     if arguments.check:
-        found = consolidated_differences(root, path=path)
-        if arguments.json:
-            print(as_json(found))
-        else:
-            for path, difference in found.items():
-                print(f"{path}: {difference}")
-            print(f"{len(found)} differences")
-        return 1 if found else 0
+        return _check(arguments, root, path)
     if arguments.remove:
-        removed = remove_consolidated(root, path=path)
-        text = "removed" if removed else "there was none"
-        print(as_json({"removed": removed}) if arguments.json else text)
+        removed = _remove(root, path, dry_run=arguments.dry_run)
+        done = "would remove them" if arguments.dry_run else "removed"
+        text = done if removed else "there are none" if arguments.dry_run else "there was none"
+        found = {"removed": removed and not arguments.dry_run, "present": removed}
+        print(as_json(found) if arguments.json else text)
         return 0
-    group = consolidate_metadata(root, path=path)
+    if not arguments.dry_run:
+        group = consolidate_metadata(root, path=path)
     count = len(group.members(None))
-    print(as_json({"nodes": count}) if arguments.json else f"copies of {count} nodes")
+    done = "would make copies" if arguments.dry_run else "copies"
+    found = {"nodes": count, "done": not arguments.dry_run}
+    print(as_json(found) if arguments.json else f"{done} of {count} nodes")
     return 0
+
+
+def _check(arguments: argparse.Namespace, root: str, path: str) -> int:
+    try:
+        found = consolidated_differences(root, path=path)
+    except NotFoundError as error:
+        if error.kind != "consolidated_not_found":
+            raise
+        message = f"{arguments.path!r} has no consolidated metadata: without --check it is made"
+        raise NotFoundError(message, kind=error.kind, path=error.path) from error
+    if arguments.json:
+        print(as_json(found))
+    else:
+        for node, difference in found.items():
+            print(f"{node}: {difference}")
+        print(f"{len(found)} difference{'s' * (len(found) != 1)}")
+    return 1 if found else 0
+
+
+def _remove(root: str, path: str, *, dry_run: bool) -> bool:
+    """Return whether there are copies, which are removed then."""
+    if not dry_run:
+        return remove_consolidated(root, path=path)
+    try:
+        open_consolidated(root, "r", path=path)
+    except NotFoundError as error:
+        if error.kind != "consolidated_not_found":
+            raise
+        return False
+    return True

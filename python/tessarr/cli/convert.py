@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tessarr.cli.address import PLACE, add_json, place
-from tessarr.cli.render import as_json
+from tessarr.cli.render import Progress, as_json
 from tessarr.converting import convert
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("target", metavar="DST", nargs="?", help="copy to here; else in place")
     parser.add_argument("--to", type=int, choices=(2, 3), required=True, help="the format")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="only say what would be done"
+    )
     parser.add_argument("--keep", action="store_true", help="in place: leave the old metadata")
     parser.add_argument(
         "--move-chunks",
@@ -47,17 +49,19 @@ def _run(arguments: argparse.Namespace) -> int:
     root, path = place(arguments.source, arguments.node, far=True)
 
     def run(*, dry_run: bool) -> int:
-        result = convert(
-            root,
-            arguments.target,
-            to=arguments.to,
-            path=path,
-            dry_run=dry_run,
-            keep=arguments.keep,
-            move_chunks=arguments.move_chunks,
-            recode=arguments.recode,
-            overwrite=arguments.overwrite,
-        )
+        with Progress("converting", unit="bytes") as bar:
+            result = convert(
+                root,
+                arguments.target,
+                to=arguments.to,
+                path=path,
+                dry_run=dry_run,
+                keep=arguments.keep,
+                move_chunks=arguments.move_chunks,
+                recode=arguments.recode,
+                overwrite=arguments.overwrite,
+                progress=bar,
+            )
         if not dry_run or arguments.dry_run or not result.possible:
             told = arguments.own.as_options(str(result))
             print(as_json(result.asdict()) if arguments.json else told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tessarr import drive
 from tessarr.cli.address import add_json, add_node, node_at, place, store_at
@@ -16,11 +16,14 @@ from tessarr.flow import edit, measure
 from tessarr.flow import open as open_flow
 from tessarr.group import Group
 from tessarr.store import LocalStore
+from tessarr.store.sqlite import is_sqlite
 
 if TYPE_CHECKING:
     import argparse
 
 __all__ = ["add_to"]
+
+_OF_SQLITE: Final = ("-wal", "-shm", "-journal")
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,12 +66,19 @@ def _run(arguments: argparse.Namespace) -> int:
     keys = drive.run(measure.keys(path), store)
     size_bytes = drive.run(measure.stored_bytes(path), store)
     if not arguments.dry_run and whole:
-        Path(root).unlink()  # the store is a file
+        _remove_file(Path(root))  # the store is a file
     elif not arguments.dry_run:
         drive.run(edit.delete(path), store)
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
     return _told(arguments, len(keys), size_bytes)
+
+
+def _remove_file(path: Path) -> None:
+    """Remove a store that is a file, with the files that SQLite keeps beside its own."""
+    beside = [path.with_name(path.name + end) for end in _OF_SQLITE] if is_sqlite(path) else []
+    for file in (path, *beside):
+        file.unlink(missing_ok=True)
 
 
 def _remove_folders(root: Path) -> None:
