@@ -187,7 +187,9 @@ def _measure(
         return _ranked(done.values(), weights)
 
     add([now], "as it is now")
-    tried = list(compressors(array.dtype, _format(array)))
+    # Of those that the array has, only one is tried: those that it has.
+    every = compressors(array.dtype, _format(array))
+    tried = [codecs for codecs in every if codecs != tuple(array.compressors)]
     codecs: list[tuple[Codec, ...] | None] = [
         one.layout.compressors
         for one in add((replace(now, compressors=codec) for codec in tried), "codecs")

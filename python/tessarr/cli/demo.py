@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.api import create_array
-from tessarr.cli.render import progress, table
+from tessarr.cli.address import add_json
+from tessarr.cli.render import as_json, progress, table
 from tessarr.describe import human_bytes
 from tessarr.errors import ArgumentError, DataError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
+    from tessarr.types import JSONObject
 
 __all__ = ["add_to"]
 
@@ -45,6 +47,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--size", metavar="N", type=int, default=_SIZE, help="elements per axis, a multiple of 20"
     )
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
@@ -60,12 +63,17 @@ class _Timing:
         each = f", {1e3 * self.seconds / self.count:.2f} ms each" if self.count > 1 else ""
         return self.what, f"{rate:,.0f} MB/s{each}"
 
+    def asdict(self) -> JSONObject:
+        names = ("what", "size_bytes", "seconds", "count")
+        return {name: getattr(self, name) for name in names}
+
 
 def _run(arguments: argparse.Namespace) -> int:
     size: int = arguments.size
     if size < 20 or size % 20:
         raise ArgumentError(f"--size {size} is not a multiple of 20 from 20 on")
     chunk = size // _CHUNKS
+    found: list[JSONObject] = []
     with _folder(arguments.folder) as folder:
         plain: dict[str, Any] = {"zarr_format": 2, "chunks": (chunk, chunk)}
         sharded: dict[str, Any] = {
@@ -77,8 +85,11 @@ def _run(arguments: argparse.Namespace) -> int:
             path = folder / f"{name.replace(' ', '-')}.zarr"
             array = create_array(path, shape=(size, size), dtype="i4", **settings)
             timings = [_write(name, array), _read(name, array), *_read_parts(name, array)]
-            _print(name, array, timings)
-    print("everything that was read back is what was written")
+            found.append(_document(name, array, timings))
+            if not arguments.json:
+                _print(name, array, timings)
+    told = "everything that was read back is what was written"
+    print(as_json(found) if arguments.json else told)
     return 0
 
 
@@ -165,6 +176,15 @@ def _timed(
         if not np.array_equal(data, _expected(array, *key)):
             raise DataError(f"what was read back at {key} is not what was written")
     return _Timing(what, size_bytes, seconds, count)
+
+
+def _document(name: str, array: Array, timings: list[_Timing]) -> JSONObject:
+    return {
+        "name": name,
+        "size_bytes": array.nbytes,
+        "stored_bytes": array.nbytes_stored,
+        "timings": [timing.asdict() for timing in timings],
+    }
 
 
 def _print(name: str, array: Array, timings: list[_Timing]) -> None:

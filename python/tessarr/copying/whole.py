@@ -13,7 +13,7 @@ from tessarr.copying.journal import Journal
 from tessarr.copying.origin import Stored, origin_of
 from tessarr.copying.steps import Step, steps_for
 from tessarr.copying.work import Work
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import exists
@@ -23,6 +23,7 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.given import close
+from tessarr.store.in_file import completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,6 +200,8 @@ def copy_to(
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
+    if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
+        raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
     with ExitStack() as opened:
         origin = origin_of(source, path)
         if isinstance(source, str | os.PathLike):
@@ -208,6 +211,14 @@ def copy_to(
             goal, at = locate(target, "r" if dry_run else "a", target_path, form)
         except NotFoundError:  # of a file that a dry run does not create
             goal, at = locate(None, "a", target_path, form)
+        except DataError as error:  # of a Zip file that a killed copy left
+            if not completed(target, wanted=(resume or overwrite) and not dry_run):
+                error.add_note(
+                    "if it was a copy that was killed, give resume=True to continue it, or "
+                    "overwrite=True to begin anew"
+                )
+                raise
+            goal, at = locate(target, "a", target_path, form)
         if isinstance(target, str | os.PathLike):
             opened.callback(close, goal)
         _check_apart(origin, goal, at)
@@ -295,7 +306,7 @@ def _begin(journal: Journal, goal: Store, at: str, *, overwrite: bool, resume: b
     there = drive.run(exists(at, v1=True), goal)
     if overwrite and (there or journal.exists):
         drive.run(edit.delete(at), goal)
-    elif there:
+    elif there and not journal.exists:
         raise ExistsError(
             f"there is a node at {_said(goal, at)} already: give overwrite=True to replace it with "
             "everything below it",

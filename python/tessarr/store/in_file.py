@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from tessarr.keys import node_path
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["file_of", "open_path", "open_url"]
+__all__ = ["completed", "file_of", "open_path", "open_url"]
 
 
 def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
@@ -57,6 +58,28 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
         return SQLiteStore(file, read_only=mode == "r", durable=durable), node_path(path)
     store, folder = _zip(file, mode=mode, durable=durable)
     return store, node_path(path) or folder
+
+
+def completed(place: object, *, wanted: bool) -> bool:
+    """Complete a Zip file that a killed process left; return whether that was done.
+
+    Parameters
+    ----------
+    place
+        The path or the URL of the file; all else is left alone.
+    wanted
+        Whether to do so.
+    """
+    if not wanted or not isinstance(place, str | os.PathLike):
+        return False
+    text = os.fspath(place)
+    path = (file_of(text) or ("", ""))[0] if "://" in text else text
+    if not path.lower().endswith(".zip") or not Path(path).is_file():
+        return False
+    from tessarr.store.zip import ZipStore
+
+    ZipStore.repair(path)
+    return True
 
 
 def _zip(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:
