@@ -38,8 +38,15 @@ def remedy(path: str) -> str:
         name = Path(path).name
         copied = f"tessarr.copy_to({name!r}, {Path(name).stem + '.zarr'!r})"
         return f", which is a file of {found}: {copied} makes a store of it, as 'tessarr copy' does"
+    if found == "Zip" and path.endswith(".npz"):
+        return (
+            ", which is a file of NumPy with several arrays: tessarr.save('new.zarr', "
+            f"**numpy.load({Path(path).name!r})) makes a store of them"
+        )
     if found == "Zip":
         return f", which is a Zip file: open it as {'zip://' + path!r}, or name it .zip"
+    if path.lower().endswith((".sqlite", ".sqlite3", ".db")):
+        return ", which is a file, but no SQLite database"
     return ", which is a file: a store is a folder"
 
 

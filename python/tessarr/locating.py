@@ -61,5 +61,14 @@ def locate(
             raise ArgumentError(f"chunk_store {chunk_store!r} names a path, which is {path!r}")
         opened = split(opened, chunks)
     if path:
-        at = join(at, path.strip("/"))
+        at = _below(opened, at, path.strip("/"))
     return opened, node_path(at, zarr_format) if at else ""
+
+
+def _below(store: Store, at: str, path: str) -> str:
+    """Return the path of a node below `at`; that of a packed folder may be in it already."""
+    joined = join(at, path)
+    packed = getattr(store, "packed", "")
+    if not packed or at != packed or not f"{path}/".startswith(f"{packed}/"):
+        return joined
+    return joined if any(store.list_dir(f"{joined}/")) else path

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from tessarr.errors import ReadOnlyError
 from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store import LocalStore
 from tessarr.store.given import close, given, given_for_chunks
 from tessarr.store.url import folder_of
 
@@ -166,6 +167,8 @@ class Node(Generic[Meta]):
         if self._read_only:
             old = self._meta.stated_format == 1
             remedy = "call tessarr.migrate_1to2" if old else "open it with mode='r+'"
+            if not old and self._store.read_only and not isinstance(self._store, LocalStore):
+                remedy += ", if its store can be written"
             raise ReadOnlyError(
                 f"{self._kind} {self.name!r} is open for reading only; {remedy}",
                 path=self._path,

@@ -28,13 +28,27 @@ if TYPE_CHECKING:
     from tessarr.indexing import AxisSelection
     from tessarr.metadata.node import ArrayMeta
 
-__all__ = ["ProcessSynchronizer", "Synchronizer", "ThreadSynchronizer", "chunk_keys", "held"]
+__all__ = ["ProcessSynchronizer", "Synchronizer", "ThreadSynchronizer", "check", "chunk_keys", "held"]
 
 
 class Synchronizer(Protocol):
     """What gives a lock for each key of a store."""
 
     def __getitem__(self, key: str, /) -> AbstractContextManager[Any]: ...
+
+
+def check(synchronizer: object) -> None:
+    """Refuse what gives no locks.
+
+    Raises
+    ------
+    TypeError
+    """
+    if not hasattr(type(synchronizer), "__getitem__") or isinstance(synchronizer, str | bytes):
+        raise TypeError(
+            f"{synchronizer!r} is not a synchronizer, such as ProcessSynchronizer(path): "
+            "synchronizer[key] has to be a lock for a key"
+        )
 
 
 def held(synchronizer: Synchronizer | None, keys: Iterable[str]) -> AbstractContextManager[Any]:

@@ -161,6 +161,13 @@ def test_demo_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["demo", "--size", "200", "--folder", str(tmp_path)]) == 1
 
 
+def test_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--size", "200", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["size_bytes"] for one in found] == [160_000, 160_000]
+    assert {timing["what"] for timing in found[0]["timings"]} >= {"write", "read all"}
+
+
 @pytest.mark.parametrize("size", ["0", "30", "-20"])
 def test_demo_of_a_size_that_does_not_fit(size: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--size", size]) == 1
@@ -255,7 +262,11 @@ def test_convert_lists_what_has_no_equivalent(
 
 def test_consolidate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["consolidate", str(folder), "--check"]) == 1
-    assert "consolidate_metadata" in capsys.readouterr().err
+    assert "has no consolidated metadata: without --check" in capsys.readouterr().err
+    assert main(["consolidate", str(folder), "-n"]) == 0
+    assert capsys.readouterr().out == "would make copies of 3 nodes\n"
+    assert main(["consolidate", str(folder), "--remove", "-n"]) == 0
+    assert capsys.readouterr().out == "there are none\n"
     assert main(["consolidate", str(folder)]) == 0
     assert capsys.readouterr().out == "copies of 3 nodes\n"
     assert main(["info", str(folder)]) == 0
@@ -267,8 +278,12 @@ def test_consolidate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["consolidate", str(folder), "--check", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {"small": "changed"}
     assert main(["consolidate", str(folder), "--node", "deep", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"nodes": 1}
+    assert json.loads(capsys.readouterr().out) == {"nodes": 1, "done": True}
+    assert main(["consolidate", str(folder), "--remove", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "would remove them\n"
     assert main(["consolidate", str(folder), "--remove"]) == 0
     assert capsys.readouterr().out == "removed\n"
     assert main(["consolidate", str(folder), "--remove"]) == 0
     assert capsys.readouterr().out == "there was none\n"
+    assert main(["consolidate", str(folder), "--node", "deep/image"]) == 1
+    assert "is an array, and a group is needed" in capsys.readouterr().err

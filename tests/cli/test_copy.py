@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import h5py
@@ -184,3 +185,61 @@ def test_a_copy_that_is_killed_is_resumed(
     assert main([*arguments, "--resume"]) == 0
     np.testing.assert_array_equal(tessarr.open_array(target, "r")[...], values)
     assert not list(target.glob(".tessarr*"))
+
+
+def without_directory(path: Path) -> None:
+    """Leave of a Zip file what a killed writer leaves."""
+    with zipfile.ZipFile(path) as file:
+        end = file.start_dir
+    os.truncate(path, end)
+
+
+@pytest.mark.parametrize("option", ["--resume", "--overwrite"])
+def test_a_killed_copy_to_a_zip_file(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """It is continued, or begun anew; without being asked it is left alone."""
+    target = tmp_path / "new.zip"
+
+    def stop(done: int, total: int) -> None:
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tessarr.copy_to(source, target, chunks={"x": 7}, progress=stop)
+    without_directory(target)
+    left = target.read_bytes()
+    arguments = ["copy", source, str(target), "--chunks", "x=7"]
+    for others in ([], ["--dry-run", option]):
+        assert main([*arguments, *others]) == 1
+        assert "--resume" in capsys.readouterr().err
+        assert target.read_bytes() == left
+    assert main([*arguments, option]) == 0
+    np.testing.assert_array_equal(tessarr.open_array(target, path="a/v", mode="r")[...], VALUES)
+    assert zipfile.ZipFile(target).testzip() is None
+
+
+def test_a_copy_that_was_stopped_is_told_as_that(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "new"
+
+    def stop(done: int, total: int) -> None:
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tessarr.copy_to(source, target, chunks={"x": 7}, progress=stop)
+    assert main(["copy", source, str(target), "--chunks", "x=7"]) == 1
+    err = capsys.readouterr().err
+    assert "was interrupted" in err
+    assert "--resume" in err
+
+
+def test_a_folder_to_go_by_way_of_has_to_be_there(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "new"
+    assert main(["copy", source, str(target), "--scratch", str(tmp_path / "absent")]) == 1
+    assert "is not a folder that exists" in capsys.readouterr().err
+    assert not target.exists()

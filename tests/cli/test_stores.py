@@ -77,3 +77,13 @@ def test_a_store_in_a_file(here: Path, run: Run) -> None:
     assert run("rm", "-r", "letter")[0] == 1
     assert run("rm", "-rf", "letter")[1] == "there is nothing to delete\n"
     assert (here / "letter").exists()
+
+
+def test_a_database_is_deleted_with_what_is_beside_it(here: Path, run: Run) -> None:
+    """While it is in use, or after a program was killed, there are files beside it."""
+    a = tessarr.create_array("data.sqlite", data=[1, 2, 3])
+    assert len(list(here.iterdir())) > 1
+    assert run("rm", "data.sqlite", "-n")[0] == 0
+    assert run("rm", "data.sqlite")[0] == 0
+    assert list(here.iterdir()) == []
+    del a

@@ -234,7 +234,7 @@ def test_attrs_are_set(data: Path, run: Run) -> None:
     assert tessarr.open("data.zarr/cube").attrs.asdict() == expected
     assert run("attrs", "data.zarr/cube", "x=2", "--text")[0] == 0
     assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
-    assert run("attrs", "data.zarr/cube", "x=3", "--dry-run") == (0, "x  3\n", "")
+    assert run("attrs", "data.zarr/cube", "x=3", "--dry-run") == (0, "would set x  3\n", "")
     assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
     code, _, err = run("attrs", "data.zarr/cube", "good=1", "bad=NaN")
     assert code == 1
@@ -247,10 +247,27 @@ def test_attrs_are_deleted(data: Path, run: Run) -> None:
     code, _, err = run("attrs", "data.zarr/cube", "--delete", "n", "unit")
     assert code == 1
     assert "'unit'" in err
-    assert run("attrs", "data.zarr/cube", "--delete", "n", "--dry-run") == (0, "n  1\n", "")
+    assert run("attrs", "data.zarr/cube", "--delete", "n", "-n") == (0, "would delete n  1\n", "")
     assert len(tessarr.open("data.zarr/cube").attrs) == 2
     assert run("attrs", "data.zarr/cube", "--delete", "n", "units")[0] == 0
     assert len(tessarr.open("data.zarr/cube").attrs) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attrs", "data.zarr/cube", "--json", "n", "units"],
+        ["attrs", "data.zarr/cube", "--text", "x=1"],
+        ["cat", "data.zarr/cube", "--format", "csv", "-1,0"],
+        ["convert", "data.zarr", "--to", "2", "new.zarr", "--dry-run", "--recode"],
+        ["rechunk", "data.zarr/cube", "--chunks", "-1,1,1", "new.zarr"],
+        ["diff", "data.zarr", "--only", "values", "data.zarr"],
+    ],
+)
+def test_options_between_the_arguments(data: Path, run: Run, words: list[str]) -> None:
+    """They stand anywhere; what begins with a number is no option."""
+    code, _, err = run(*words)
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize("words", [["=1"], ["x", "y=1"], ["x", "--delete", "y"]])

@@ -19,7 +19,7 @@ import pytest
 
 import tessarr
 from stores.programs import go, start
-from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
+from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError, StoreError
 from tessarr.stores import PrefixStore, SQLiteStore
 
 INCREMENT = """
@@ -280,6 +280,8 @@ def test_what_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not an SQLite database"):
         SQLiteStore(path).put("k", b"v")
     assert path.read_bytes().startswith(b"not a database")
+    with pytest.raises(NotFoundError, match="but no SQLite database"):
+        tessarr.open(path, "r")
     good = tmp_path / "good.db"
     with SQLiteStore(good) as store:
         for number in range(100):
@@ -289,6 +291,15 @@ def test_what_is_no_database(tmp_path: Path) -> None:
     good.write_bytes(damaged)
     with pytest.raises(StoreError, match="malformed"):
         SQLiteStore(good).get("7")
+
+
+def test_chunks_of_format_2_may_be_named_with_slashes(tmp_path: Path) -> None:
+    """As zarr-python 2 has it; a pickle says so, too."""
+    store = SQLiteStore(tmp_path / "a.sqlite", dimension_separator="/")
+    tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
+    assert "0/1" in pickle.loads(pickle.dumps(store))
+    with pytest.raises(ArgumentError, match="dimension_separator"):
+        SQLiteStore(tmp_path / "b.sqlite", dimension_separator="-")  # type: ignore[arg-type]
 
 
 def test_a_database_of_others_has_no_keys(tmp_path: Path) -> None:

@@ -282,6 +282,8 @@ def test_by_its_path(tmp_path: Path) -> None:
     folder = tmp_path / "folder.zip"
     folder.mkdir()
     assert isinstance(tessarr.create_group(folder).store, LocalStore)
+    with pytest.raises(StoreError, match="is a folder, not a Zip file"):
+        ZipStore(folder)
 
 
 def test_what_is_no_longer_used_is_closed(tmp_path: Path) -> None:
@@ -305,10 +307,23 @@ def test_a_folder_that_was_packed(tmp_path: Path) -> None:
         path.write_bytes(zipped(more | values))
         array = tessarr.open_array(path, "r")
         assert (array.path, array[:].tolist()) == ("data.zarr", [1, 2])
+        for named in ("data.zarr", "/data.zarr/"):
+            assert tessarr.open_array(path, "r", path=named).path == "data.zarr"
     path.write_bytes(zipped({f"./{key}": value for key, value in folder.items()}))
     assert tessarr.open(path, "r").path == ""
     path.write_bytes(zipped(values | {"zarr.json": folder["zarr.json"]}))
     assert tessarr.open(path, "r").path == ""
+
+
+def test_a_packed_folder_whose_node_has_its_name(tmp_path: Path) -> None:
+    """What is below the node is found before the node itself; what is new is below the folder."""
+    folder = LocalStore(tmp_path / "a")
+    tessarr.create_group(folder).create_array("a", data=[1, 2])
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({f"a/{key}": value for key, value in folder.items()}))
+    assert tessarr.open(path, "r", path="a").path == "a/a"
+    with tessarr.open_group(path, "a", path="a/new") as new:
+        assert new.path == "a/new"
 
 
 def test_file_objects(tmp_path: Path) -> None:

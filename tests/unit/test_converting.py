@@ -545,3 +545,24 @@ def test_filters_with_a_byte_order_in_format_3(dtype: str) -> None:
     np.testing.assert_array_equal(new[...], np.arange(9) * 3)
     new[:] = np.arange(9) * 3
     assert chunks_of(store) == chunks
+
+
+@pytest.mark.parametrize("shards", [None, 40_000])
+def test_how_far_it_is_is_told(shards: int | None) -> None:
+    """Bytes that are done, of those of all arrays: chunks as stored, and values written anew."""
+    store, target = MemoryStore(), MemoryStore()
+    group = tessarr.create_group(store)
+    values = np.arange(400_000, dtype="i4")
+    a = group.create_array("a", shape=values.shape, dtype="i4", chunks=10_000, shards=shards)
+    a[:] = values
+    group.create_array("b", data=np.arange(10, dtype="i4"), chunks=1)
+    told: list[tuple[int, int]] = []
+    with tessarr.options(copy_bytes=400_000):
+        tessarr.convert(
+            store, target, to=2, recode=True, progress=lambda *far: told.append(far)
+        )
+    assert {total for _, total in told} == {1_600_040}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == 1_600_040
+    assert len([done for done, _ in told if done < 1_600_000]) > 2
+    np.testing.assert_array_equal(tessarr.open_array(target, path="a")[:], values)

@@ -315,3 +315,13 @@ def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> Non
     thread.join()
     process.join(60)
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("wrong", [5, "folder", object()])
+def test_what_gives_no_locks(tmp_path: Any, wrong: Any) -> None:
+    """It is refused before anything is stored."""
+    with pytest.raises(TypeError, match="is not a synchronizer"):
+        tessarr.zeros(3, store=tmp_path / "a", synchronizer=wrong)
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(TypeError, match="is not a synchronizer"):
+        tessarr.Array(tessarr.zeros(3).store, synchronizer=wrong)

@@ -680,6 +680,10 @@ def _bind(
     array._viewed = viewed
     array._copies = None
     array._whole = None
+    if synchronizer is not None:
+        from tessarr.synchronizer import check
+
+        check(synchronizer)
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
     return array

@@ -99,5 +99,5 @@ def _print(attributes: dict[str, Any], arguments: argparse.Namespace, would: str
         print(as_json(attributes))
         return
     rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in attributes.items()]
-    lines = table(rows).splitlines()
-    print("".join(f"{would} {line}\n" if arguments.dry_run else f"{line}\n" for line in lines), end="")
+    for line in table(rows).splitlines() if rows else ():
+        print(f"{would} {line}" if arguments.dry_run else line)

@@ -60,6 +60,7 @@ __all__ = [
     "codec_of_id",
     "codec_of_name",
     "deliver",
+    "flat",
     "plain_codec",
     "register_codec",
 ]
@@ -368,6 +369,13 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
         raise DataError(message, kind="wrong_size")
     target[:] = source
     return out
+
+
+def flat(data: BytesLike) -> memoryview:
+    """Return bytes as they lie in memory; of an array whose memory has gaps, a copy."""
+    if isinstance(data, np.ndarray):
+        return memoryview(_flat(data))
+    return memoryview(data)  # type: ignore[arg-type]
 
 
 def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:

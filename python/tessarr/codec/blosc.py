@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tessarr.codec.base import register_codec
 from tessarr.codec.native import NativeCodec
@@ -69,6 +69,12 @@ class Blosc(NativeCodec):
     blocksize: int = 0
     typesize: int | None = field(default=None, compare=False)
     spelling: str = field(default="", compare=False, repr=False, kw_only=True)
+
+    # As numcodecs has them: Blosc(shuffle=Blosc.BITSHUFFLE).
+    NOSHUFFLE: ClassVar[int] = NOSHUFFLE
+    SHUFFLE: ClassVar[int] = SHUFFLE
+    BITSHUFFLE: ClassVar[int] = BITSHUFFLE
+    AUTOSHUFFLE: ClassVar[int] = AUTOSHUFFLE
 
     def __repr__(self) -> str:
         # As zarr-python 2 has it: what is left to Blosc, or follows from the array, is not told.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.codec.base import BytesBytesCodec, deliver, register_codec
+from tessarr.codec.base import BytesBytesCodec, deliver, flat, register_codec
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.codec.streamed import UNBOUNDED, decompress
 from tessarr.errors import ArgumentError
@@ -93,8 +93,7 @@ class LZMA(BytesBytesCodec):
 
     def encode(self, data: BytesLike, /) -> bytes:
         filters = self._library_filters()
-        view: Any = memoryview(data)  # type: ignore[arg-type]
-        return lzma.compress(view, self.format, self.check, self.preset, filters)
+        return lzma.compress(flat(data), self.format, self.check, self.preset, filters)
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         return deliver(self.decode_at_most(data, UNBOUNDED), out)

@@ -192,3 +192,35 @@ def test_a_codec_of_ours_can_be_replaced_and_put_back() -> None:
     finally:
         codecs.codec_registry["bz2"] = tessarr.BZ2
     assert codecs.get_codec({"id": "bz2"}) == tessarr.BZ2()
+
+
+BYTES = [
+    *(tessarr.Blosc(), tessarr.Zlib(), tessarr.GZip(), tessarr.BZ2(), tessarr.LZMA()),
+    *(tessarr.Zstd(), tessarr.LZ4(), codecs.Base64(), codecs.Crc32c()),
+]
+
+
+@pytest.mark.parametrize("codec", BYTES, ids=repr)
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(12).reshape(3, 4, order="F"),
+        np.arange(20)[::3],
+        np.array(["2020-01-01", "NaT"], "M8[D]"),
+        np.zeros(2, [("a", "i4"), ("b", "m8[s]")]),
+        np.array(7),
+        np.zeros((0, 3)),
+    ],
+    ids=["F", "gaps", "dates", "records", "no axes", "empty"],
+)
+def test_arrays_of_any_kind_are_encoded_as_they_lie_in_memory(codec: Any, values: Any) -> None:
+    """As numcodecs does."""
+    assert bytes(codec.decode(codec.encode(values))) == values.tobytes("A")
+
+
+def test_names_of_shuffles() -> None:
+    """Users of numcodecs say Blosc.BITSHUFFLE."""
+    assert tessarr.Blosc(shuffle=tessarr.Blosc.BITSHUFFLE) == tessarr.Blosc(shuffle="bitshuffle")  # type: ignore[arg-type]
+    names = ("NOSHUFFLE", "SHUFFLE", "BITSHUFFLE", "AUTOSHUFFLE")
+    assert [getattr(tessarr.Blosc, name) for name in names] == [0, 1, 2, -1]
+    assert "SHUFFLE" not in tessarr.Blosc().get_config()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
@@ -28,6 +28,8 @@ class SQLiteStore(DescribedStore):
     durable : bool, default False
         Every change has reached the disk when the call returns. Without it a killed process
         loses nothing, but a power failure may lose recent changes.
+    dimension_separator : {".", "/"}, optional
+        As for `DirectoryStore`.
 
     Notes
     -----
@@ -47,18 +49,34 @@ class SQLiteStore(DescribedStore):
     array([1, 2, 3])
     """
 
+    dimension_separator: Literal[".", "/"] | None
     _database: Database
 
     def __new__(
-        cls, path: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        durable: bool = False,
+        dimension_separator: Literal[".", "/"] | None = None,
     ) -> Self:
+        if dimension_separator not in (None, ".", "/"):
+            raise ArgumentError(
+                f"dimension_separator must be '.' or '/', not {dimension_separator!r}"
+            )
         text = os.fspath(path)
         if text in {"", ":memory:"}:
             raise ArgumentError(f"an SQLiteStore needs a file, not {text!r}; see MemoryStore")
         absolute = str(Path(text).absolute())
         database = Database(absolute, read_only=read_only, durable=durable)
-        arguments = {"path": absolute, "read_only": read_only, "durable": durable}
+        arguments: dict[str, Any] = {
+            "path": absolute,
+            "read_only": read_only,
+            "durable": durable,
+            "dimension_separator": dimension_separator,
+        }
         made = cls._make(arguments, ForeignStore(database, read_only=read_only))
+        made.dimension_separator = dimension_separator
         made._database = database
         return made
 

@@ -73,6 +73,8 @@ class PathFile:
             raise NotFoundError(f"there is no file {path!r}", kind="node_not_found") from error
         except FileExistsError as error:
             raise ExistsError(f"there is a file {path!r} already", kind="node_exists") from error
+        except IsADirectoryError as error:
+            raise StoreError(f"{path!r} is a folder, not a Zip file") from error
         except PermissionError as error:
             if mode == "r":
                 raise

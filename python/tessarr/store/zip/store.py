@@ -77,6 +77,8 @@ class ZipStore(DescribedStore):
     """
 
     dimension_separator: Literal[".", "/"] | None
+    packed: str
+    """The folder in which all is that the file has, where it was opened by its path."""
     _archive: Archive
 
     def __new__(
@@ -104,6 +106,7 @@ class ZipStore(DescribedStore):
         keys = Keys(archive)
         made = cls._make(arguments, ForeignStore(keys, read_only=mode == "r"))
         made.dimension_separator = dimension_separator
+        made.packed = ""
         made._archive = archive
         # Whoever uses the keys, an array on its own too, keeps the file open.
         weakref.finalize(keys, archive.close)
@@ -226,7 +229,8 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
         elif mode == "r":
             store.flush()
             store = ZipStore(path, mode="r")
-    return store, only_folder(store)
+    store.packed = only_folder(store)
+    return store, store.packed
 
 
 def shared_zip(path: str, *, durable: bool) -> ZipStore:
