@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from tessarr.indexing import AxisSelection
     from tessarr.metadata.node import ArrayMeta
 
-__all__ = ["ProcessSynchronizer", "Synchronizer", "ThreadSynchronizer", "check", "chunk_keys", "held"]
+__all__ = [
+    "ProcessSynchronizer",
+    "Synchronizer",
+    "ThreadSynchronizer",
+    "check",
+    "chunk_keys",
+    "held",
+]
 
 
 class Synchronizer(Protocol):

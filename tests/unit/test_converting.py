@@ -558,9 +558,7 @@ def test_how_far_it_is_is_told(shards: int | None) -> None:
     group.create_array("b", data=np.arange(10, dtype="i4"), chunks=1)
     told: list[tuple[int, int]] = []
     with tessarr.options(copy_bytes=400_000):
-        tessarr.convert(
-            store, target, to=2, recode=True, progress=lambda *far: told.append(far)
-        )
+        tessarr.convert(store, target, to=2, recode=True, progress=lambda *far: told.append(far))
     assert {total for _, total in told} == {1_600_040}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1][0] == 1_600_040

@@ -53,8 +53,8 @@ def _run(arguments: argparse.Namespace) -> int:
         removed = _remove(root, path, dry_run=arguments.dry_run)
         done = "would remove them" if arguments.dry_run else "removed"
         text = done if removed else "there are none" if arguments.dry_run else "there was none"
-        found = {"removed": removed and not arguments.dry_run, "present": removed}
-        print(as_json(found) if arguments.json else text)
+        told = {"removed": removed and not arguments.dry_run, "present": removed}
+        print(as_json(told) if arguments.json else text)
         return 0
     if not arguments.dry_run:
         group = consolidate_metadata(root, path=path)

@@ -28,9 +28,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("target", metavar="DST", nargs="?", help="copy to here; else in place")
     parser.add_argument("--to", type=int, choices=(2, 3), required=True, help="the format")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only say what would be done"
-    )
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument("--keep", action="store_true", help="in place: leave the old metadata")
     parser.add_argument(
         "--move-chunks",

@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _remove_file(path: Path) -> None:
     """Remove a store that is a file, with the files that SQLite keeps beside its own."""
-    beside = [path.with_name(path.name + end) for end in _OF_SQLITE] if is_sqlite(path) else []
+    beside = [path.with_name(path.name + end) for end in _OF_SQLITE] if is_sqlite(str(path)) else []
     for file in (path, *beside):
         file.unlink(missing_ok=True)
 

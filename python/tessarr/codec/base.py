@@ -374,8 +374,8 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
 def flat(data: BytesLike) -> memoryview:
     """Return bytes as they lie in memory; of an array whose memory has gaps, a copy."""
     if isinstance(data, np.ndarray):
-        return memoryview(_flat(data))
-    return memoryview(data)  # type: ignore[arg-type]
+        return np.ascontiguousarray(data.reshape(-1, order="A")).view(np.uint8).data
+    return memoryview(data)
 
 
 def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
