@@ -47,6 +47,10 @@ def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
     {'write_empty_chunks': True}
     """
     found = {name: settings[name] for name in OPENED if name in settings}
+    if found.get("synchronizer") is not None:
+        from tessarr.synchronizer import check
+
+        check(found["synchronizer"])
     if settings.get("cache_attrs", True) is False:
         found["cache_metadata"] = False
     return {**members(settings.get("config")), **found}

@@ -147,7 +147,9 @@ class _Parser(argparse.ArgumentParser):
         # Lengths and indices of several axes begin like options, too: -1,100.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] # overloaded
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """Understand words; options may stand between the arguments of a verb."""
         if self._between or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
