@@ -269,3 +269,111 @@ def test_writing_through_casts(seed: int) -> None:
     assert same(one.read().result(), two.read().result())
     assert str(one.base.domain) == str(two.base.domain)
     assert same(one.base.read().result(), two.base.read().result())
+
+
+def layer(package: Any, draw: random.Random, n: int, rank: int, log: list[Any]) -> Any:
+    shape = [draw.randint(1, 4) for _ in range(rank)]
+    values = (100 * n + np.arange(np.prod(shape))).astype("i4").reshape(shape)
+    log.append(values)
+    origin = [draw.randint(-1, 3) for _ in range(rank)]
+    labels = ["x" if draw.random() < 0.2 else ""] + [""] * (rank - 1)
+    return package.array(values).translate_to[tuple(origin)].label[tuple(labels)]
+
+
+def layered(package: Any, seed: int) -> tuple[Any, list[np.ndarray[Any, Any]]]:
+    draw = random.Random(seed)
+    rank = draw.randint(1, 3)
+    arrays: list[Any] = []
+    layers = [layer(package, draw, n, rank, arrays) for n in range(draw.randint(1, 4))]
+    kind = draw.choice(["overlay", "overlay", "concat", "stack"])
+    if kind == "overlay":
+        return package.overlay(layers), arrays
+    if draw.random() < 0.7:  # layers of one shape
+        del arrays[:]
+        values = [n * 100 + np.arange(2 * 3 ** (rank - 1), dtype="i4") for n in range(len(layers))]
+        arrays += [one.reshape([2] + [3] * (rank - 1)) for one in values]
+        layers = [package.array(one) for one in arrays]
+    axis: Any = draw.randint(-rank - 1, rank)
+    if draw.random() < 0.2 and kind == "concat":
+        axis = "x"
+    return getattr(package, kind)(layers, axis), arrays
+
+
+@pytest.mark.parametrize("seed", range(600))
+def test_layers(seed: int) -> None:
+    here, there = outcome(lambda: layered(ts, seed)), outcome(lambda: layered(theirs, seed))
+    if isinstance(here, type) or isinstance(there, type):
+        assert here is there
+        return
+    (one, mine), (two, others) = here, there
+    assert str(one.domain) == str(two.domain)
+    assert one.mode == two.mode
+    keys = Keys(seed)
+    acts = some_view(keys, one)
+    first, second = viewed(one, ts, acts), viewed(two, theirs, acts)
+    found = [outcome(lambda one=one: one.read().result()) for one in (first, second)]
+    assert same(*found), acts
+    items = -np.arange(first.size, dtype="i4").reshape(first.shape)
+    written = [outcome(lambda one=one: one.write(items).result()) for one in (first, second)]
+    assert written[0] is written[1]
+    if written[0] is None:
+        assert all(same(a, b) for a, b in zip(mine, others, strict=True)), acts
+
+
+LAYERED: list[str] = [
+    "ts.overlay([])",
+    "ts.overlay([], dtype='int32', shape=[0])",
+    "ts.overlay([], dtype='int32', shape=[3])",
+    "ts.overlay([a(0, 3)], dtype='int64')",
+    "ts.overlay([a(0, 3)], dtype='int32')",
+    "ts.overlay([a(0, 3)], rank=2)",
+    "ts.overlay([a(0, 3), a(2, 5)], shape=[4])",
+    "ts.overlay([a(0, 3), a(2, 5)], domain=ts.IndexDomain(shape=[5], labels=['q']))",
+    "ts.overlay([a(0, 3), a(2, 5)], domain=ts.IndexDomain(1))",
+    "ts.overlay([a(0, 3)], domain=ts.IndexDomain(1, inclusive_min=[-2]))",
+    "ts.overlay([a(0, 3)], domain=ts.IndexDomain(1, labels=['x']))",
+    "ts.overlay([a(0, 3, 'y')], domain=ts.IndexDomain(1, labels=['x']))",
+    "ts.overlay([a(0, 3)], read=True)",
+    "ts.overlay([a(0, 3)], write=True)",
+    "ts.overlay([a(0, 3)], read=False)",
+    "ts.overlay([a(0, 3)], read=True, write=False)",
+    "ts.overlay([a(0, 3)], fill_value=3)",
+    "ts.overlay([a(0, 3)], schema=ts.Schema(fill_value=3))",
+    "ts.overlay([a(0, 3)], schema=ts.Schema(chunk_layout=ts.ChunkLayout(chunk_shape=[2])))",
+    "ts.overlay([a(0, 3)], schema=ts.Schema(codec=ts.CodecSpec({'driver': 'zarr3'})))",
+    "ts.overlay(5)",
+    "ts.overlay([5])",
+    "ts.overlay(a(0, 3))",
+    "ts.overlay([a(0, 3), ts.array([1.5])])",
+    "ts.concat([], 0)",
+    "ts.concat([], 0, dtype='int32', rank=1)",
+    "ts.concat([a(0, 3)], 1)",
+    "ts.concat([a(0, 3)], 1.5)",
+    "ts.concat([a(0, 3)], 'x')",
+    "ts.concat([a(0, 3, 'x'), a(5, 6)], 'x')",
+    "ts.concat([a(0, 3), a(5, 6, 'x')], 'x')",
+    "ts.concat([a(0, 3, 'x'), a(5, 6, 'y')], 0)",
+    "ts.concat([a(3, 5).mark_bounds_implicit[True], a(5, 6)], 0)",
+    "ts.stack([])",
+    "ts.stack([a(0, 3)], 'x')",
+    "ts.stack([a(0, 3), a(2, 5)], 2)",
+    "ts.stack([a(0, 3, 'x'), a(2, 5)], 1)",
+]
+
+
+def test_no_layers_and_no_domain() -> None:
+    with pytest.raises(ValueError, match="domain"):  # TensorStore crashes
+        ts.overlay([], dtype="int32")
+
+
+@pytest.mark.parametrize("text", LAYERED)
+def test_constraints_on_layers(text: str) -> None:
+    def made(package: Any) -> Any:
+        def a(lower: int, upper: int, label: str = "") -> Any:
+            values = np.arange(upper - lower, dtype="i4")
+            return package.array(values).translate_to[lower].label[label]
+
+        store = eval(text, {"ts": package, "a": a})
+        return str(store.domain), store.mode, store.dtype.name, str(getattr(store, "dimension_units", None))
+
+    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))

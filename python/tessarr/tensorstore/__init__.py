@@ -66,6 +66,7 @@ from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.opening import open
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
+from tessarr.tensorstore.stack import concat, overlay, stack
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.units import Unit
 
@@ -100,6 +101,7 @@ __all__ = [
     "char",
     "complex64",
     "complex128",
+    "concat",
     "d",
     "dtype",
     "float4_e2m1fn",
@@ -123,6 +125,8 @@ __all__ = [
     "json",
     "newaxis",
     "open",
+    "overlay",
+    "stack",
     "string",
     "uint8",
     "uint16",

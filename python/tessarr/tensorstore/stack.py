@@ -8,14 +8,14 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, DimExpression, IndexDomain, IndexTransform, d
 from tessarr.tensorstore.after import all_done, attempt, written
-from tessarr.tensorstore.data_type import DTypeLike, dtype
+from tessarr.tensorstore.data_type import dtype
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures, converted, failed
 from tessarr.tensorstore.in_memory import check_finite
@@ -35,6 +35,21 @@ Layer: TypeAlias = Any
 """A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
 
 DataType = dtype
+
+
+class Access(NamedTuple):
+    """What layers are for, and what they are opened with."""
+
+    read: bool | None
+    write: bool | None
+    context: Any
+    transaction: Any
+
+    @property
+    def mode(self) -> str:
+        """What is asked for; both if nothing is."""
+        both = not self.read and not self.write
+        return "r" * bool(self.read or both) + "w" * bool(self.write or both)
 
 
 def overlay(
@@ -74,7 +89,7 @@ def overlay(
     >>> store.read().result().tolist()
     [1, 2, 7, 8]
     """
-    return layered(_listed(layers), read, write, context, transaction, constraints)
+    return layered(_listed(layers), Access(read, write, context, transaction), constraints)
 
 
 def concat(
@@ -125,7 +140,7 @@ def concat(
         size = layer.domain.dims[at].size
         placed.append(layer[d[at].translate_to[end]])
         end += size
-    return layered(placed, read, write, context, transaction, constraints)
+    return layered(placed, Access(read, write, context, transaction), constraints)
 
 
 def stack(
@@ -170,7 +185,7 @@ def stack(
         # A new dimension has implicit bounds, which are none here.
         one = one[d[at].translate_to[k]][d[at].mark_bounds_implicit[False]]
         placed.append(one)
-    return layered(placed, read, write, context, transaction, constraints)
+    return layered(placed, Access(read, write, context, transaction), constraints)
 
 
 def _listed(layers: Iterable[Layer]) -> list[Layer]:
@@ -232,14 +247,7 @@ def _merged_labels(layers: Sequence[Layer]) -> list[str]:
     return labels
 
 
-def layered(
-    layers: Sequence[Layer],
-    read: bool | None,
-    write: bool | None,
-    context: Any,
-    transaction: Any,
-    constraints: dict[str, Any],
-) -> TensorStore:
+def layered(layers: Sequence[Layer], access: Access, constraints: dict[str, Any]) -> TensorStore:
     """Return the handle of layers whose domains are where they belong."""
     schema = _schema(constraints)
     data_type = schema.dtype
@@ -253,10 +261,9 @@ def layered(
     if data_type is None:
         raise ArgumentError("the data type has to be given where there is no layer")
     domain = _whole(layers, schema)
-    driver = StackDriver(layers, data_type, domain, _units(layers, schema, domain.rank), context)
-    both = not read and not write
-    mode = "r" * bool(read or both) + "w" * bool(write or both)
-    return handle(driver, None, mode, transaction)
+    units = _units(layers, schema, domain.rank)
+    driver = StackDriver(layers, data_type, domain, units, access.context)
+    return handle(driver, None, access.mode, access.transaction)
 
 
 def _schema(constraints: dict[str, Any]) -> Schema:
@@ -298,16 +305,16 @@ def _whole(layers: Sequence[Layer], schema: Schema) -> IndexDomain:
         upper = max(one.exclusive_max for one in bounds)
         if given is not None:
             wanted = given.dims[at]
-            label = label or wanted.label
-            if wanted.label and wanted.label != label:
+            if wanted.label and label and wanted.label != label:
                 raise ArgumentError(
                     f"dimension {at} is called {wanted.label!r}, and by the layers {label!r}"
                 )
+            labels[at] = label or wanted.label
             if not (wanted.implicit_lower and wanted.inclusive_min == Dim().inclusive_min):
                 lower = wanted.inclusive_min
             if not (wanted.implicit_upper and wanted.exclusive_max == Dim().exclusive_max):
                 upper = wanted.exclusive_max
-        dims.append(Dim.of(lower, upper, label))
+        dims.append(Dim.of(lower, upper, labels[at]))
     return IndexDomain.of(tuple(dims))
 
 
