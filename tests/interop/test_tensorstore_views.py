@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from interop.views import Keys, outcome, same, some_view, viewed
 from tessarr.tensorstore.data_type import NAMES
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
@@ -23,94 +24,6 @@ NUMBERS = [
     for name in NAMES
     if name not in ("byte", "char", "string", "ustring", "json", "float8_e8m0fnu")
 ]
-
-
-def outcome(action: Any) -> Any:
-    try:
-        return action()
-    except Exception as error:
-        classes = (IndexError, ValueError, NotImplementedError, TypeError, OverflowError)
-        return next(c for c in classes if isinstance(error, c))
-
-
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        if one.dtype != other.dtype or one.shape != other.shape:
-            return False
-        if one.dtype.kind == "O":
-            return repr(one.tolist()) == repr(other.tolist())
-        plain = one.dtype.isbuiltin == 1
-        here, there = (a if plain else a.astype("f4") for a in (one, other))
-        return np.array_equal(here, there, equal_nan=here.dtype.kind in "fc")
-    return bool(one == other)
-
-
-class Keys:
-    """Draws indexing expressions as text."""
-
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-
-    def act(self, domain: Any) -> str:
-        dims = list(domain)
-        if not dims:
-            return "[None]"
-        choice = self.draw.randrange(8)
-        if choice < 3:
-            return "[" + ", ".join(self._term(dim) for dim in dims) + "]"
-        if choice == 3:
-            return f".oindex[{', '.join(self._term(dim, arrays=0.6) for dim in dims)}]"
-        if choice == 4:
-            count = self.draw.randint(1, 5)
-            return f".vindex[{', '.join(self._list(dim, count) for dim in dims)}]"
-        if choice == 5:
-            return f".transpose({self.draw.sample(range(len(dims)), len(dims))})"
-        if choice == 6:
-            return f".translate_by[{', '.join(str(self.draw.randint(-4, 4)) for _ in dims)}]"
-        if len(dims) > 1:
-            return "[ts.d[0, 1].diagonal]"
-        return f"[ts.d[0].stride[{self.draw.choice([2, 3, -1, -2])}]]"
-
-    def _list(self, dim: Any, count: int) -> str:
-        if dim.size == 0:
-            return "[]"
-        found = [self.draw.randrange(dim.inclusive_min, dim.exclusive_max) for _ in range(count)]
-        return str(found)
-
-    def _term(self, dim: Any, arrays: float = 0.1) -> str:
-        if dim.size == 0 or self.draw.random() < 0.2:
-            return ":"
-        if self.draw.random() < arrays:
-            return self._list(dim, self.draw.randint(1, 4))
-        if self.draw.random() < 0.15:
-            return str(self.draw.randrange(dim.inclusive_min, dim.exclusive_max))
-        ends = sorted(
-            self.draw.randrange(dim.inclusive_min, dim.exclusive_max + 1) for _ in range(2)
-        )
-        if ends[0] == ends[1]:
-            return ":"
-        step = self.draw.choice([1, 1, 1, 2, 3])
-        return f"{ends[0]}:{ends[1]}:{step}"
-
-
-def viewed(store: Any, package: Any, acts: list[str]) -> Any:
-    for act in acts:
-        store = eval(f"store{act}", {"store": store, "ts": package})
-    return store
-
-
-def some_view(keys: Keys, store: Any) -> list[str]:
-    acts: list[str] = []
-    for _ in range(keys.draw.randint(1, 3)):
-        act = keys.act(viewed(store, ts, acts).domain)
-        try:
-            made = viewed(store, ts, [*acts, act])
-        except (IndexError, ValueError):
-            continue
-        if made.size == 0 or made.rank > 5:  # TensorStore crashes at empty ones with index arrays
-            break
-        acts.append(act)
-    return acts
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -374,6 +287,11 @@ def test_constraints_on_layers(text: str) -> None:
             return package.array(values).translate_to[lower].label[label]
 
         store = eval(text, {"ts": package, "a": a})
-        return str(store.domain), store.mode, store.dtype.name, str(getattr(store, "dimension_units", None))
+        return (
+            str(store.domain),
+            store.mode,
+            store.dtype.name,
+            str(getattr(store, "dimension_units", None)),
+        )
 
     assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))

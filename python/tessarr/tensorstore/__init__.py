@@ -59,6 +59,7 @@ from tessarr.tensorstore.data_type import (
     uint64,
     ustring,
 )
+from tessarr.tensorstore.downsample import downsample
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.memory import array
@@ -103,6 +104,7 @@ __all__ = [
     "complex128",
     "concat",
     "d",
+    "downsample",
     "dtype",
     "float4_e2m1fn",
     "float8_e3m4",

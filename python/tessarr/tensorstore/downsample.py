@@ -1,0 +1,426 @@
+"""The driver ``downsample``: a view with one element for each block.
+
+Theory
+------
+The element at position ``p`` of a dimension with factor ``f`` stands for those of the base at
+``p * f`` up to ``(p + 1) * f``, as far as the base has them. So a view asks for a set of
+positions of each dimension of the result; what stands behind those is read from the base as one
+product of indices, reduced, and then put in the order of the view. Where index arrays run
+along with each other, so that the product would be much more than the view, each point is
+read with its block instead.
+
+Large views are read and reduced slab by slab, of a bounded number of bytes.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.domain import INFINITE
+from tessarr.space.maps import position
+from tessarr.tensorstore.after import attempt
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.future import converted, failed, start
+from tessarr.tensorstore.in_memory import check_finite, selected
+from tessarr.tensorstore.reducing import Blocks, check_method, reduce
+from tessarr.tensorstore.store import TensorStore, handle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.future import Future
+
+__all__ = ["DownsampleDriver", "DownsampleMethod", "downsample"]
+
+DownsampleMethod: TypeAlias = Literal["stride", "median", "mode", "mean", "min", "max"]
+"""How a block becomes one element."""
+
+_SLAB_BYTES: Final = 64 << 20
+_WASTE: Final = 4
+
+
+def downsample(
+    base: TensorStore, downsample_factors: Iterable[int], method: DownsampleMethod
+) -> TensorStore:
+    """Return a view, to be read, with one element for each block of elements.
+
+    Parameters
+    ----------
+    base
+        What is viewed.
+    downsample_factors
+        How long blocks are along each dimension. They begin at multiples of that.
+    method
+        What is made of a block: its first element ("stride"), the mean, the median (the lower one),
+        the mode (the most frequent, and of these the least), the least or the greatest.
+
+    Raises
+    ------
+    ArgumentError
+        If the factors do not fit, or the elements have no such thing.
+
+    Notes
+    -----
+    Blocks at the edges have the elements that there are. Means of integers are rounded to
+    the nearest, halves to the even one.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.downsample(ts.array([1, 2, 3, 6, 9]), [2], "mean").read().result()
+    array([2, 4, 9])
+    """
+    if not isinstance(base, TensorStore):
+        raise TypeError(f"downsample takes a TensorStore, not {type(base).__name__}")
+    if not isinstance(method, str):
+        raise TypeError(f"a method is a text, not {method!r}")
+    factors = tuple(_factor(one) for one in downsample_factors)
+    driver = DownsampleDriver(base, factors, method)
+    return handle(driver, None, "r" if base.readable else "", base.transaction)
+
+
+def _factor(value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"a factor is an integer, not {value!r}")
+    return int(value.__index__())
+
+
+def check_factors(factors: Sequence[int], rank: int) -> None:
+    """Raise an error unless there is a positive factor for each dimension."""
+    if len(factors) != rank:
+        raise ArgumentError(f"{len(factors)} factors for {rank} dimensions")
+    if not all(1 <= one <= INFINITE for one in factors):
+        raise ArgumentError(f"factors are positive, not {tuple(factors)}")
+
+
+def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:
+    """Return the domain of the result."""
+    dims = []
+    for dim, factor in zip(domain.dims, factors, strict=True):
+        lower, upper = dim.inclusive_min, dim.exclusive_max
+        if lower > -INFINITE:
+            lower = -(-lower // factor) if method == "stride" else lower // factor
+        if upper <= INFINITE:
+            upper = -(-upper // factor) if dim.size or method == "stride" else lower
+        dims.append(
+            Dim.of(lower, max(lower, upper), dim.label, (dim.implicit_lower, dim.implicit_upper))
+        )
+    return IndexDomain.of(tuple(dims))
+
+
+class _Wanted(NamedTuple):
+    """The positions of one dimension of the result that a view asks for, ascending."""
+
+    positions: npt.NDArray[np.int64]
+    """Which."""
+    rank: OutputIndexMap
+    """For each position of the view, the place in `positions`."""
+
+
+class DownsampleDriver(Driver):
+    """One element for each block of a base.
+
+    Parameters
+    ----------
+    of
+        The base.
+    factors
+        How long blocks are.
+    method
+        What is made of each.
+    """
+
+    __slots__ = ("_domain", "_of", "factors", "method")
+
+    name = "downsample"
+
+    def __init__(self, of: TensorStore, factors: Sequence[int], method: str) -> None:
+        check_factors(factors, of.rank)
+        check_method(method, of.dtype)
+        self._of = of
+        self.factors = tuple(factors)
+        self.method = method
+        self._domain = downsampled(of.domain, self.factors, method)
+
+    @property
+    def dtype(self) -> DataType:
+        """That of the base."""
+        return self._of.dtype
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are blocks."""
+        return self._domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether the base can be read."""
+        return self._of.readable
+
+    @property
+    def writable(self) -> bool:
+        """Never."""
+        return False
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: where those of the base are."""
+        return self._of._driver.storages()
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up the bounds of the base."""
+        return converted(
+            self._of.resolve(batch=using.batch),
+            lambda of: DownsampleDriver(of, self.factors, self.method),
+        )
+
+    @property
+    def chunk_layout(self) -> Any:
+        """That of the base, in blocks."""
+        return self._of[self._strided(IndexTransform(self._domain))].chunk_layout
+
+    @property
+    def codec(self) -> Any:
+        """That of the base."""
+        return self._of.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """That of the base, which all methods leave as it is."""
+        fill: npt.NDArray[Any] | None = self._of.fill_value
+        return fill if fill is None or fill.ndim == 0 else None
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those of the base, times the factors."""
+        return tuple(
+            None if unit is None else unit * factor
+            for unit, factor in zip(self._of.dimension_units, self.factors, strict=True)
+        )
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._of.kvstore
+
+    @property
+    def base(self) -> TensorStore:
+        """What is viewed."""
+        return self._of
+
+    def _store(self, using: Using) -> TensorStore:
+        transaction = using.transaction
+        return self._of if transaction is None else self._of.with_transaction(transaction)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read blocks, and reduce them."""
+        try:
+            check_finite(view)
+            if view.size == 0:
+                empty = np.empty(view.domain.shape, self.dtype.dtype)
+                return attempt(lambda: empty if out is None else out)
+            if self.method == "stride":
+                found = self._store(using)[self._strided(view)]
+                return found.read(batch=using.batch, out=out)
+            wanted = [self._wanted(view, k) for k in range(view.output_rank)]
+            if prod(len(one.positions) for one in wanted) > _WASTE * view.size + 1000:
+                return self._by_points(view, out, using)
+            return self._by_product(view, wanted, out, using)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
+
+    def _strided(self, view: IndexTransform) -> IndexTransform:
+        """Return the view of the base that has the first element of each block."""
+        maps = []
+        for one, factor in zip(view.output, self.factors, strict=True):
+            offset, stride = one.offset * factor, one.factor * factor
+            if one.index_array is not None:
+                maps.append(OutputIndexMap.by_array(one.index_array, offset, stride, one.within))
+            elif one.input_dimension is not None:
+                maps.append(OutputIndexMap.along(one.input_dimension, offset, stride))
+            else:
+                maps.append(OutputIndexMap.constant(offset))
+        return IndexTransform.of(view.domain, tuple(maps))
+
+    def _wanted(self, view: IndexTransform, k: int) -> _Wanted:
+        one = view.output[k]
+        places = position(one, view.domain.dims)
+        dim = self._domain.dims[k]
+        if places.min() < dim.inclusive_min or places.max() >= dim.exclusive_max:
+            raise ArgumentError(
+                f"dimension {k}: positions from {places.min()} to {places.max()} are not all in "
+                f"{dim}",
+                kind="out_of_bounds",
+            )
+        if one.index_array is not None:
+            found, inverse = np.unique(places, return_inverse=True)
+            return _Wanted(found, OutputIndexMap.by_array(inverse.reshape(places.shape)))
+        flat = places.reshape(-1)
+        if len(flat) == 1 or one.input_dimension is None:
+            return _Wanted(flat[:1], OutputIndexMap.constant(0))
+        if one.factor == 0:
+            return _Wanted(flat[:1], OutputIndexMap.constant(0))
+        begin = view.domain.dims[one.input_dimension].inclusive_min
+        if one.factor > 0:
+            return _Wanted(flat, OutputIndexMap.along(one.input_dimension, -begin, 1))
+        last = len(flat) - 1 + begin
+        return _Wanted(flat[::-1], OutputIndexMap.along(one.input_dimension, last, -1))
+
+    def _by_product(
+        self,
+        view: IndexTransform,
+        wanted: list[_Wanted],
+        out: npt.NDArray[Any] | None,
+        using: Using,
+    ) -> Future[npt.NDArray[Any]]:
+        """Read what stands behind the product of positions of each dimension."""
+        positions = [one.positions for one in wanted]
+        order = IndexTransform.of(view.domain, tuple(one.rank for one in wanted))
+
+        def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            found = selected(values, order)
+            if out is None:
+                return np.ascontiguousarray(found).reshape(found.shape)
+            out[...] = found
+            return out
+
+        slabs = list(self._slabs(positions))
+        if len(slabs) == 1:
+            return converted(self._reduced(positions, using), finish)
+
+        def work() -> npt.NDArray[Any]:
+            values = np.empty([len(one) for one in positions], self.dtype.dtype)
+            ahead: list[tuple[tuple[slice, ...], Future[Any]]] = []
+            for slab in slabs:
+                pieces = [one[cut] for one, cut in zip(positions, slab, strict=True)]
+                ahead.append((slab, self._reduced(pieces, using)))
+                if len(ahead) > 1:
+                    place, done = ahead.pop(0)
+                    values[place] = done.result()
+            for place, done in ahead:
+                values[place] = done.result()
+            return finish(values)
+
+        return start(work)
+
+    def _slabs(self, positions: list[npt.NDArray[np.int64]]) -> Iterator[tuple[slice, ...]]:
+        """Cut a product along its first dimension, so that what is read at once is bounded."""
+        counts = [len(one) for one in positions]
+        item = max(1, self.dtype.dtype.itemsize)
+        if not counts:
+            yield ()
+            return
+        blocks = prod(
+            min(factor, dim.size)
+            for factor, dim in zip(self.factors, self._of.domain.dims, strict=True)
+        )
+        row = prod(counts[1:]) * blocks * item
+        rows = max(1, _SLAB_BYTES // max(1, row))
+        rest = tuple(slice(0, count) for count in counts[1:])
+        for start_row in range(0, counts[0], rows):
+            yield (slice(start_row, min(start_row + rows, counts[0])), *rest)
+
+    def _reduced(
+        self, positions: list[npt.NDArray[np.int64]], using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read and reduce the product of positions, ascending."""
+        dims: list[Dim] = []
+        maps: list[OutputIndexMap] = []
+        blocks: list[Blocks] = []
+        rank = len(positions)
+        for k, found in enumerate(positions):
+            least, most = self._behind(k, found)
+            short = most - least
+            size = int(short.sum())
+            dims.append(Dim.of(0, size))
+            if least[-1] + short[-1] - least[0] == size:
+                maps.append(OutputIndexMap.along(k, int(least[0]), 1))
+            else:
+                ends = np.cumsum(short)
+                indices = np.arange(size) + np.repeat(least - (ends - short), short)
+                shape = [size if axis == k else 1 for axis in range(rank)]
+                maps.append(OutputIndexMap.by_array(indices.reshape(shape)))
+            blocks.append(_blocks(short, self.factors[k]))
+        view = IndexTransform.of(IndexDomain.of(tuple(dims)), tuple(maps))
+        read = self._store(using)[view].read(batch=using.batch)
+        return converted(read, lambda values: reduce(values, blocks, self.method))
+
+    def _behind(
+        self, k: int, positions: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which interval of the base stands behind each position."""
+        dim, factor = self._of.domain.dims[k], self.factors[k]
+        if factor > dim.size:  # products might have more than 64 bits
+            least = [max(int(one) * factor, dim.inclusive_min) for one in positions]
+            most = [min((int(one) + 1) * factor, dim.exclusive_max) for one in positions]
+            return np.array(least, "i8"), np.array(most, "i8")
+        return (
+            np.maximum(positions * factor, dim.inclusive_min),
+            np.minimum((positions + 1) * factor, dim.exclusive_max),
+        )
+
+    def _by_points(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read the block of each point of the view."""
+        rank = view.output_rank
+        points = [
+            np.broadcast_to(position(one, view.domain.dims), view.domain.shape).reshape(-1)
+            for one in view.output
+        ]
+        edges = [self._behind(k, points[k]) for k in range(rank)]
+        shapes = np.stack([most - least for least, most in edges], axis=1)
+        kinds, group = np.unique(shapes, axis=0, return_inverse=True)
+
+        def work() -> npt.NDArray[Any]:
+            result = np.empty(len(points[0]), self.dtype.dtype)
+            for kind, lengths in enumerate(kinds.tolist()):
+                chosen = np.flatnonzero(group.reshape(-1) == kind)
+                most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))
+                for begin in range(0, len(chosen), most):
+                    some = chosen[begin : begin + most]
+                    least = [edge[0][some] for edge in edges]
+                    result[some] = self._blocks_at(least, lengths, using)
+            values = result.reshape(view.domain.shape)
+            if out is None:
+                return values
+            out[...] = values
+            return out
+
+        return start(work)
+
+    def _blocks_at(
+        self, least: list[npt.NDArray[np.int64]], lengths: list[int], using: Using
+    ) -> npt.NDArray[Any]:
+        """Read blocks of one shape that begin at some points, and reduce each."""
+        rank = len(lengths)
+        count = len(least[0])
+        dims = (Dim.of(0, count), *(Dim.of(0, length) for length in lengths))
+        maps = []
+        for k, begin in enumerate(least):
+            shape = [1] * (rank + 1)
+            shape[k + 1] = lengths[k]
+            inside = np.arange(lengths[k]).reshape(shape)
+            maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
+        view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
+        values = self._store(using)[view].read(batch=using.batch).result()
+        blocks = [Blocks(0, 1, count, 0), *(Blocks(0, length, 1, 0) for length in lengths)]
+        return reduce(values, blocks, self.method).reshape(-1)
+
+
+def _blocks(lengths: npt.NDArray[np.int64], factor: int) -> Blocks:
+    """Tell how an axis is cut, whose blocks are whole but for the first and the last one."""
+    count = len(lengths)
+    first = int(lengths[0]) if lengths[0] != factor else 0
+    last = int(lengths[-1]) if count > bool(first) and lengths[-1] != factor else 0
+    return Blocks(first, factor, count - bool(first) - bool(last), last)
