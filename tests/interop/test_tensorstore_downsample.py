@@ -23,7 +23,7 @@ from tessarr.errors import ArgumentError
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
-METHODS = ["stride", "mean", "min", "max", "median", "mode"]
+METHODS: list[Any] = ["stride", "mean", "min", "max", "median", "mode"]
 TYPES = [
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "int4"),
@@ -52,7 +52,7 @@ def wrong_there(lower: int, size: int, factor: int) -> bool:
     return size > 1 and lower % factor != 0 and lower // factor == (lower + size - 1) // factor
 
 
-@pytest.mark.parametrize("seed", range(900))
+@pytest.mark.parametrize("seed", range(400))
 def test_random_views(seed: int) -> None:
     draw = random.Random(seed)
     name, method = draw.choice(TYPES), draw.choice(METHODS)
@@ -77,7 +77,7 @@ def test_random_views(seed: int) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("factor", [1, 2, 3, 20])
 @pytest.mark.parametrize("bounds", [(0, 10), (3, 3), (3, 4), (4, 5), (-4, -3), (-3, 5), (-1, 1)])
-def test_edges(bounds: tuple[int, int], factor: int, method: str) -> None:
+def test_edges(bounds: tuple[int, int], factor: int, method: Any) -> None:
     def made(package: Any) -> Any:
         values = np.arange(bounds[1] - bounds[0], dtype="i4")
         base = package.array(values).translate_to[bounds[0]].label["x"]
@@ -94,7 +94,7 @@ def test_a_base_inside_of_one_block() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["complex64", "complex128", "json", "ustring", "string"])
-def test_other_types(name: str, method: str) -> None:
+def test_other_types(name: str, method: Any) -> None:
     kinds: dict[str, list[Any]] = {
         "json": [1, "a", 1, None, "a", [2], {"a": 1}, [2]],
         "ustring": ["b", "a", "b", "a", "c"],
@@ -113,7 +113,7 @@ def test_other_types(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["min", "max", "mean"])
-def test_nan(method: str) -> None:
+def test_nan(method: Any) -> None:
     nan = float("nan")
     for values in ([1.0, nan, 2, 3], [nan, 1, 2, 3], [nan, nan, nan, 1], [2, 1, nan, nan]):
         one = ts.downsample(ts.array(values), [4], method).read().result()

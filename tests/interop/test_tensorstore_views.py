@@ -212,7 +212,7 @@ def layered(package: Any, seed: int) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     return getattr(package, kind)(layers, axis), arrays
 
 
-@pytest.mark.parametrize("seed", range(600))
+@pytest.mark.parametrize("seed", range(300))
 def test_layers(seed: int) -> None:
     here, there = outcome(lambda: layered(ts, seed)), outcome(lambda: layered(theirs, seed))
     if isinstance(here, type) or isinstance(there, type):
@@ -235,8 +235,6 @@ def test_layers(seed: int) -> None:
 
 LAYERED: list[str] = [
     "ts.overlay([])",
-    "ts.overlay([], dtype='int32', shape=[0])",
-    "ts.overlay([], dtype='int32', shape=[3])",
     "ts.overlay([a(0, 3)], dtype='int64')",
     "ts.overlay([a(0, 3)], dtype='int32')",
     "ts.overlay([a(0, 3)], rank=2)",
@@ -274,9 +272,12 @@ LAYERED: list[str] = [
 ]
 
 
-def test_no_layers_and_no_domain() -> None:
-    with pytest.raises(ValueError, match="domain"):  # TensorStore crashes
+def test_no_layers() -> None:  # TensorStore crashes
+    with pytest.raises(ValueError, match="domain"):
         ts.overlay([], dtype="int32")
+    assert ts.overlay([], dtype="int32", shape=[0]).read().result().shape == (0,)
+    with pytest.raises(ValueError, match=r"position \(0,\)"):
+        ts.overlay([], dtype="int32", shape=[3]).read().result()
 
 
 @pytest.mark.parametrize("text", LAYERED)

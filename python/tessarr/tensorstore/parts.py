@@ -206,7 +206,9 @@ class Cutter:
         """Return the view of an array of the view's shape where a part is; None for points."""
         if self._joint:
             return None
-        return array[(*self._slices(part, range(len(part.box))), ...)]
+        key: Any = (*self._slices(part, range(len(part.box))), ...)
+        found: npt.NDArray[Any] = array[key]
+        return found
 
     def items(self, array: npt.NDArray[Any], part: Part) -> npt.NDArray[Any]:
         """Return the elements of a part, in the shape of its view."""

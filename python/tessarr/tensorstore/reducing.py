@@ -38,7 +38,7 @@ class Blocks(NamedTuple):
         The length of the short block at the beginning; 0 where there is none.
     whole
         The length of whole blocks.
-    count
+    wholes
         How many of them there are.
     last
         The length of the short block at the end; 0 where there is none.
@@ -46,18 +46,18 @@ class Blocks(NamedTuple):
 
     first: int
     whole: int
-    count: int
+    wholes: int
     last: int
 
     @property
     def size(self) -> int:
         """The number of blocks."""
-        return bool(self.first) + self.count + bool(self.last)
+        return bool(self.first) + self.wholes + bool(self.last)
 
     def segments(self) -> Iterator[tuple[slice, slice, int]]:
         """Give runs of equal blocks: where they are, where they go, and how long each is."""
         start = place = 0
-        for length, count in ((self.first, 1), (self.whole, self.count), (self.last, 1)):
+        for length, count in ((self.first, 1), (self.whole, self.wholes), (self.last, 1)):
             if length and count:
                 end = start + length * count
                 yield slice(start, end), slice(place, place + count), length
@@ -99,18 +99,17 @@ def reduce(values: Array, blocks: Sequence[Blocks], method: str, out: Array | No
     if out is None:
         out = np.empty([axis.size for axis in blocks], values.dtype)
     for chosen in product(*(axis.segments() for axis in blocks)):
-        source = tuple(one[0] for one in chosen)
-        target = tuple(one[1] for one in chosen)
-        out[(*target, ...)] = kernel(values[(*source, ...)], [one[2] for one in chosen])
+        source: Any = (*(one[0] for one in chosen), ...)
+        target: Any = (*(one[1] for one in chosen), ...)
+        out[target] = kernel(values[source], [one[2] for one in chosen])
     return out
 
 
 def _offsets(values: Array, lengths: Sequence[int]) -> Iterator[Array]:
     """Give the first element of all blocks, the second one, and so on, in the order of C."""
     for at in product(*map(range, lengths)):
-        yield values[
-            (*(slice(k, None, length) for k, length in zip(at, lengths, strict=True)), ...)
-        ]
+        place: Any = (*map(slice, at, (None,) * len(at), lengths), ...)
+        yield values[place]
 
 
 def _together(values: Array, lengths: Sequence[int]) -> Array:
@@ -169,7 +168,8 @@ def _mean(values: Array, lengths: Sequence[int]) -> Array:
             return _rounded(_sum(values, lengths, count), count).astype(values.dtype)
         total = _float_sum(values, lengths)
         if values.dtype.kind != "c":
-            return (total / total.dtype.type(count)).astype(values.dtype)
+            mean: Array = (total / total.dtype.type(count)).astype(values.dtype)
+            return mean
         parts = total.view(total.real.dtype)
         parts /= parts.dtype.type(count)
         return total
@@ -209,12 +209,13 @@ def _rounded(total: Array, count: int) -> Array:
     if count & (count - 1) == 0:
         bits = count.bit_length() - 1
         one = total.dtype.type(1)
-        odd = (total >> total.dtype.type(bits)) & one
+        odd: Array = (total >> total.dtype.type(bits)) & one
         odd += total
         odd += total.dtype.type(count // 2 - 1)
         odd >>= total.dtype.type(bits)
         return odd
     by = total.dtype.type(count)
+    found: Array
     found, rest = np.divmod(total, by)
     rest *= 2
     found += (rest > by) | ((rest == by) & ((found & 1) == 1))
@@ -229,10 +230,11 @@ def _mean_of_64_bits(values: Array, lengths: Sequence[int], count: int) -> Array
     low = _sum((values & 0xFFFFFFFF).astype("u4"), lengths, 2**31).astype("i8")
     found, rest = np.divmod(high, count)
     more, rest = np.divmod((rest << 32) + low, count)
-    result = (found.astype(values.dtype) << 32) + more.astype(values.dtype)
+    result: Array = (found.astype(values.dtype) << 32) + more.astype(values.dtype)
     rest *= 2
     up = (rest > count) | ((rest == count) & ((result & 1) == 1))
-    return result + up.astype(values.dtype)
+    result += up.astype(values.dtype)
+    return result
 
 
 def _median(values: Array, lengths: Sequence[int]) -> Array:

@@ -17,10 +17,13 @@ from tessarr.space import Dim, DimExpression, IndexDomain, IndexTransform, d
 from tessarr.tensorstore.after import all_done, attempt, written
 from tessarr.tensorstore.data_type import dtype
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.future import WriteFutures, converted, failed
+from tessarr.tensorstore.driver_spec import Opening
+from tessarr.tensorstore.future import WriteFutures, converted, failed, start
 from tessarr.tensorstore.in_memory import check_finite
+from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.parts import Cutter, Part
 from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
@@ -188,18 +191,14 @@ def stack(
     return layered(placed, Access(read, write, context, transaction), constraints)
 
 
-def _listed(layers: Iterable[Layer]) -> list[Layer]:
+def _listed(layers: Any) -> list[Layer]:
     if isinstance(layers, TensorStore):
         raise TypeError("give a sequence of layers, not one TensorStore")
     found = list(layers)
     for layer in found:
-        if not isinstance(layer, TensorStore) and not _is_spec(layer):
+        if not isinstance(layer, TensorStore | Spec):
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
     return found
-
-
-def _is_spec(layer: Layer) -> bool:
-    return type(layer).__name__ == "Spec" and hasattr(layer, "domain")
 
 
 def _nonempty(layers: Iterable[Layer], what: str) -> list[Layer]:
@@ -328,7 +327,7 @@ def _units(layers: Sequence[Layer], schema: Schema, rank: int) -> tuple[Any, ...
 
 
 def _unit(layer: Layer, at: int) -> Any:
-    units = getattr(layer, "dimension_units", None)
+    units = layer.dimension_units
     return None if units is None else units[at]
 
 
@@ -465,20 +464,8 @@ class StackDriver(Driver):
         if isinstance(layer, TensorStore):
             found: Future[Any] = begin(self._joined(layer, using))
             return found
-        from tessarr.tensorstore.future import start
-        from tessarr.tensorstore.opening import open as open_store
-
-        def work() -> Any:
-            store = open_store(
-                layer,
-                read=not write,
-                write=write,
-                context=self._context,
-                transaction=using.transaction,
-            ).result()
-            return begin(store).result()
-
-        return start(work)
+        opening = Opening(not write, write, using.transaction)
+        return start(lambda: begin(open_spec(layer, opening, self._context).result()).result())
 
     def _parts(self, cutter: Cutter) -> list[tuple[int, Part]]:
         """Return the parts of a view, with the layers that they belong to.
