@@ -7,16 +7,21 @@
 //!
 //! Changes are decided by the store below with its current value, never by what is
 //! remembered. A read that runs while the key is changed is not remembered.
+//!
+//! Several stores may share one memory, and with it the limit. An answer that is too old is
+//! compared with the version that the store below tells, where it tells one: then the bytes
+//! need not be read again.
 
 mod shelf;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use self::shelf::{Answer, Epoch, Part, Shelf, Whole};
+pub use self::shelf::Fresh;
+use self::shelf::{Answer, Epoch, Found, Part, Shelf, Whole};
 use super::{check_key, check_prefix, fork, read_all, read_from};
-use super::{Change, Listing, Object, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, Object, Store, Updater, Version, Want};
 use crate::error::Result;
 
 /// Remembers what another store answered.
@@ -24,7 +29,14 @@ use crate::error::Result;
 pub struct CachedStore {
     inner: Arc<dyn Store>,
     memory: Arc<Memory>,
+    /// What stands before each key in the memory, which others share.
+    space: Arc<str>,
+    fresh: Fresh,
 }
+
+/// A memory that several stores share: the least recently used goes first, whosoever it is.
+#[derive(Clone, Debug)]
+pub struct CachePool(Arc<Memory>);
 
 /// What a [`CachedStore`] did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,98 +71,203 @@ impl Memory {
     }
 
     /// The answer that is remembered, and when it was asked for.
-    fn find(&self, name: &str, part: Part) -> (Option<Answer>, Epoch) {
-        let (found, asked) = self.with(|shelf| (shelf.find(name, part), shelf.epoch(name)));
-        let counter = if found.is_some() { &self.hits } else { &self.misses };
+    fn find(&self, name: &str, part: Part, fresh: Fresh) -> (Found, Asked) {
+        let time = Instant::now();
+        let (found, epoch) = self.with(|shelf| (shelf.find(name, part, fresh), shelf.epoch(name)));
+        let counter = if matches!(found, Found::Fresh(_)) { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
-        (found, asked)
+        (found, Asked { epoch, time })
     }
 
-    fn keep(&self, name: &str, part: Part, answer: Answer, asked: Epoch) {
-        self.with(|shelf| shelf.keep(name, part, answer, asked));
+    fn keep(&self, name: &str, part: Part, answer: Answer, asked: Asked) {
+        self.with(|shelf| shelf.keep(name, part, answer, asked.epoch, asked.time));
+    }
+
+    fn counts(&self) -> CacheCounts {
+        CacheCounts {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            bytes: self.with(|shelf| shelf.bytes()),
+        }
+    }
+}
+
+/// When a store was asked: what is told of the state of before must not be kept after a change.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    epoch: Epoch,
+    time: Instant,
+}
+
+impl CachePool {
+    /// Remembers at most `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        fork::register();
+        let shelf = Mutex::new(Shelf::new(limit));
+        let memory = Memory { shelf, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
+        CachePool(Arc::new(memory))
+    }
+
+    /// Remembers answers of `inner`, as long as they are `fresh`. `space` stands for the place
+    /// that it is, the same for all stores that are this place.
+    pub fn store(&self, inner: Arc<dyn Store>, space: u64, fresh: Fresh) -> CachedStore {
+        CachedStore { inner, memory: self.0.clone(), space: format!("{space}:").into(), fresh }
+    }
+
+    /// What all stores with this memory did so far.
+    pub fn counts(&self) -> CacheCounts {
+        self.0.counts()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.0.with(Shelf::clear);
     }
 }
 
 impl CachedStore {
     /// Remembers answers of `inner`: at most `limit` bytes, none older than `max_age`.
     pub fn new(inner: Arc<dyn Store>, limit: u64, max_age: Option<Duration>) -> Self {
-        fork::register();
-        let shelf = Mutex::new(Shelf::new(limit, max_age));
-        let memory = Memory { shelf, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
-        CachedStore { inner, memory: Arc::new(memory) }
+        CachePool::new(limit).store(inner, 0, max_age.map_or(Fresh::Always, Fresh::For))
     }
 
-    /// What it did so far.
+    /// What it did so far, and those that it shares its memory with.
     pub fn counts(&self) -> CacheCounts {
-        CacheCounts {
-            hits: self.memory.hits.load(Ordering::Relaxed),
-            misses: self.memory.misses.load(Ordering::Relaxed),
-            bytes: self.memory.with(|shelf| shelf.bytes()),
-        }
+        self.memory.counts()
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.memory.with(|shelf| shelf.forget_below(""));
+        self.memory.with(|shelf| shelf.forget_below(&self.space, &self.space));
+    }
+
+    fn name(&self, key: &str) -> String {
+        let mut name = String::with_capacity(self.space.len() + key.len());
+        name.push_str(&self.space);
+        name.push_str(key);
+        name
+    }
+
+    fn forget(&self, key: &str) {
+        let name = self.name(key);
+        self.memory.with(|shelf| shelf.forget(&self.space, &name));
+    }
+
+    fn forget_below(&self, prefix: &str) {
+        let name = self.name(prefix);
+        self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
     }
 
     /// The value, to be read by ranges or whole.
-    fn ask(&self, key: &str, want: Want, asked: Epoch) -> Result<Option<Box<dyn Object>>> {
-        let Some(object) = self.inner.open(key, want)? else {
-            self.memory.keep(key, Part::Value, Answer::Absent, asked);
+    fn ask(&self, key: &str, name: String, want: Want, asked: Asked) -> Result<Option<Box<dyn Object>>> {
+        let object = self.inner.open(key, want)?;
+        self.opened(key, name, want, asked, object)
+    }
+
+    fn opened(
+        &self,
+        key: &str,
+        name: String,
+        want: Want,
+        asked: Asked,
+        object: Option<Box<dyn Object>>,
+    ) -> Result<Option<Box<dyn Object>>> {
+        let Some(object) = object else {
+            self.memory.keep(&name, Part::Value, Answer::Absent, asked);
             return Ok(None);
         };
         let (size, version) = (object.size(), object.version());
-        let whole = match want {
-            Want::Whole => true,
-            Want::Prefix(limit) => size <= limit,
-            Want::Suffix(_) | Want::Ranges => object.bytes().is_some(),
-        };
-        if whole && size <= self.memory.limit {
-            let whole = Arc::new(Whole { bytes: read_all(&*object)?, version });
-            self.memory.keep(key, Part::Value, Answer::Whole(whole.clone()), asked);
-            return Ok(Some(Box::new(WholeObject(whole))));
+        if wants_whole(want, size) || object.bytes().is_some() {
+            if size <= self.memory.limit {
+                let whole = Arc::new(Whole { bytes: read_all(&*object)?, version });
+                self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
+                return Ok(Some(Box::new(WholeObject(whole))));
+            }
         }
-        self.memory.keep(key, Part::Value, Answer::Opened { size, version }, asked);
-        Ok(Some(self.ranged(key, size, version, asked, Some(object))))
+        self.memory.keep(&name, Part::Value, Answer::Opened { size, version }, asked);
+        Ok(Some(self.ranged(key, name, size, version, asked, Some(object))))
     }
 
     fn ranged(
         &self,
         key: &str,
+        name: String,
         size: u64,
         version: Option<Version>,
-        asked: Epoch,
+        asked: Asked,
         object: Option<Box<dyn Object>>,
     ) -> Box<dyn Object> {
         let opened = OnceLock::new();
         if let Some(object) = object {
             let _ = opened.set(object);
         }
-        let (inner, memory) = (self.inner.clone(), self.memory.clone());
-        Box::new(RangedObject { key: key.to_owned(), size, version, asked, opened, inner, memory })
+        let (inner, memory, space) = (self.inner.clone(), self.memory.clone(), self.space.clone());
+        Box::new(RangedObject { key: key.to_owned(), name, size, version, asked, opened, inner, memory, space })
+    }
+
+    /// What is remembered, if the store below says that it is still so; else what it is now.
+    fn validated(
+        &self,
+        key: &str,
+        name: String,
+        want: Want,
+        asked: Asked,
+        old: &Answer,
+    ) -> Result<Option<Box<dyn Object>>> {
+        let (size, version) = match old {
+            Answer::Whole(whole) => (whole.bytes.len() as u64, whole.version),
+            Answer::Opened { size, version } => (*size, *version),
+            _ => return self.ask(key, name, want, asked),
+        };
+        if version.is_none() {
+            // Nothing tells whether the parts that are remembered belong to what is there now.
+            self.forget(key);
+            let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
+            return self.ask(key, name, want, asked);
+        }
+        let object = self.inner.open(key, Want::Ranges)?;
+        let same = |object: &dyn Object| object.size() == size && object.version() == version;
+        let Some(object) = object.filter(|object| same(&**object)) else {
+            self.forget(key);
+            let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
+            return self.ask(key, name, want, asked);
+        };
+        self.memory.with(|shelf| shelf.confirm(&name, asked.time, asked.epoch));
+        match old {
+            Answer::Whole(whole) => Ok(Some(Box::new(WholeObject(whole.clone())))),
+            _ if wants_whole(want, size) && size <= self.memory.limit => {
+                self.opened(key, name, want, asked, Some(object))
+            }
+            _ => Ok(Some(self.ranged(key, name, size, version, asked, Some(object)))),
+        }
+    }
+}
+
+/// Whether a value of this size is read at once.
+fn wants_whole(want: Want, size: u64) -> bool {
+    match want {
+        Want::Whole => true,
+        Want::Prefix(limit) => size <= limit,
+        Want::Suffix(_) | Want::Ranges => false,
     }
 }
 
 impl Store for CachedStore {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         check_key(key)?;
-        let (found, asked) = self.memory.find(key, Part::Value);
+        let name = self.name(key);
+        let (found, asked) = self.memory.find(&name, Part::Value, self.fresh);
         match found {
-            Some(Answer::Absent) => Ok(None),
-            Some(Answer::Whole(whole)) => Ok(Some(Box::new(WholeObject(whole)))),
-            Some(Answer::Opened { size, version }) => {
-                let whole = match want {
-                    Want::Whole => true,
-                    Want::Prefix(limit) => size <= limit,
-                    Want::Suffix(_) | Want::Ranges => false,
-                };
-                match whole && size <= self.memory.limit {
-                    true => self.ask(key, want, asked),
-                    false => Ok(Some(self.ranged(key, size, version, asked, None))),
+            Found::Fresh(Answer::Absent) => Ok(None),
+            Found::Fresh(Answer::Whole(whole)) => Ok(Some(Box::new(WholeObject(whole)))),
+            Found::Fresh(Answer::Opened { size, version }) => {
+                match wants_whole(want, size) && size <= self.memory.limit {
+                    true => self.ask(key, name, want, asked),
+                    false => Ok(Some(self.ranged(key, name, size, version, asked, None))),
                 }
             }
-            _ => self.ask(key, want, asked),
+            Found::Stale(old) => self.validated(key, name, want, asked, &old),
+            _ => self.ask(key, name, want, asked),
         }
     }
 
@@ -163,9 +280,9 @@ impl Store for CachedStore {
         // Before, so that who has read a part of the old value reads none of the new one as
         // its other parts; after, also where nothing was changed: what the caller expected
         // may be what is remembered.
-        self.memory.with(|shelf| shelf.forget(key));
+        self.forget(key);
         let change = self.inner.update(key, needs_current, updater);
-        self.memory.with(|shelf| shelf.forget(key));
+        self.forget(key);
         change
     }
 
@@ -173,37 +290,47 @@ impl Store for CachedStore {
         // Whoever held the key before may have changed what is beside it: `work` looks again.
         let folder = &key[..key.rfind('/').map_or(0, |slash| slash + 1)];
         self.inner.hold(key, &mut || {
-            self.memory.with(|shelf| shelf.forget_below(folder));
+            self.forget_below(folder);
             work()
         })
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         check_prefix(prefix)?;
-        let (found, asked) = self.memory.find(prefix, Part::Keys);
-        if let Some(Answer::Keys(keys)) = found {
+        let name = self.name(prefix);
+        let (found, asked) = self.memory.find(&name, Part::Keys, self.fresh);
+        if let Found::Fresh(Answer::Keys(keys)) = found {
             return Ok(keys.to_vec());
         }
         let keys = self.inner.list(prefix)?;
-        self.memory.keep(prefix, Part::Keys, Answer::Keys(Arc::new(keys.clone())), asked);
+        self.memory.keep(&name, Part::Keys, Answer::Keys(Arc::new(keys.clone())), asked);
         Ok(keys)
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         check_prefix(prefix)?;
-        let (found, asked) = self.memory.find(prefix, Part::Level);
-        if let Some(Answer::Level(level)) = found {
+        let name = self.name(prefix);
+        let (found, asked) = self.memory.find(&name, Part::Level, self.fresh);
+        if let Found::Fresh(Answer::Level(level)) = found {
             return Ok((*level).clone());
         }
         let level = self.inner.list_dir(prefix)?;
-        self.memory.keep(prefix, Part::Level, Answer::Level(Arc::new(level.clone())), asked);
+        self.memory.keep(&name, Part::Level, Answer::Level(Arc::new(level.clone())), asked);
         Ok(level)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.memory.with(|shelf| shelf.forget_below(prefix));
+        self.forget_below(prefix);
         let done = self.inner.delete_prefix(prefix);
-        self.memory.with(|shelf| shelf.forget_below(prefix));
+        self.forget_below(prefix);
+        done
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        let forget = || changes.iter().for_each(|change| self.forget(&change.key));
+        forget();
+        let done = self.inner.exchange(changes);
+        forget();
         done
     }
 
@@ -239,12 +366,14 @@ impl Object for WholeObject {
 /// A value of which some ranges are remembered; it is opened below when another is read.
 struct RangedObject {
     key: String,
+    name: String,
     size: u64,
     version: Option<Version>,
-    asked: Epoch,
+    asked: Asked,
     opened: OnceLock<Box<dyn Object>>,
     inner: Arc<dyn Store>,
     memory: Arc<Memory>,
+    space: Arc<str>,
 }
 
 impl RangedObject {
@@ -253,12 +382,12 @@ impl RangedObject {
             return Ok(&**object);
         }
         let found = self.inner.open(&self.key, Want::Ranges)?;
-        let current = self.memory.with(|shelf| shelf.epoch(&self.key)) == self.asked;
+        let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
         let same = |object: &dyn Object| object.size() == self.size && object.version() == self.version;
         match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {
-                self.memory.with(|shelf| shelf.forget(&self.key));
+                self.memory.with(|shelf| shelf.forget(&self.space, &self.name));
                 Err(super::replaced(&self.key))
             }
         }
@@ -276,15 +405,16 @@ impl Object for RangedObject {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let part = Part::Range { offset, count: out.len() as u64 };
-        // What was forgotten since the value was opened belongs to a later one.
-        if let (Some(Answer::Range(bytes)), asked) = self.memory.find(&self.key, part) {
-            if asked == self.asked {
+        // What was forgotten since the value was opened belongs to a later one. How old a part
+        // is does not matter: the value as a whole was compared when it was opened.
+        if let (Found::Fresh(Answer::Range(bytes)), asked) = self.memory.find(&self.name, part, Fresh::Always) {
+            if asked.epoch == self.asked.epoch {
                 return read_from(&bytes, 0, out);
             }
         }
         self.opened()?.read_at(offset, out)?;
         if out.len() as u64 <= self.memory.limit {
-            self.memory.keep(&self.key, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
+            self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
         }
         Ok(())
     }

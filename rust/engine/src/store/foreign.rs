@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::keylock::KeyLocks;
 use super::{check_key, check_prefix, is_key, joined, read_all};
-use super::{Change, Listing, Object, Store, Updater, Want};
+use super::{Change, Exchange, Listing, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// What a foreign store has to offer. Keys are checked before it is called.
@@ -37,6 +37,11 @@ pub trait Foreign: Send + Sync + Debug {
     /// Keeps every other user of the store from holding the key, until what is given back
     /// is dropped. None: the store has no such call.
     fn hold(&self, _key: &str) -> Result<Option<Box<dyn Any + Send>>> {
+        Ok(None)
+    }
+
+    /// As [`Store::exchange`].
+    fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
 
@@ -198,6 +203,14 @@ impl<F: Foreign> Store for ForeignStore<F> {
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
         Ok(())
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        self.check_writable()?;
+        for change in changes {
+            check_key(&change.key)?;
+        }
+        self.foreign.exchange(changes)
     }
 
     fn read_only(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::keylock::KeyLocks;
 use super::{check_key, check_prefix, fork, joined, read_from};
-use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::Result;
 
 /// Keys and values in one ordered map.
@@ -29,6 +29,16 @@ struct Value {
 /// Counts every value ever stored, in all memory stores of the process.
 static STATES: AtomicU64 = AtomicU64::new(1);
 
+/// The version of a value that was never stored before.
+pub(super) fn fresh_version() -> Version {
+    version_of(STATES.fetch_add(1, Ordering::Relaxed))
+}
+
+fn version_of(state: u64) -> Version {
+    // No device has this number, so no file has this version.
+    Version([u64::MAX, 0, 0, state])
+}
+
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
@@ -44,6 +54,25 @@ impl MemoryStore {
         named.entry(name.to_owned()).or_default().clone()
     }
 
+    /// Makes one change; false: the value is no longer the one that was `decided` on.
+    fn make(
+        &self,
+        key: &str,
+        change: &mut Change<'_>,
+        current: Option<&dyn Object>,
+        decided: Option<Option<u64>>,
+    ) -> Result<bool> {
+        Ok(match change {
+            Change::Keep => true,
+            Change::Delete => self.set(key, None, decided),
+            Change::Write(parts) => {
+                let bytes = take_or_join(parts, current)?;
+                let state = STATES.fetch_add(1, Ordering::Relaxed);
+                self.set(key, Some(Arc::new(Value { bytes, state })), decided)
+            }
+        })
+    }
+
     fn get(&self, key: &str) -> Option<Arc<Value>> {
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
@@ -56,20 +85,29 @@ impl MemoryStore {
         map.contains_key(key)
     }
 
-    /// Exchanges one value; the old one is freed outside of the locks.
-    fn set(&self, key: &str, value: Option<Arc<Value>>) {
+    /// Exchanges one value; the old one is freed outside of the locks. False: it is not the
+    /// one that was `decided` on, and nothing was changed.
+    fn set(&self, key: &str, value: Option<Arc<Value>>, decided: Option<Option<u64>>) -> bool {
         let old = {
             let _gate = fork::gate();
             let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
-            match value {
-                None => map.remove(key),
-                Some(value) => match map.get_mut(key) {
-                    Some(slot) => Some(std::mem::replace(slot, value)),
-                    None => map.insert(key.into(), value),
-                },
+            if decided.is_some_and(|state| state != map.get(key).map(|value| value.state)) {
+                return false;
             }
+            put(&mut map, key, value)
         };
         drop(old);
+        true
+    }
+}
+
+fn put(map: &mut BTreeMap<Box<str>, Arc<Value>>, key: &str, value: Option<Arc<Value>>) -> Option<Arc<Value>> {
+    match value {
+        None => map.remove(key),
+        Some(value) => match map.get_mut(key) {
+            Some(slot) => Some(std::mem::replace(slot, value)),
+            None => map.insert(key.into(), value),
+        },
     }
 }
 
@@ -106,22 +144,50 @@ impl Store for MemoryStore {
             _ => {}
         }
         let _held = self.changing.hold(key)?;
-        let current = self.get(key).map(MemoryObject);
-        let current = current.as_ref().map(|object| object as &dyn Object);
-        let mut change = match early {
-            Some(change) => change,
-            None => updater(current)?,
-        };
-        match &mut change {
-            Change::Keep => {}
-            Change::Delete => self.set(key, None),
-            Change::Write(parts) => {
-                let bytes = take_or_join(parts, current)?;
-                let state = STATES.fetch_add(1, Ordering::Relaxed);
-                self.set(key, Some(Arc::new(Value { bytes, state })));
+        if let Some(mut change) = early {
+            self.make(key, &mut change, None, None)?;
+            return Ok(change);
+        }
+        loop {
+            let current = self.get(key).map(MemoryObject);
+            let decided = current.as_ref().map(|object| object.0.state);
+            let current = current.as_ref().map(|object| object as &dyn Object);
+            let mut change = updater(current)?;
+            // Only who changes several keys at once may come between.
+            if self.make(key, &mut change, current, Some(decided))? {
+                return Ok(change);
             }
         }
-        Ok(change)
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        let mut values = Vec::with_capacity(changes.len());
+        for change in changes {
+            check_key(&change.key)?;
+            values.push(match &change.new {
+                New::Value(bytes) => {
+                    let state = STATES.fetch_add(1, Ordering::Relaxed);
+                    Some(Arc::new(Value { bytes: bytes.to_vec(), state }))
+                }
+                New::Same | New::Nothing => None,
+            });
+        }
+        let mut old = Vec::with_capacity(changes.len());
+        let _gate = fork::gate();
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        for change in changes {
+            let current = map.get(change.key.as_str()).cloned().map(MemoryObject);
+            if !change.expected.matches(current.as_ref().map(|object| object as &dyn Object))? {
+                return Ok(Some(false));
+            }
+        }
+        for (change, value) in changes.iter().zip(values) {
+            if !matches!(change.new, New::Same) {
+                old.push(put(&mut map, &change.key, value));
+            }
+        }
+        drop(map);
+        Ok(Some(true))
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -161,7 +227,7 @@ impl Store for MemoryStore {
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         for key in self.list(prefix)? {
             let _held = self.changing.hold(&key)?;
-            self.set(&key, None);
+            self.set(&key, None, None);
         }
         Ok(())
     }
@@ -169,7 +235,7 @@ impl Store for MemoryStore {
 
 /// The bytes of a new value. A worker's buffer that fits is taken as it is,
 /// else its bytes are copied and it goes back to the worker.
-fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
+pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
     if let [Part::Owned(bytes)] = parts {
         if bytes.capacity() - bytes.len() <= bytes.len() / 8 {
             return Ok(std::mem::take(bytes));
@@ -186,8 +252,7 @@ impl Object for MemoryObject {
     }
 
     fn version(&self) -> Option<Version> {
-        // No device has this number, so no file has this version.
-        Some(Version([u64::MAX, 0, 0, self.0.state]))
+        Some(version_of(self.0.state))
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

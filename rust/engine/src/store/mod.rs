@@ -2,6 +2,7 @@
 
 mod cached;
 mod counting;
+mod exchange;
 mod foreign;
 pub(crate) mod fork;
 mod key;
@@ -11,6 +12,7 @@ mod memory;
 mod prefix;
 mod readonly;
 mod split;
+mod staged;
 mod wait;
 mod watched;
 
@@ -18,8 +20,9 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Kind, Result};
 
-pub use cached::{CacheCounts, CachedStore};
+pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
 pub use counting::{CountingStore, Counts};
+pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use local::LocalStore;
@@ -27,6 +30,7 @@ pub use memory::MemoryStore;
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
 pub use split::SplitStore;
+pub use staged::{Outcome, StagedStore};
 pub use wait::while_waiting;
 pub use watched::{Call, Done, Latency, Watch, WatchedStore};
 
@@ -197,6 +201,12 @@ pub trait Store: Send + Sync + Debug {
 
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
+
+    /// Make all `changes` at once, if every key is as expected: no reader sees some of them.
+    /// False: one key is not, and nothing was changed. None: the store cannot do that.
+    fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
+        Ok(None)
+    }
 
     /// Refuses every change.
     fn read_only(&self) -> bool {

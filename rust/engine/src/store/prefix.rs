@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Listing, Object, Store, Updater, Want};
+use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -77,6 +77,11 @@ impl Store for PrefixStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         self.inner.delete_prefix(&self.prefix(prefix)?)
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        let renamed = |change: &Exchange| Ok(Exchange { key: self.key(&change.key)?, ..change.clone() });
+        self.inner.exchange(&changes.iter().map(renamed).collect::<Result<Vec<_>>>()?)
     }
 
     fn read_only(&self) -> bool {

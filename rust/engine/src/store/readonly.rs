@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Listing, Object, Store, Updater, Want};
+use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -48,6 +48,10 @@ impl Store for ReadOnlyStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         check_prefix(prefix)?;
+        Err(refusal())
+    }
+
+    fn exchange(&self, _: &[Exchange]) -> Result<Option<bool>> {
         Err(refusal())
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Result};
 
 /// What is asked of a store.
@@ -159,6 +159,18 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         self.plain(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        let key = changes.first().map_or("", |change| change.key.as_str());
+        tell(&*self.watch, Call::Update, key, |bytes| {
+            let sizes = changes.iter().map(|change| match &change.new {
+                New::Value(value) => value.len() as u64,
+                _ => 0,
+            });
+            *bytes = sizes.sum();
+            self.inner.exchange(changes)
+        })
     }
 
     fn read_only(&self) -> bool {

@@ -63,7 +63,42 @@ struct Slot {
     answer: Answer,
     bytes: u64,
     used: u64,
-    until: Option<Instant>,
+    /// When the store was asked that gave it, or last said that it still holds.
+    checked: Instant,
+}
+
+/// How old an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// Of any age.
+    Always,
+    /// Not older than that.
+    For(Duration),
+    /// Asked for at that time, or later.
+    Since(Instant),
+    /// It holds now.
+    Now,
+}
+
+impl Fresh {
+    fn allows(self, checked: Instant) -> bool {
+        match self {
+            Fresh::Always => true,
+            Fresh::For(age) => checked.elapsed() < age,
+            Fresh::Since(time) => checked >= time,
+            Fresh::Now => false,
+        }
+    }
+}
+
+/// What is remembered.
+pub(super) enum Found {
+    /// Young enough.
+    Fresh(Answer),
+    /// Too old, unless the value is still in this state.
+    Stale(Answer),
+    /// Nothing.
+    Nothing,
 }
 
 /// Counts what was forgotten about a name: an answer that was asked for before
@@ -82,7 +117,6 @@ pub(super) struct Shelf {
     clock: u64,
     bytes: u64,
     limit: u64,
-    max_age: Option<Duration>,
     /// How often names were forgotten, by their hash; all of them count as one.
     forgotten: HashMap<u64, u64>,
     forgotten_all: u64,
@@ -93,14 +127,13 @@ pub(super) struct Shelf {
 const FORGOTTEN: usize = 4096;
 
 impl Shelf {
-    pub(super) fn new(limit: u64, max_age: Option<Duration>) -> Self {
+    pub(super) fn new(limit: u64) -> Self {
         Shelf {
             names: BTreeMap::new(),
             order: BTreeMap::new(),
             clock: 0,
             bytes: 0,
             limit,
-            max_age,
             forgotten: HashMap::new(),
             forgotten_all: 0,
             hasher: RandomState::new(),
@@ -118,22 +151,33 @@ impl Shelf {
         Epoch { all: self.forgotten_all, name: found.copied().unwrap_or(0) }
     }
 
-    pub(super) fn find(&mut self, name: &str, part: Part) -> Option<Answer> {
-        let slot = self.names.get_mut(name)?.get_mut(&part)?;
-        if slot.until.is_some_and(|until| until <= Instant::now()) {
-            self.remove(name, part);
-            return None;
+    pub(super) fn find(&mut self, name: &str, part: Part, fresh: Fresh) -> Found {
+        let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&part)) else {
+            return Found::Nothing;
+        };
+        if !fresh.allows(slot.checked) {
+            return Found::Stale(slot.answer.clone());
         }
         self.clock += 1;
         if let Some(entry) = self.order.remove(&slot.used) {
             self.order.insert(self.clock, entry);
         }
         slot.used = self.clock;
-        Some(slot.answer.clone())
+        Found::Fresh(slot.answer.clone())
+    }
+
+    /// Notes that the value of `name` was still the same at `checked`.
+    pub(super) fn confirm(&mut self, name: &str, checked: Instant, asked: Epoch) {
+        if asked != self.epoch(name) {
+            return;
+        }
+        if let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) {
+            slot.checked = slot.checked.max(checked);
+        }
     }
 
     /// Remembers an answer, unless it may be outdated or is too large.
-    pub(super) fn keep(&mut self, name: &str, part: Part, answer: Answer, asked: Epoch) {
+    pub(super) fn keep(&mut self, name: &str, part: Part, answer: Answer, asked: Epoch, checked: Instant) {
         let bytes = answer.size() + name.len() as u64;
         if bytes > self.limit || asked != self.epoch(name) {
             return;
@@ -141,10 +185,9 @@ impl Shelf {
         self.remove(name, part);
         self.clock += 1;
         let name: Arc<str> = self.names.get_key_value(name).map_or_else(|| name.into(), |(k, _)| k.clone());
-        let until = self.max_age.and_then(|age| Instant::now().checked_add(age));
         self.bytes += bytes;
         self.order.insert(self.clock, (name.clone(), part));
-        let slot = Slot { answer, bytes, used: self.clock, until };
+        let slot = Slot { answer, bytes, used: self.clock, checked };
         self.names.entry(name).or_default().insert(part, slot);
         while self.bytes > self.limit {
             let Some((_, (name, part))) = self.order.pop_first() else { break };
@@ -163,13 +206,14 @@ impl Shelf {
         }
     }
 
-    /// Forgets what depends on `key`: its value, and the listings that may name it.
-    pub(super) fn forget(&mut self, key: &str) {
-        self.forget_name(key);
-        for (slash, _) in key.match_indices('/') {
-            self.forget_name(&key[..=slash]);
+    /// Forgets what depends on the key `name`, which begins with the name of a `space`: its
+    /// value, and the listings that may name it.
+    pub(super) fn forget(&mut self, space: &str, name: &str) {
+        self.forget_name(name);
+        for (slash, _) in name.match_indices('/') {
+            self.forget_name(&name[..=slash]);
         }
-        self.forget_name("");
+        self.forget_name(space);
     }
 
     fn forget_name(&mut self, name: &str) {
@@ -186,14 +230,23 @@ impl Shelf {
         *self.forgotten.entry(self.hasher.hash_one(name)).or_default() += 1;
     }
 
-    /// Forgets what depends on any key under `prefix`.
-    pub(super) fn forget_below(&mut self, prefix: &str) {
+    /// Forgets what depends on any key under `prefix`, which begins with the name of a `space`.
+    pub(super) fn forget_below(&mut self, space: &str, prefix: &str) {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let below = self.names.range::<str, _>(from).map(|(name, _)| name.clone());
         for name in below.take_while(|name| name.starts_with(prefix)).collect::<Vec<_>>() {
             self.forget_name(&name);
         }
-        self.forget(prefix);
+        self.forget(space, prefix);
+        self.forgotten.clear();
+        self.forgotten_all += 1;
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.names.clear();
+        self.order.clear();
+        self.bytes = 0;
         self.forgotten.clear();
         self.forgotten_all += 1;
     }

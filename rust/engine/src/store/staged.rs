@@ -1,0 +1,366 @@
+//! A store whose changes are kept aside, until they are made in another one.
+//!
+//! Readers of it see the changes, those of the store below do not. What was looked at in order
+//! to decide a change is compared again when the change is made.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::exchange::{Exchange, Expected, New};
+use super::keylock::KeyLocks;
+use super::memory::{fresh_version, take_or_join};
+use super::{check_key, check_prefix, fork, read_from, readonly};
+use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use crate::error::{Error, Kind, Result};
+use crate::pool;
+
+/// Keeps changes of another store aside.
+#[derive(Debug)]
+pub struct StagedStore {
+    inner: Arc<dyn Store>,
+    stage: Mutex<Stage>,
+    changing: KeyLocks,
+    /// Whether what was only read is compared, too.
+    repeatable: bool,
+}
+
+#[derive(Debug, Default)]
+struct Stage {
+    keys: BTreeMap<String, Staged>,
+    /// Prefixes that were deleted, before anything that is in `keys` was written.
+    deleted: Vec<String>,
+    /// No more changes.
+    closed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Staged {
+    expected: Expected,
+    new: New,
+    version: Version,
+}
+
+/// How a commit ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is done.
+    Done,
+    /// This key is not what was expected.
+    Conflict(String),
+    /// So many keys cannot be changed at once.
+    NotAtomic(usize),
+}
+
+impl Stage {
+    /// Whether what the store below has at `key` is to be gone.
+    fn hides(&self, key: &str) -> bool {
+        self.deleted.iter().any(|prefix| key.starts_with(prefix.as_str()))
+    }
+
+    fn below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s Staged)> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        self.keys.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
+    }
+}
+
+impl StagedStore {
+    /// Keeps changes of `inner` aside.
+    pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
+        fork::register();
+        StagedStore { inner, stage: Mutex::default(), changing: KeyLocks::new(), repeatable }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Stage) -> T) -> T {
+        let _gate = fork::gate();
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut stage)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match self.with(|stage| stage.closed) {
+            false => Ok(()),
+            true => Err(Error::new(Kind::Argument, "the transaction is over")),
+        }
+    }
+
+    /// How many keys are to change.
+    pub fn changes(&self) -> usize {
+        self.with(|stage| {
+            let written = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
+            written + stage.deleted.len()
+        })
+    }
+
+    /// What the key is here, and what it was found to be below, if it was looked at now.
+    fn current(&self, key: &str, want: Want) -> Result<(Option<Box<dyn Object>>, Option<Expected>)> {
+        let (staged, hidden) = self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key)));
+        match staged {
+            Some(Staged { new: New::Value(bytes), version, .. }) => {
+                return Ok((Some(Box::new(StagedObject { bytes, version })), None));
+            }
+            Some(Staged { new: New::Nothing, .. }) => return Ok((None, None)),
+            _ if hidden => return Ok((None, None)),
+            _ => {}
+        }
+        let object = self.inner.open(key, want)?;
+        let found = Expected::of(object.as_deref())?;
+        Ok((object, Some(found)))
+    }
+
+    /// Remembers what the key was found to be first, and what it is to be.
+    fn stage(&self, key: &str, found: Option<Expected>, new: New) {
+        self.with(|stage| {
+            let version = fresh_version();
+            match stage.keys.get_mut(key) {
+                Some(staged) => {
+                    if let (Expected::Anything, Some(found)) = (&staged.expected, found) {
+                        // What was written blindly before needs no condition for what follows.
+                        if matches!(staged.new, New::Same) {
+                            staged.expected = found;
+                        }
+                    }
+                    if !matches!(new, New::Same) {
+                        (staged.new, staged.version) = (new, version);
+                    }
+                }
+                None => {
+                    let expected = found.unwrap_or(Expected::Anything);
+                    stage.keys.insert(key.to_owned(), Staged { expected, new, version });
+                }
+            }
+        });
+    }
+
+    /// Gives everything up; later changes are refused.
+    pub fn abort(&self) {
+        let old = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
+        drop(old);
+    }
+
+    /// Makes the changes in the store below; later ones are refused.
+    ///
+    /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
+    /// then each key by itself when it is changed, so that a conflict may leave others changed.
+    pub fn commit(&self, atomic: bool) -> Result<Outcome> {
+        let stage = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
+        let mut exchanges: Vec<Exchange> = stage
+            .keys
+            .iter()
+            .map(|(key, staged)| Exchange {
+                key: key.clone(),
+                expected: staged.expected.clone(),
+                new: staged.new.clone(),
+            })
+            .collect();
+        if atomic {
+            for prefix in &stage.deleted {
+                for key in self.inner.list(prefix)? {
+                    if !stage.keys.contains_key(&key) {
+                        exchanges.push(Exchange { key, expected: Expected::Anything, new: New::Nothing });
+                    }
+                }
+            }
+            return self.commit_at_once(&exchanges);
+        }
+        for exchange in exchanges.iter().filter(|exchange| matches!(exchange.new, New::Same)) {
+            if !exchange.expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())? {
+                return Ok(Outcome::Conflict(exchange.key.clone()));
+            }
+        }
+        for prefix in &stage.deleted {
+            self.inner.delete_prefix(prefix)?;
+        }
+        exchanges.retain(|exchange| !matches!(exchange.new, New::Same));
+        let conflict = Mutex::new(None);
+        let task = |at: usize| {
+            if !self.commit_one(&exchanges[at])? {
+                let mut found = conflict.lock().unwrap_or_else(PoisonError::into_inner);
+                found.get_or_insert_with(|| exchanges[at].key.clone());
+            }
+            Ok(())
+        };
+        match self.inner.concurrency() {
+            0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
+            many => pool::wait_for(exchanges.len(), many, None, &task)?,
+        }
+        let found = conflict.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(found.map_or(Outcome::Done, Outcome::Conflict))
+    }
+
+    fn commit_at_once(&self, exchanges: &[Exchange]) -> Result<Outcome> {
+        let conflict = || exchanges.first().map_or_else(String::new, |exchange| exchange.key.clone());
+        match exchanges {
+            [] => Ok(Outcome::Done),
+            [one] => Ok(match self.commit_one(one)? {
+                true => Outcome::Done,
+                false => Outcome::Conflict(one.key.clone()),
+            }),
+            _ => Ok(match self.inner.exchange(exchanges)? {
+                None => Outcome::NotAtomic(exchanges.len()),
+                Some(true) => Outcome::Done,
+                Some(false) => Outcome::Conflict(self.conflict(exchanges)?.unwrap_or_else(conflict)),
+            }),
+        }
+    }
+
+    /// Which of the keys is not what was expected, as far as can be told later.
+    fn conflict(&self, exchanges: &[Exchange]) -> Result<Option<String>> {
+        for exchange in exchanges {
+            if !exchange.expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())? {
+                return Ok(Some(exchange.key.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn commit_one(&self, exchange: &Exchange) -> Result<bool> {
+        let mut matched = true;
+        let looks = exchange.expected != Expected::Anything;
+        self.inner.update(&exchange.key, looks, &mut |current| {
+            matched = !looks || exchange.expected.matches(current)?;
+            Ok(match &exchange.new {
+                _ if !matched => Change::Keep,
+                New::Same => Change::Keep,
+                New::Nothing => Change::Delete,
+                New::Value(bytes) => Change::Write(vec![Part::Borrowed(bytes)]),
+            })
+        })?;
+        Ok(matched)
+    }
+}
+
+impl Store for StagedStore {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        check_key(key)?;
+        if !self.repeatable {
+            let staged = self.with(|stage| {
+                let found = stage.keys.get(key).filter(|staged| !matches!(staged.new, New::Same)).cloned();
+                (found.is_none() && !stage.hides(key)).then_some(()).ok_or(found)
+            });
+            return match staged {
+                Ok(()) => self.inner.open(key, want),
+                Err(Some(Staged { new: New::Value(bytes), version, .. })) => {
+                    Ok(Some(Box::new(StagedObject { bytes, version })))
+                }
+                Err(_) => Ok(None),
+            };
+        }
+        let (object, found) = self.current(key, want)?;
+        if found.is_some() {
+            self.stage(key, found, New::Same);
+        }
+        Ok(object)
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        check_key(key)?;
+        self.check_open()?;
+        if self.inner.read_only() {
+            return Err(readonly::refusal().at_key(key));
+        }
+        let _held = self.changing.hold(key)?;
+        let (object, found) = match needs_current {
+            true => self.current(key, Want::Ranges)?,
+            false => (None, None),
+        };
+        let current = object.as_deref();
+        let mut change = updater(current)?;
+        let new = match &mut change {
+            Change::Keep => New::Same,
+            Change::Delete => New::Nothing,
+            Change::Write(parts) => New::Value(Arc::new(take_or_join(parts, current)?)),
+        };
+        self.check_open()?;
+        if found.is_some() || !matches!(new, New::Same) {
+            self.stage(key, found, new);
+        }
+        Ok(change)
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        check_key(key)?;
+        self.check_open()?;
+        let _held = self.changing.hold(key)?;
+        work()
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        check_prefix(prefix)?;
+        let mut keys = self.inner.list(prefix)?;
+        self.with(|stage| {
+            let untouched = |key: &str| stage.keys.get(key).is_none_or(|it| matches!(it.new, New::Same));
+            keys.retain(|key| untouched(key) && !stage.hides(key));
+            let written = stage.below(prefix).filter(|(_, staged)| matches!(staged.new, New::Value(_)));
+            keys.extend(written.map(|(key, _)| key.clone()));
+        });
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        check_prefix(prefix)?;
+        let touched = self.with(|stage| {
+            let deleted = |it: &&String| it.starts_with(prefix) || prefix.starts_with(it.as_str());
+            stage.below(prefix).any(|(_, staged)| !matches!(staged.new, New::Same))
+                || stage.deleted.iter().any(|it| deleted(&it))
+        });
+        match touched {
+            false => self.inner.list_dir(prefix),
+            true => Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix)),
+        }
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        check_prefix(prefix)?;
+        self.check_open()?;
+        if self.inner.read_only() {
+            return Err(readonly::refusal());
+        }
+        let old = self.with(|stage| {
+            let gone: Vec<String> = stage.below(prefix).map(|(key, _)| key.clone()).collect();
+            if !stage.deleted.iter().any(|it| prefix.starts_with(it.as_str())) {
+                stage.deleted.push(prefix.to_owned());
+            }
+            gone.iter().filter_map(|key| stage.keys.remove(key)).collect::<Vec<_>>()
+        });
+        drop(old);
+        Ok(())
+    }
+
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
+}
+
+struct StagedObject {
+    bytes: Arc<Vec<u8>>,
+    version: Version,
+}
+
+impl Object for StagedObject {
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn version(&self) -> Option<Version> {
+        Some(self.version)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_from(&self.bytes, offset, out)
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+}
