@@ -26,6 +26,10 @@ class StoreProtocol(Protocol):
         ``expected`` (bytes; None: absent), at once for every user of the store,
         else change nothing and give False. Without it writers of one chunk
         exclude each other within one process only.
+    ``replace_all(values, expected) -> bool``
+        The same for several keys at once, so that no reader sees some of the changes: two
+        dictionaries, from keys to what they become and to what they have to hold. Without it a
+        transaction that has to be atomic can change one key only.
     ``list_dir(prefix) -> (keys, prefixes)``
         Lists of the keys and of the prefixes (ending in "/") one level below
         ``prefix``. Without it a hierarchy is listed by listing every key.

@@ -73,15 +73,21 @@ class Database:
             self._write(lambda connection: connection.execute(statement, key_range(prefix)))
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        return self.replace_all({key: data}, {key: expected})
+
+    def replace_all(
+        self, values: dict[str, bytes | None], expected: dict[str, bytes | None]
+    ) -> bool:
         def exchange(connection: Connection) -> bool:
             connection.execute("BEGIN IMMEDIATE")
-            if value_of(connection, key) != expected:
+            if any(value_of(connection, key) != data for key, data in expected.items()):
                 connection.execute("ROLLBACK")
                 return False
-            if data is None:
-                delete(connection, key)
-            else:
-                put(connection, key, data)
+            for key, data in values.items():
+                if data is None:
+                    delete(connection, key)
+                else:
+                    put(connection, key, data)
             connection.execute("COMMIT")
             return True
 

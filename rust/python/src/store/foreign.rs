@@ -6,8 +6,8 @@ use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
-use tessarr_engine::store::{Foreign, Listing, Object, Version, Want};
+use pyo3::types::{PyBytes, PyDict};
+use tessarr_engine::store::{Exchange, Expected, Foreign, Listing, New, Object, Version, Want};
 use tessarr_engine::{Error, Result};
 
 use super::bytes_of;
@@ -22,6 +22,7 @@ pub(super) struct PyForeign {
     has_open_value: bool,
     has_get_prefix: bool,
     has_replace: bool,
+    has_replace_all: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
     has_hold: bool,
@@ -56,6 +57,7 @@ impl PyForeign {
             has_open_value: !mapping && has("open_value")?,
             has_get_prefix: !mapping && has("get_prefix")? && has("open_value")?,
             has_replace: !mapping && has("replace")?,
+            has_replace_all: !mapping && has("replace_all")?,
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
@@ -171,6 +173,32 @@ impl Foreign for PyForeign {
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, bytes));
             object.call_method1(intern!(py, "replace"), (key, data, expected))?.is_truthy().map(Some)
+        })
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        if !self.has_replace_all {
+            return Ok(None);
+        }
+        self.call(|object| {
+            let py = object.py();
+            let conditions = PyDict::new(py);
+            let values = PyDict::new(py);
+            for change in changes {
+                match &change.expected {
+                    Expected::Anything => {}
+                    Expected::Absent => conditions.set_item(&change.key, py.None())?,
+                    Expected::Bytes(bytes) => conditions.set_item(&change.key, PyBytes::new(py, bytes))?,
+                    // Stores of Python have no versions.
+                    Expected::Version(_) => return Ok(None),
+                }
+                match &change.new {
+                    New::Same => {}
+                    New::Nothing => values.set_item(&change.key, py.None())?,
+                    New::Value(bytes) => values.set_item(&change.key, PyBytes::new(py, bytes))?,
+                }
+            }
+            object.call_method1(intern!(py, "replace_all"), (values, conditions))?.is_truthy().map(Some)
         })
     }
 

@@ -14,6 +14,8 @@ use crate::kept::Kept;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CachedStore>()?;
+    module.add_class::<CachePool>()?;
+    module.add_class::<StagedStore>()?;
     module.add_function(wrap_pyfunction!(prefixed, module)?)?;
     module.add_function(wrap_pyfunction!(guarded, module)?)?;
     module.add_function(wrap_pyfunction!(delayed, module)?)?;
@@ -120,5 +122,79 @@ impl CachedStore {
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = py.detach(|| self.0.counts());
         [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+    }
+}
+
+/// A memory of at most `max_bytes`, that several stores share.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct CachePool(engine::CachePool);
+
+#[pymethods]
+impl CachePool {
+    #[new]
+    fn new(max_bytes: u64) -> Self {
+        CachePool(engine::CachePool::new(max_bytes))
+    }
+
+    /// `store`, whose answers are remembered. `space` is the number of the place that it is.
+    /// Answers are compared with the store below unless they were asked for, or compared, at
+    /// most `max_age_s` ago; with None they may be of any age.
+    fn store(&self, store: &Bound<'_, Store>, space: u64, max_age_s: Option<f64>) -> Store {
+        let fresh = match max_age_s {
+            None => engine::Fresh::Always,
+            Some(age) => match Duration::try_from_secs_f64(age) {
+                // A fixed point in time, so that what is asked for from now on may be of any age.
+                Ok(age) if !age.is_zero() => {
+                    std::time::Instant::now().checked_sub(age).map_or(engine::Fresh::Always, engine::Fresh::Since)
+                }
+                _ => engine::Fresh::Now,
+            },
+        };
+        made(self.0.store(store.get().engine(), space, fresh))
+    }
+
+    /// Forget everything.
+    fn forget(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
+
+    /// What the stores did so far: hits and misses; and bytes, which are remembered now.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = py.detach(|| self.0.counts());
+        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+    }
+}
+
+/// Keeps changes of another store aside until they are made.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct StagedStore(Arc<engine::StagedStore>);
+
+#[pymethods]
+impl StagedStore {
+    #[new]
+    fn new(store: &Bound<'_, Store>, repeatable: bool) -> PyClassInitializer<Self> {
+        let staged = Arc::new(engine::StagedStore::new(store.get().engine(), repeatable));
+        initializer(StagedStore(staged.clone()), staged)
+    }
+
+    /// How many keys, and prefixes that are deleted, are to change.
+    fn changes(&self) -> usize {
+        self.0.changes()
+    }
+
+    /// Give up all changes.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| self.0.abort());
+    }
+
+    /// Make the changes; with `atomic` all at once or none. Gives None, the key that others
+    /// have changed, or how many keys it is that cannot be changed at once.
+    fn commit<'py>(&self, py: Python<'py>, atomic: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.0.commit(atomic)));
+        Ok(match outcome.map_err(|error| to_py(py, error))? {
+            engine::Outcome::Done => None,
+            engine::Outcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),
+            engine::Outcome::NotAtomic(count) => Some(count.into_pyobject(py)?.into_any()),
+        })
     }
 }

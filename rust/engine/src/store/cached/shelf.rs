@@ -153,6 +153,10 @@ impl Shelf {
 
     pub(super) fn find(&mut self, name: &str, part: Part, fresh: Fresh) -> Found {
         let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&part)) else {
+            // Parts of a value are of no use where nothing says any more of which one.
+            if part == Part::Value && self.names.contains_key(name) {
+                self.forget_name(name);
+            }
             return Found::Nothing;
         };
         if !fresh.allows(slot.checked) {
