@@ -12,6 +12,7 @@
     │  └─ NotJSONError                 + TypeError
     ├─ DataError                       + ValueError
     ├─ StoreError                      + OSError                .retryable
+    │  └─ ConflictError                + ValueError
     ├─ ReadOnlyError                   + PermissionError, ValueError
     └─ InternalError                   + RuntimeError
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "ArgumentError",
+    "ConflictError",
     "DataError",
     "ExistsError",
     "InternalError",
@@ -110,6 +112,8 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         # StoreError
         "store_failed": "the store failed",
         "value_replaced": "a value was replaced after it was opened: open it again",
+        # ConflictError
+        "conflict": "others changed what a change was decided on: decide again",
         # ReadOnlyError
         "read_only": "the store or node is open for reading only",
         # InternalError
@@ -307,6 +311,15 @@ class StoreError(TessarrError, OSError):
         super().__init__(message, **fields)
         self.retryable = retryable
         self.errno = errno
+
+
+class ConflictError(StoreError, ValueError):
+    """Others changed what the changes of a transaction were decided on."""
+
+    default_kind = "conflict"
+
+    def __init__(self, message: str, *, retryable: bool = True, **fields: Any) -> None:
+        super().__init__(message, retryable=retryable, **fields)
 
 
 class ReadOnlyError(TessarrError, PermissionError, ValueError):

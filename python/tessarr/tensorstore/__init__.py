@@ -69,6 +69,7 @@ from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.stack import concat, overlay, stack
 from tessarr.tensorstore.store import TensorStore
+from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import Unit
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "Schema",
     "Spec",
     "TensorStore",
+    "Transaction",
     "Unit",
     "WriteFutures",
     "array",
