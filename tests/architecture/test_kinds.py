@@ -68,6 +68,17 @@ def replaced() -> Any:
     return value
 
 
+def outrun() -> None:
+    """Commit what was decided on a value that others have changed since."""
+    from tessarr.tensorstore import KvStore, Transaction
+
+    store = KvStore.open("memory://").result()
+    transaction = Transaction(repeatable_read=True)
+    assert "a" not in store.with_transaction(transaction)
+    store["a"] = b"1"
+    transaction.commit_sync()
+
+
 def group(**members: str) -> tessarr.Group:
     made = tessarr.create_group(stores.MemoryStore())
     for name, kind in members.items():
@@ -114,6 +125,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "wrong_size": lambda: opened({}, chunk=b"abc")[0],
     "store_failed": lambda: obstructed().__setitem__(0, 1),
     "value_replaced": lambda: replaced().read(0, 1),
+    "conflict": outrun,
     "read_only": lambda: opened({}).__setitem__(0, 1),
 }
 

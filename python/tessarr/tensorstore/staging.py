@@ -92,7 +92,7 @@ class StagedArray:
                 if not self._open:
                     raise ArgumentError("Transaction not open")  # noqa: TRY301 (told by the future)
                 self._values._write(axes, out_axes, values)
-                self._mask._write(axes, out_axes, np.ones(values.shape, bool))
+                self._mask._write(axes, out_axes, np.broadcast_to(np.True_, values.shape))
                 self._written = True
         except BaseException as error:  # noqa: BLE001 (told by the future)
             promise.set_exception(error)
@@ -109,7 +109,7 @@ class StagedArray:
         _: Any,
     ) -> None:
         if not self._written:
-            self._under._read_future(axes, out_axes, out, promise, result, None)  # type: ignore[arg-type]
+            self._under._read_future(axes, out_axes, out, promise, result, None)
             return
 
         def work() -> None:
@@ -151,13 +151,19 @@ class StagedArray:
         with self._lock:
             if not self._written:
                 return
-            _together([self._mover(box, target) for box in self._boxes()])
+            whole = self._cells()
+            box = self._one_box(whole)
+            if box is not None:
+                target[box] = self._values[box]
+            else:
+                boxes = (self._box(cell, tuple(at + 1 for at in cell)) for cell in sorted(whole))
+                _together([self._mover(box, target) for box in boxes])
             self._store.delete_prefix("c/")
             self._store.delete("c")
             self._written = False
 
-    def _boxes(self) -> Iterator[Box]:
-        """Yield the chunks of the array where something was written."""
+    def _cells(self) -> set[tuple[int, ...]]:
+        """Return the chunks of the array where something was written."""
         cuts = self._under.metadata.chunk_grid.cuts
         inner = self._values.metadata.chunk_shape
         keys = DefaultKeys()
@@ -173,12 +179,7 @@ class StagedArray:
                 for cut, at, size, end in zip(cuts, cell, inner, self.shape, strict=True)
             ]
             cells.update(itertools.product(*ranges))
-        whole = self._one_box(cells)
-        if whole is not None:
-            yield whole
-            return
-        for cell in sorted(cells):
-            yield self._box(cell, tuple(at + 1 for at in cell))
+        return cells
 
     def _box(self, first: tuple[int, ...], end: tuple[int, ...]) -> Box:
         cuts = self._under.metadata.chunk_grid.cuts
@@ -189,7 +190,7 @@ class StagedArray:
 
     def _one_box(self, cells: set[tuple[int, ...]]) -> Box | None:
         """Return the box that all the chunks make, if they do, and all of it was written."""
-        if len(cells) < 2 or not self.shape:  # noqa: PLR2004 (one is a box anyway)
+        if len(cells) < 2 or not self.shape:
             return None
         corners = [(min(along), max(along) + 1) for along in zip(*cells, strict=True)]
         if np.prod([b - a for a, b in corners]) != len(cells):
@@ -216,9 +217,7 @@ class StagedArray:
                 target[part] = values
                 return
             where = np.nonzero(chosen)
-            places = tuple(
-                index + side.start for index, side in zip(where, part, strict=True)
-            )
+            places = tuple(index + side.start for index, side in zip(where, part, strict=True))
             target.vindex[places] = values[where]
 
         return move
@@ -238,7 +237,7 @@ def _written_part(mask: npt.NDArray[np.bool_]) -> Box | None:
 
 def _together(tasks: list[Callable[[], None]]) -> None:
     """Do all of them, some at a time; raise the first error when all are done."""
-    if len(tasks) < 2:  # noqa: PLR2004 (alone it can be done here)
+    if len(tasks) < 2:
         for task in tasks:
             task()
         return

@@ -12,7 +12,7 @@ from tessarr.tensorstore.kvstore.values import MISSING, TimestampedStorageGenera
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["generation_of", "replace_if", "written"]
+__all__ = ["generation_of", "has", "replace_if", "written"]
 
 _VERSION: Final = b"\x00"
 _DIGEST: Final = b"\x01"
@@ -32,20 +32,32 @@ class _Opened(Protocol):
 
 
 def generation_of(value: _Opened | None) -> bytes:
-    """Return the generation of a value; of stores that do not count, a digest of the bytes."""
+    """Return the generation of a value.
+
+    Where the store cannot tell states apart, or not yet, it is a digest of the bytes.
+    """
     if value is None:
         return MISSING
     version = value.version
-    if version is not None:
-        return _VERSION + version
+    return _digest(value) if version is None else _VERSION + version
+
+
+def _digest(value: _Opened) -> bytes:
     return _DIGEST + blake2b(value.read(0, value.size), digest_size=16).digest()
+
+
+def has(value: _Opened | None, generation: bytes) -> bool:
+    """Return whether a value is in the state that a generation means."""
+    if value is not None and generation.startswith(_DIGEST):
+        return _digest(value) == generation
+    return generation_of(value) == generation
 
 
 def replace_if(store: Store, key: str, data: bytes | None, generation: bytes) -> bool:
     """Change a key where its value has a generation; False: it has another one."""
     while True:
         value = store.open_value(key)
-        if generation_of(value) != generation:
+        if not has(value, generation):
             return False
         expected = None if value is None else value.read(0, value.size)
         if store.replace(key, data, expected):

@@ -12,7 +12,7 @@ from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
-from tessarr.tensorstore.kvstore.stamps import generation_of, replace_if, written
+from tessarr.tensorstore.kvstore.stamps import generation_of, has, replace_if, written
 from tessarr.tensorstore.kvstore.values import (
     MISSING,
     KeyRange,
@@ -438,9 +438,9 @@ def _read_once(
     if value is None:
         stamp = TimestampedStorageGeneration(MISSING, now)
         return ReadResult("missing", b"", stamp)
+    if known and has(value, known):
+        return ReadResult("unspecified", b"", TimestampedStorageGeneration(known, now))
     stamp = TimestampedStorageGeneration(generation_of(value), now)
-    if known and known == stamp.generation:
-        return ReadResult("unspecified", b"", stamp)
     first, last = (0, None) if span is None else span
     size = value.size
     begin = size + first if first < 0 else first

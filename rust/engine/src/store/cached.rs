@@ -202,7 +202,17 @@ impl CachedStore {
             let _ = opened.set(object);
         }
         let (inner, memory, space) = (self.inner.clone(), self.memory.clone(), self.space.clone());
-        Box::new(RangedObject { key: key.to_owned(), name, size, version, asked, opened, inner, memory, space })
+        Box::new(RangedObject {
+            key: key.to_owned(),
+            name,
+            size,
+            version,
+            asked,
+            opened,
+            inner,
+            memory,
+            space,
+        })
     }
 
     /// What is remembered, if the store below says that it is still so; else what it is now.
@@ -407,7 +417,8 @@ impl Object for RangedObject {
         let part = Part::Range { offset, count: out.len() as u64 };
         // What was forgotten since the value was opened belongs to a later one. How old a part
         // is does not matter: the value as a whole was compared when it was opened.
-        if let (Found::Fresh(Answer::Range(bytes)), asked) = self.memory.find(&self.name, part, Fresh::Always) {
+        if let (Found::Fresh(Answer::Range(bytes)), asked) = self.memory.find(&self.name, part, Fresh::Always)
+        {
             if asked.epoch == self.asked.epoch {
                 return read_from(&bytes, 0, out);
             }

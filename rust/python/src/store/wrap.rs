@@ -144,9 +144,9 @@ impl CachePool {
             None => engine::Fresh::Always,
             Some(age) => match Duration::try_from_secs_f64(age) {
                 // A fixed point in time, so that what is asked for from now on may be of any age.
-                Ok(age) if !age.is_zero() => {
-                    std::time::Instant::now().checked_sub(age).map_or(engine::Fresh::Always, engine::Fresh::Since)
-                }
+                Ok(age) if !age.is_zero() => std::time::Instant::now()
+                    .checked_sub(age)
+                    .map_or(engine::Fresh::Always, engine::Fresh::Since),
                 _ => engine::Fresh::Now,
             },
         };

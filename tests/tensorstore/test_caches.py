@@ -1,0 +1,196 @@
+"""Caches that stores share: how often the store below is asked, and what is seen of others."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.errors import StoreError
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore
+from tessarr.tensorstore.caching import bound_of, cached
+
+SHAPE = (64, 64)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CountingStore:
+    counting = CountingStore(LocalStore(tmp_path))
+    array = tessarr.create_array(counting, shape=SHAPE, chunks=(8, 8), shards=(32, 32), dtype="i4")
+    array[...] = np.arange(64 * 64).reshape(SHAPE)
+    settle()
+    return counting
+
+
+def settle() -> None:
+    """Wait until the time stamps of files tell whether they are changed again."""
+    time.sleep(0.03)
+
+
+def pool(limit: int) -> Any:
+    return ts.Context({"cache_pool": {"total_bytes_limit": limit}})["cache_pool"]
+
+
+def opened(store: CountingStore, recheck: Any, memory: Any) -> tessarr.Array:
+    return tessarr.open_array(cached(store, memory, recheck), mode="r")
+
+
+def asked(store: CountingStore, before: dict[str, int]) -> dict[str, int]:
+    after = store.counts()
+    return {name: after[name] - before[name] for name in ("opens", "reads")}
+
+
+def test_a_repeated_read_of_a_shard_does_nothing(store: CountingStore) -> None:
+    array = opened(store, "open", pool(10**7))
+    before = store.counts()
+    first = array[3, 3]
+    assert asked(store, before) == {"opens": 1, "reads": 2}  # the index, then the chunk
+    before = store.counts()
+    assert array[3, 3] == first
+    assert array[4, 4] == first + 65
+    assert asked(store, before) == {"opens": 0, "reads": 0}
+    array[9, 9]  # another chunk of this shard
+    assert asked(store, before) == {"opens": 1, "reads": 1}
+
+
+def test_what_is_checked_is_not_read_again(store: CountingStore) -> None:
+    array = opened(store, True, pool(10**7))
+    array[3, 3]
+    before = store.counts()
+    array[3, 3]
+    assert asked(store, before) == {"opens": 1, "reads": 0}
+
+
+def test_without_a_pool_only_indexes_are_remembered(store: CountingStore) -> None:
+    array = opened(store, True, pool(0))
+    array[3, 3]
+    before = store.counts()
+    array[3, 3]
+    assert asked(store, before) == {"opens": 1, "reads": 1}
+
+
+def test_what_others_write_is_seen_when_it_is_checked(store: CountingStore, tmp_path: Path) -> None:
+    memory = pool(10**7)
+    checked, remembered = (opened(store, recheck, memory) for recheck in (True, False))
+    assert (checked[3, 3], remembered[3, 3]) == (195, 195)
+    other = tessarr.open_array(LocalStore(tmp_path), mode="r+")
+    other[3, 3] = -1
+    assert remembered[3, 3] == 195
+    assert checked[3, 3] == -1
+    assert remembered[3, 3] == -1  # they share what is remembered
+
+
+def test_what_was_absent_is_looked_for_again(store: CountingStore) -> None:
+    memory = pool(10**6)
+    checked, remembered = (cached(store, memory, recheck) for recheck in (True, False))
+    assert (checked.get("x"), remembered.get("x")) == (None, None)
+    store.put("x", b"1")
+    assert remembered.get("x") is None
+    assert (checked.get("x"), remembered.get("x")) == (b"1", b"1")
+
+
+def test_a_time_to_check_from(store: CountingStore) -> None:
+    memory = pool(10**6)
+    store.put("x", b"1")
+    asked_at = time.time()
+    assert cached(store, memory, False).get("x") == b"1"
+    before = store.counts()
+    assert cached(store, memory, asked_at - 10).get("x") == b"1"
+    assert asked(store, before)["opens"] == 0
+    store.put("x", b"2")
+    assert cached(store, memory, asked_at - 10).get("x") == b"1"
+    assert cached(store, memory, time.time()).get("x") == b"2"
+    assert cached(store, memory, "open").get("x") == b"2"
+    store.put("x", b"3")
+    assert cached(store, memory, "open").get("x") == b"3"
+
+
+def test_a_pool_has_a_limit_for_all(tmp_path: Path) -> None:
+    memory = pool(10_000)
+    stores = [CountingStore(LocalStore(tmp_path / name)) for name in "ab"]
+    for one in stores:
+        for key in range(20):
+            one.put(f"k{key}", os.urandom(1000))
+    views = [cached(one, memory, False) for one in stores]
+    for view in views:
+        for key in range(20):
+            view.get(f"k{key}")
+    assert memory._made(None).counts()["bytes"] <= 10_000
+    before = stores[0].counts()
+    views[0].get("k0")  # went first
+    assert asked(stores[0], before)["opens"] == 1
+
+
+def test_stores_do_not_mix(tmp_path: Path) -> None:
+    memory = pool(10**6)
+    stores = [LocalStore(tmp_path / name) for name in "ab"]
+    for number, one in enumerate(stores):
+        one.put("k", b"%d" % number)
+    views = [cached(one, memory, False) for one in stores]
+    assert [view.get("k") for view in views] == [b"0", b"1"]
+    same = cached(LocalStore(tmp_path / "a"), memory, False)
+    stores[0].put("k", b"changed")
+    assert same.get("k") == b"0"  # the same place: it is remembered
+
+
+def test_parts_that_are_left_of_another_value_are_not_used(tmp_path: Path) -> None:
+    """The rest of a value may be forgotten before its parts are."""
+    folder = LocalStore(tmp_path)
+    folder.put("k", bytes(3000))
+    memory = pool(2000)
+    view = cached(folder, memory, False)
+    value = view.open_value("k")
+    assert value is not None
+    value.read(0, 1000)
+    for key in range(3):
+        folder.put(f"x{key}", b"")
+    settle()
+    for _ in range(2):  # pushes out what says how long the value is, not its part
+        value.read(0, 1000)
+        for key in range(3):
+            view.get(f"x{key}")
+    folder.put("k", b"\1" * 3000)
+    settle()
+    for key in range(20):
+        folder.put(f"y{key}", bytes(50))
+        view.get(f"y{key}")
+        value = view.open_value("k")
+        assert value is not None
+        try:
+            rest = value.read(2000, 10)
+        except StoreError as error:
+            assert error.kind == "value_replaced"
+            continue
+        assert value.read(0, 1000) == rest * 100
+
+
+def test_own_changes_are_seen(store: CountingStore) -> None:
+    view = cached(store, pool(10**6), False)
+    assert view.get("x") is None
+    view.put("x", b"1")
+    assert view.get("x") == b"1"
+    view.delete("x")
+    assert view.get("x") is None
+
+
+@pytest.mark.parametrize("recheck", [None, "closed", [], {}, float("nan")])
+def test_other_bounds_are_refused(recheck: object) -> None:
+    with pytest.raises(ValueError, match="boolean, number"):
+        bound_of(recheck, 0.0)
+
+
+def test_bounds() -> None:
+    assert [bound_of(recheck, 5.0) for recheck in (True, False, "open", 3, 2.5)] == [
+        float("inf"),
+        float("-inf"),
+        5.0,
+        3.0,
+        2.5,
+    ]

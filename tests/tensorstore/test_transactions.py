@@ -1,0 +1,423 @@
+"""Transactions: isolation, conflicts, atomicity, and how often stores are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.errors import ConflictError
+from tessarr.space import IndexTransform, lower
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
+from tessarr.tensorstore.future import Promise
+from tessarr.tensorstore.zarr import domain_of
+
+Range = ts.KvStore.KeyRange
+
+
+@pytest.fixture(params=["file", "memory", "sqlite", "python"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ts.KvStore:
+    specs: dict[str, Any] = {
+        "file": f"file://{tmp_path}/",
+        "memory": "memory://",
+        "sqlite": SQLiteStore(tmp_path / "a.sqlite"),
+        "python": {"driver": "tessarr", "store": {}},
+    }
+    return ts.KvStore.open(specs[request.param]).result()
+
+
+def counted(before: dict[str, int], store: CountingStore) -> dict[str, int]:
+    after = store.counts()
+    return {name: after[name] - before[name] for name in after if after[name] != before[name]}
+
+
+# What handles do
+
+
+def _chosen(array: tessarr.Array, key: Any) -> tuple[IndexTransform, Any]:
+    view = IndexTransform(domain_of(array.metadata))[key]
+    return view, lower(view, array.shape)
+
+
+def write(transaction: ts.Transaction, array: tessarr.Array, key: Any, value: Any) -> None:
+    view, chosen = _chosen(array, key)
+    if not chosen.size:
+        return
+    values = np.array(np.broadcast_to(np.asarray(value, array.dtype), view.shape))
+    promise, future = Promise.new()
+    staged = transaction._array(array)
+    staged._write_future(chosen.axes, chosen.out_axes, chosen.buffer(values), promise, None)
+    future.result(timeout=60)
+
+
+def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> Any:
+    _, chosen = _chosen(array, key)
+    buffer = np.empty(chosen.buffer_shape, array.dtype)
+    promise, future = Promise.new()
+    staged = transaction._array(array)
+    result = chosen.result(buffer)
+    staged._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, None)
+    return future.result(timeout=60)
+
+
+# Keys
+
+
+def test_changes_are_seen_inside_only(store: ts.KvStore) -> None:
+    store["a"], store["b/x"], store["b/y"] = b"1", b"2", b"3"
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside["a"] = b"new"
+    inside["c"] = b"4"
+    del inside["b/x"]
+    assert (inside["a"], "b/x" in inside) == (b"new", False)
+    assert inside.list().result() == [b"a", b"b/y", b"c"]
+    assert store.list().result() == [b"a", b"b/x", b"b/y"]
+    assert store["a"] == b"1"
+    transaction.commit_sync()
+    assert store.list().result() == [b"a", b"b/y", b"c"]
+    assert store["a"] == b"new"
+
+
+def test_what_is_aborted_never_happens(store: ts.KvStore) -> None:
+    store["a"] = b"1"
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside["a"] = b"2"
+    transaction.abort()
+    transaction.abort()
+    assert (transaction.open, transaction.aborted, transaction.commit_started) == (
+        False,
+        True,
+        False,
+    )
+    assert store["a"] == b"1"
+    for late in (lambda: inside["a"], lambda: inside.write("a", b"3").result()):
+        with pytest.raises(ValueError, match="aborted"):
+            late()
+    with pytest.raises(ValueError, match="aborted"):
+        transaction.commit_sync()
+
+
+def test_a_committed_one_is_over(store: ts.KvStore) -> None:
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside["a"] = b"1"
+    assert transaction.commit_async().result() is None
+    transaction.commit_sync()
+    transaction.abort()
+    assert (transaction.open, transaction.aborted, transaction.commit_started) == (
+        False,
+        False,
+        True,
+    )
+    with pytest.raises(ValueError, match="already started"):
+        inside["a"] = b"2"
+    assert store["a"] == b"1"
+
+
+def test_blocks_commit_or_abort(store: ts.KvStore) -> None:
+    with ts.Transaction() as transaction:
+        store.with_transaction(transaction)["a"] = b"1"
+    assert store["a"] == b"1"
+    with pytest.raises(ZeroDivisionError), ts.Transaction() as transaction:
+        store.with_transaction(transaction)["a"] = b"2"
+        _ = 1 // 0
+    assert store["a"] == b"1"
+
+    async def main() -> None:
+        async with ts.Transaction() as transaction:
+            await store.with_transaction(transaction).write("a", b"3")
+
+    asyncio.run(main())
+    assert store["a"] == b"3"
+
+
+def test_reads_that_must_repeat(store: ts.KvStore) -> None:
+    store["a"] = b"1"
+    for key, change in (("a", b"2"), ("absent", b"2")):
+        transaction = ts.Transaction(repeatable_read=True)
+        inside = store.with_transaction(transaction)
+        inside.read(key).result()
+        inside["b"] = b"1"
+        store[key] = change
+        with pytest.raises(ConflictError, match="Generation mismatch") as caught:
+            transaction.commit_sync()
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.retryable
+        assert "b" not in store
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside.read("a").result()
+    inside["b"] = b"1"
+    store["a"] = b"3"
+    transaction.commit_sync()
+    assert store["b"] == b"1"
+
+
+def test_conditions_are_checked_again(store: ts.KvStore) -> None:
+    generation = store.write("a", b"1").result().generation
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside.write("a", b"2", if_equal=generation).result()
+    store["a"] = b"3"
+    with pytest.raises(ConflictError):
+        transaction.commit_sync()
+    assert store["a"] == b"3"
+
+
+def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:
+    store["d/a"], store["d/b"], store["e"] = b"1", b"2", b"3"
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    (inside / "d/").delete_range(Range()).result()
+    assert inside.list().result() == [b"e"]
+    inside["d/c"] = b"4"
+    assert inside.list().result() == [b"d/c", b"e"]
+    assert store.list().result() == [b"d/a", b"d/b", b"e"]
+    transaction.commit_sync()
+    assert store.list().result() == [b"d/c", b"e"]
+
+
+def test_several_keys_at_once(tmp_path: Path) -> None:
+    for place in (MemoryStore(), SQLiteStore(tmp_path / "a.sqlite")):
+        store = ts.KvStore.open(place).result()
+        store["gone"] = b"1"
+        with ts.Transaction(atomic=True) as transaction:
+            inside = store.with_transaction(transaction)
+            inside["a"], inside["b"] = b"1", b"2"
+            inside.delete_range(Range("g")).result()
+        assert store.list().result() == [b"a", b"b"]
+        transaction = ts.Transaction(atomic=True, repeatable_read=True)
+        inside = store.with_transaction(transaction)
+        inside.read("b").result()
+        inside["a"], inside["c"] = b"3", b"3"
+        store["b"] = b"4"
+        with pytest.raises(ConflictError) as caught:
+            transaction.commit_sync()
+        assert caught.value.key == "b"
+        assert (store["a"], "c" in store) == (b"1", False)
+
+
+def test_what_cannot_be_done_at_once_is_not_done(tmp_path: Path) -> None:
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    transaction = ts.Transaction(atomic=True)
+    inside = store.with_transaction(transaction)
+    inside["a"], inside["b"] = b"1", b"2"
+    with pytest.raises(ValueError, match="single atomic"):
+        transaction.commit_sync()
+    assert store.list().result() == []
+    with ts.Transaction(atomic=True) as transaction:
+        store.with_transaction(transaction)["a"] = b"1"
+    assert store["a"] == b"1"
+    other = ts.KvStore.open("memory://").result()
+    transaction = ts.Transaction(atomic=True)
+    store.with_transaction(transaction)["b"] = b"1"
+    other.with_transaction(transaction)["b"] = b"1"
+    with pytest.raises(ValueError, match="single atomic"):
+        transaction.commit_sync()
+    assert "b" not in store
+    assert "b" not in other
+
+
+def test_atomic_commits_never_show_a_half() -> None:
+    place = MemoryStore({"a": b"0", "b": b"0"})
+    store = ts.KvStore.open(place).result()
+    stop = threading.Event()
+
+    def change() -> None:
+        for number in range(300):
+            with ts.Transaction(atomic=True) as transaction:
+                inside = store.with_transaction(transaction)
+                inside["a"] = inside["b"] = b"%d" % number
+        stop.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not stop.is_set():
+        # "a" is read first: "b" may be newer, and never older.
+        first, second = int(store["a"]), int(store["b"])
+        assert first <= second
+    thread.join()
+
+
+def test_counters_lose_nothing() -> None:
+    store = ts.KvStore.open(MemoryStore({"a": b"0", "b": b"0"})).result()
+
+    def count() -> None:
+        done = 0
+        while done < 40:
+            transaction = ts.Transaction(atomic=True, repeatable_read=True)
+            inside = store.with_transaction(transaction)
+            for key in ("a", "b"):
+                inside[key] = b"%d" % (int(inside[key]) + 1)
+            try:
+                transaction.commit_sync()
+            except ConflictError:
+                continue
+            done += 1
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (store["a"], store["b"]) == (b"160", b"160")
+
+
+def test_it_is_not_pickled_with_a_store() -> None:
+    store = ts.KvStore.open("memory://").result()
+    with pytest.raises(ValueError, match="transaction"):
+        pickle.dumps(store.with_transaction(ts.Transaction()))
+
+
+# Arrays
+
+
+def sharded(store: Any, **settings: Any) -> tessarr.Array:
+    array = tessarr.create_array(
+        store, shape=(8, 8), chunks=(2, 2), shards=(8, 8), dtype="i4", **settings
+    )
+    array[...] = np.arange(64).reshape(8, 8)
+    return array
+
+
+def test_many_writes_to_one_shard_are_one_request() -> None:
+    store = CountingStore(MemoryStore())
+    array = sharded(store)
+    before = store.counts()
+    transaction = ts.Transaction()
+    for row in range(8):
+        write(transaction, array, row, -row)
+    assert counted(before, store) == {}
+    transaction.commit_sync()
+    changes = counted(before, store)
+    assert (changes.pop("updates"), changes.pop("written_bytes") > 0) == (1, True)
+    assert changes == {}  # all of the shard was written: nothing was read
+    assert np.array_equal(array[:, 3], -np.arange(8))
+
+
+def test_parts_of_a_shard_are_one_request(tmp_path: Path) -> None:
+    store = CountingStore(LocalStore(tmp_path))
+    array = sharded(store)
+    before = store.counts()
+    with ts.Transaction() as transaction:
+        for place in ((0, 0), (3, 5), (7, 7)):
+            write(transaction, array, place, -1)
+    changes = counted(before, store)
+    assert changes["updates"] == 1
+    assert changes.get("opens", 0) == 0
+
+
+def test_others_keep_what_they_write_to_the_same_chunk() -> None:
+    array = tessarr.create_array(MemoryStore(), shape=(8,), chunks=(8,), dtype="u1")
+    transaction = ts.Transaction()
+    write(transaction, array, slice(0, 2), 7)
+    assert read(transaction, array).tolist() == [7, 7, 0, 0, 0, 0, 0, 0]
+    array[2] = 8
+    assert read(transaction, array).tolist() == [7, 7, 8, 0, 0, 0, 0, 0]
+    assert array[...].tolist() == [0, 0, 8, 0, 0, 0, 0, 0]
+    transaction.commit_sync()
+    assert array[...].tolist() == [7, 7, 8, 0, 0, 0, 0, 0]
+
+
+def test_an_array_that_was_read_has_to_stay() -> None:
+    array = tessarr.create_array(MemoryStore(), shape=(8,), chunks=(4,), dtype="u1")
+    array[...] = 1
+    transaction = ts.Transaction(repeatable_read=True)
+    read(transaction, array, slice(0, 4))
+    write(transaction, array, slice(4, 8), 5)
+    array[0] = 2
+    with pytest.raises(ConflictError):
+        transaction.commit_sync()
+    assert array[...].tolist() == [2, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_an_aborted_array_is_as_it_was() -> None:
+    array = sharded(MemoryStore())
+    transaction = ts.Transaction()
+    write(transaction, array, ..., 0)
+    transaction.abort()
+    assert array[7, 7] == 63
+
+
+def test_arrays_and_keys_at_once() -> None:
+    place = MemoryStore()
+    array = sharded(place)
+    transaction = ts.Transaction(atomic=True)
+    write(transaction, array, (slice(0, 3), slice(1, 4)), -1)
+    store = ts.KvStore.open(place).result()
+    store.with_transaction(transaction)["note"] = b"changed"
+    assert "note" not in store
+    transaction.commit_sync()
+    assert store["note"] == b"changed"
+    assert int((array[...] == -1).sum()) == 9
+
+
+def test_texts_and_records_are_staged() -> None:
+    text = tessarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="T")
+    text[...] = ["a", "b", "c", "d"]
+    with ts.Transaction() as transaction:
+        write(transaction, text, slice(1, 3), "x" * 50)
+        assert list(read(transaction, text)) == ["a", "x" * 50, "x" * 50, "d"]
+    assert list(text[...]) == ["a", "x" * 50, "x" * 50, "d"]
+    record = np.dtype([("a", "<i2"), ("b", "<f8")])
+    table = tessarr.create_array(MemoryStore(), shape=(3,), chunks=(3,), dtype=record)
+    with ts.Transaction() as transaction:
+        write(transaction, table, 1, np.array((7, 1.5), record))
+    assert table[...].tolist() == [(0, 0.0), (7, 1.5), (0, 0.0)]
+
+
+@given(
+    boxes=st.lists(
+        st.tuples(
+            st.tuples(st.integers(0, 6), st.integers(1, 7)),
+            st.tuples(st.integers(0, 4), st.integers(1, 5)),
+        ),
+        max_size=6,
+    ),
+    outside=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), max_size=3),
+    atomic=st.booleans(),
+    shards=st.sampled_from([None, (4, 4)]),
+)
+def test_writes_in_any_order_are_as_without(
+    boxes: list[Any], outside: list[tuple[int, int]], *, atomic: bool, shards: Any
+) -> None:
+    array = tessarr.create_array(
+        MemoryStore(), shape=(7, 5), chunks=(2, 2), shards=shards, dtype="i4", fill_value=-5
+    )
+    expected = np.full((7, 5), -5, "i4")
+    transaction = ts.Transaction(atomic=atomic)
+    staged = np.zeros((7, 5), bool)
+    values = expected.copy()
+    for number, sides in enumerate(boxes):
+        key = tuple(slice(low, max(low, high)) for low, high in sides)
+        write(transaction, array, key, number)
+        values[key] = number
+        staged[key] = True
+    for place in outside:
+        array[place] = 99
+        expected[place] = 99
+    expected[staged] = values[staged]
+    assert np.array_equal(read(transaction, array), expected)
+    transaction.commit_sync()
+    assert np.array_equal(array[...], expected)
+
+
+def test_arrays_without_axes() -> None:
+    array = tessarr.create_array(MemoryStore(), shape=(), dtype="i4")
+    with ts.Transaction() as transaction:
+        write(transaction, array, (), 3)
+        assert int(read(transaction, array, ())) == 3
+        assert int(array[()]) == 0
+    assert int(array[()]) == 3
