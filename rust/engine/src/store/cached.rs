@@ -177,12 +177,10 @@ impl CachedStore {
             return Ok(None);
         };
         let (size, version) = (object.size(), object.version());
-        if wants_whole(want, size) || object.bytes().is_some() {
-            if size <= self.memory.limit {
-                let whole = Arc::new(Whole { bytes: read_all(&*object)?, version });
-                self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
-                return Ok(Some(Box::new(WholeObject(whole))));
-            }
+        if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
+            let whole = Arc::new(Whole { bytes: read_all(&*object)?, version });
+            self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
+            return Ok(Some(Box::new(WholeObject(whole))));
         }
         self.memory.keep(&name, Part::Value, Answer::Opened { size, version }, asked);
         Ok(Some(self.ranged(key, name, size, version, asked, Some(object))))

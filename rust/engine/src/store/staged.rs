@@ -41,6 +41,9 @@ struct Staged {
     version: Version,
 }
 
+/// A value, and what it was found to be in the store below, if that was asked.
+type Current = (Option<Box<dyn Object>>, Option<Expected>);
+
 /// How a commit ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -93,7 +96,7 @@ impl StagedStore {
     }
 
     /// What the key is here, and what it was found to be below, if it was looked at now.
-    fn current(&self, key: &str, want: Want) -> Result<(Option<Box<dyn Object>>, Option<Expected>)> {
+    fn current(&self, key: &str, want: Want) -> Result<Current> {
         let (staged, hidden) = self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key)));
         match staged {
             Some(Staged { new: New::Value(bytes), version, .. }) => {

@@ -537,3 +537,72 @@ fn named_memory_stores_are_shared() {
     (&*first as &dyn Store).put("k", b"v").unwrap();
     assert_eq!((&*second as &dyn Store).get("k").unwrap().as_deref(), Some(&b"v"[..]));
 }
+
+#[test]
+fn staged_changes_are_made_in_the_end() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for key in ["a", "d/x", "d/y"] {
+        inner.put(key, b"old")?;
+    }
+    let staged = StagedStore::new(inner.clone(), false);
+    let above: &dyn Store = &staged;
+    above.put("a", b"new")?;
+    above.delete_prefix("d/")?;
+    above.put("d/z", b"new")?;
+    assert_eq!(above.list("")?, ["a", "d/z"]);
+    assert_eq!(above.list_dir("")?.prefixes, ["d/"]);
+    assert_eq!(inner.list("")?, ["a", "d/x", "d/y"]);
+    assert_eq!(staged.commit(true)?, Outcome::Done);
+    assert_eq!(inner.list("")?, ["a", "d/z"]);
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
+    assert!(above.put("a", b"late").is_err());
+    Ok(())
+}
+
+#[test]
+fn staged_changes_end_with_a_conflict() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for atomic in [true, false] {
+        inner.put("a", b"1")?;
+        let staged = StagedStore::new(inner.clone(), true);
+        let above: &dyn Store = &staged;
+        above.get("a")?;
+        above.put("b", b"1")?;
+        inner.put("a", b"2")?;
+        assert_eq!(staged.commit(atomic)?, Outcome::Conflict("a".to_owned()));
+        assert_eq!(inner.get("b")?, None);
+    }
+    Ok(())
+}
+
+#[test]
+fn exchanges_and_updates_lose_nothing() -> Result<()> {
+    let store = MemoryStore::new();
+    (&store as &dyn Store).put("a", &0u64.to_le_bytes())?;
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..500 {
+                let done = store.update("a", true, &mut |current| {
+                    let next = current.and_then(|object| object.bytes()).map_or(0, number) + 1;
+                    Ok(Change::Write(vec![Part::Owned(next.to_le_bytes().to_vec())]))
+                });
+                assert!(done.is_ok());
+            }
+        });
+        scope.spawn(|| {
+            let mut done = 0;
+            while done < 500 {
+                let Ok(current) = store.open("a", Want::Whole) else { return };
+                let Ok(expected) = Expected::of(current.as_deref()) else { return };
+                let next = current.and_then(|object| object.bytes().map(number)).unwrap_or(0) + 1;
+                let new = New::Value(Arc::new(next.to_le_bytes().to_vec()));
+                let change = Exchange { key: "a".to_owned(), expected, new };
+                done += u64::from(matches!(store.exchange(&[change]), Ok(Some(true))));
+            }
+        });
+    });
+    let end = (&store as &dyn Store).get("a")?;
+    assert_eq!(end.as_deref().map(number), Some(1000));
+    Ok(())
+}
