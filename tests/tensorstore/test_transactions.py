@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import ConflictError
-from tessarr.space import IndexTransform, lower
+from tessarr.space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
 from tessarr.tensorstore.future import Promise
-from tessarr.tensorstore.zarr import domain_of
 
 Range = ts.KvStore.KeyRange
 
@@ -45,7 +44,8 @@ def counted(before: dict[str, int], store: CountingStore) -> dict[str, int]:
 
 
 def _chosen(array: tessarr.Array, key: Any) -> tuple[IndexTransform, Any]:
-    view = IndexTransform(domain_of(array.metadata))[key]
+    whole = IndexDomain.of(tuple(Dim.of(0, size) for size in array.shape))
+    view = IndexTransform(whole)[key]
     return view, lower(view, array.shape)
 
 

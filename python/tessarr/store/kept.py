@@ -48,7 +48,7 @@ class CachePool:
 
     Examples
     --------
-    >>> from tessarr.stores import CountingStore, MemoryStore
+    >>> from tessarr.store import CountingStore, MemoryStore
     >>> store = CountingStore(MemoryStore({"a": b"1"}))
     >>> cached = CachePool(10**6).store(store, since=float("-inf"))
     >>> cached.get("a"), cached.get("a"), store.counts()["opens"]
