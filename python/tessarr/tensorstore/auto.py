@@ -10,6 +10,7 @@ from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.open_mode import OpenMode
+from tessarr.tensorstore.zarr_spec import place_of
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
@@ -34,7 +35,7 @@ class AutoSpec(DriverSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
         made = cls(schema)
-        made._place = Place(members.pop("kvstore")) if "kvstore" in members else None
+        made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
         made._options = Options()
         return made
 
@@ -52,7 +53,7 @@ class AutoSpec(DriverSpec):
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = Place(options.kvstore)
+            made._place = place_of(options.kvstore)
         old = self._options
         mode = OpenMode(open=True) if old.mode is None else old.mode
         made._options = Options(

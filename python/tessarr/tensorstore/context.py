@@ -40,7 +40,7 @@ class Resource:
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
         made = object.__new__(cls)
         made._kind = kind
-        made._json = kind.canonical(json)
+        made._json = kind.canonical(json) if json is not None else _default(kind)
         made._key = key  # "": it stands where it is used
         made._value = None
         return made
@@ -71,6 +71,16 @@ def _copied(json: Any) -> Any:
     if isinstance(json, dict):
         return {name: _copied(value) for name, value in json.items()}
     return [*map(_copied, json)] if isinstance(json, list) else json
+
+
+def _default(kind: Kind) -> Any:
+    found = _defaults.get(kind.name)
+    if found is None:
+        found = _defaults[kind.name] = kind.canonical(None)
+    return found
+
+
+_defaults: dict[str, Any] = {}
 
 
 class ContextSpec:
@@ -223,10 +233,7 @@ class Context:
     def _keep(self, key: str, json: Any) -> Resource:
         found = self._found.get(key)
         if found is None:
-            with _making:
-                found = self._found.get(key)
-                if found is None:
-                    found = self._found[key] = Resource._of(kind_of(key), json, key)
+            found = self._found.setdefault(key, Resource._of(kind_of(key), json, key))
         return found
 
     def _bound(self, kind: Kind, value: Any) -> Resource:

@@ -57,7 +57,8 @@ def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     view = source[aligned(source.domain, target.domain)]
     promise, copied = Promise.new()
     shared = source._driver.storages() & target._driver.storages()
-    whole = bool(shared) and not _apart(source._view, target._view)
+    alike = shared == source._driver.storages() == target._driver.storages()
+    whole = bool(shared) and not (alike and _apart(source._view, target._view))
 
     def work() -> None:
         try:

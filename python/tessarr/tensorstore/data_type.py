@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -253,6 +254,7 @@ def _is_abstract(value: type | np.dtype[Any]) -> builtins.bool:
     return isinstance(value, type) and value in _ABSTRACT
 
 
+@lru_cache(maxsize=256)
 def _name_of_numpy(found: np.dtype[Any]) -> str:
     name = found.type.__name__
     if found.isbuiltin == 2:  # of ml_dtypes; its kind is no guide

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject
 
 __all__ = ["OpenMode"]
+
+_NAMES: Final = (
+    *("open", "create", "delete_existing"),
+    *("assume_metadata", "assume_cached_metadata"),
+)
 
 
 @dataclass(slots=True, repr=False)
@@ -62,7 +67,7 @@ class OpenMode:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the flags."""
-        return tuple(one.name for one in fields(cls))
+        return _NAMES
 
     def _settled(self) -> OpenMode:
         if self.assume_metadata:

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta
-from tessarr.space import Dim, IndexDomain
+from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.space.domain import check_labels
 from tessarr.tensorstore import zarr2, zarr3
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import CodecSpec
@@ -134,13 +135,12 @@ def domain_of(meta: ArrayMeta, field: Field = WHOLE) -> IndexDomain:
     told = [name for name in names if name]
     if len(set(told)) < len(told):
         names = (None,) * meta.rank
-    limit = Dim().exclusive_max
     dims = [
-        Dim.of(0, min(length, limit), name or "", (False, True))
+        Dim.of(0, min(length, INFINITE + 1), name or "", (False, True))
         for length, name in zip(meta.shape, names, strict=True)
     ]
     dims += [Dim.of(0, length) for length in element_of(meta.data_type, field).inner]
-    return IndexDomain(dims)
+    return IndexDomain.of(check_labels(dims) if told else tuple(dims))
 
 
 def chunk_layout_of(meta: ArrayMeta, field: Field = WHOLE) -> ChunkLayout:

@@ -36,6 +36,7 @@ from tessarr.types import JSONObject
 __all__ = ["Schema"]
 
 _MAX_RANK: Final = 32
+_NO_LAYOUT: Final = ChunkLayout()
 
 
 class Schema(Indexable):
@@ -109,11 +110,24 @@ class Schema(Indexable):
         schema: Schema | None = None,
     ) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
-        self._layout, self._units = ChunkLayout(), ()
+        self._layout, self._units = _NO_LAYOUT, ()
         if isinstance(json, Schema):
             self._take(json)
         elif json is not None:
             self._read(members_of(json, "schema"))
+        given = (
+            rank,
+            dtype,
+            domain,
+            shape,
+            chunk_layout,
+            codec,
+            fill_value,
+            dimension_units,
+            schema,
+        )
+        if all(one is None for one in given):
+            return
         self.update(
             rank=rank,
             dtype=dtype,
@@ -239,6 +253,8 @@ class Schema(Indexable):
         self._domain = merged
 
     def _add_layout(self, layout: ChunkLayout) -> None:
+        if layout is _NO_LAYOUT:
+            return
         merged = self._layout.merge(layout)
         if merged.rank >= 0:
             self._fix_rank(merged.rank, "chunk_layout")
@@ -337,6 +353,14 @@ class Schema(Indexable):
         if self._units:
             made._units = units_before(self._units, transform)
         return made
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether there are no constraints at all."""
+        parts = (self._rank, self._dtype, self._domain, self._codec, self._fill)
+        if any(part is not None for part in parts) or self._units:
+            return False
+        return self._layout is _NO_LAYOUT
 
     @property
     def rank(self) -> int | None:

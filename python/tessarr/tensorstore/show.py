@@ -30,7 +30,8 @@ def shown(name: str, value: Any) -> str:
 def _shown(value: Any, indent: int, taken: int) -> str:
     """Return the text of a value that stands behind `taken` characters of its line."""
     line = _line(value)
-    if taken + len(line) <= _WIDTH or not isinstance(value, (dict, list, tuple)) or not value:
+    room = _WIDTH - taken - (taken > 0)
+    if len(line) <= room or not isinstance(value, (dict, list, tuple)) or not value:
         return line
     inner = " " * (indent + 2)
     lines: list[str] = []

@@ -8,8 +8,9 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming
-from tessarr.tensorstore.driver_spec import DriverSpec, Options, driver_spec
+from tessarr.tensorstore.driver_spec import DRIVERS, DriverSpec, Options, driver_spec
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.reading import integer, members_of, nothing_else
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import shown
@@ -78,6 +79,9 @@ class Spec(Indexable):
         name = members.pop("driver")
         if not isinstance(name, str):
             raise ArgumentError(f'"driver": {name!r} is not a string')
+        if name in STORES and name not in DRIVERS:
+            members = {"kvstore": {"driver": name, **members}}
+            name = "auto"
         self._context = _context(members.pop("context", None))
         view = members.pop("transform", None)
         self._view = None if view is None else IndexTransform(json=members_of(view, "transform"))
@@ -402,7 +406,8 @@ class Spec(Indexable):
             result["transform"] = IndexTransform(known.domain).to_json()
         elif rank is not None:
             result["rank"] = rank
-        return dict(sorted(result.items()))
+        ordered: JSONObject = _sorted(result)
+        return ordered
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -425,6 +430,13 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
+
+
+def _sorted(json: Any) -> Any:
+    """Return JSON with the members of all objects in the order of their names."""
+    if isinstance(json, dict):
+        return {name: _sorted(json[name]) for name in sorted(json)}
+    return [*map(_sorted, json)] if isinstance(json, list | tuple) else json
 
 
 def _context(json: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.space.maps import identity
 from tessarr.tensorstore.bounds import explicit, moved, propagated
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.copying import copy
@@ -470,7 +471,9 @@ class TensorStore(Indexable):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
-        return _again, (self.spec(unbind_context=True), self._mode)
+        # As with TensorStore, nothing is read in order to open it again.
+        spec = self.spec(open=True, assume_cached_metadata=True, unbind_context=True)
+        return _again, (spec, self._mode)
 
     def with_transaction(self, transaction: Any) -> TensorStore:
         """Return the same with another transaction, or with none."""
@@ -509,7 +512,8 @@ def handle(
         What reads and writes take part in.
     """
     if view is None:
-        view = IndexTransform(driver.domain)
+        domain = driver.domain
+        view = IndexTransform.of(domain, identity(len(domain.dims)))
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
     made: TensorStore = object.__new__(TensorStore)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,11 +14,12 @@ from tessarr.errors import ArgumentError, NotFoundError, SelectionError
 from tessarr.indexing.fields import fields_of
 from tessarr.resizing import resize
 from tessarr.space import lower
+from tessarr.store import LocalStore, MemoryStore
 from tessarr.synchronizer import chunk_keys
 from tessarr.tensorstore import resolve
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.element import WHOLE, Field, element_of
-from tessarr.tensorstore.future import Promise, WriteFutures, converted, failed, start
+from tessarr.tensorstore.future import Future, Promise, WriteFutures, converted, failed, start
 from tessarr.tensorstore.inner import Inner
 
 if TYPE_CHECKING:
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Resizing, Using
-    from tessarr.tensorstore.future import Future
     from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["ZarrDriver"]
+
+_SWIFT_BYTES: Final = 1 << 16
+_FEW: Final = 4
 
 
 class ZarrDriver(Driver):
@@ -57,12 +61,14 @@ class ZarrDriver(Driver):
         "_dtype",
         "_field",
         "_fields",
+        "_in_memory",
         "_inner",
         "_looked_s",
         "_numpy",
         "_opened_by",
         "_staged",
         "_stored",
+        "_swift",
     )
 
     def __init__(self, array: Array, field: Field = WHOLE, opened_by: Any = None) -> None:
@@ -79,6 +85,13 @@ class ZarrDriver(Driver):
             self._stored = self._fields.dtype
         self._inner = Inner(array.ndim, inner) if inner else None
         self._looked_s = time.time()
+        meta, store = array._meta, array._store
+        self._in_memory = isinstance(store, MemoryStore)
+        self._swift: Shape = ()
+        if self._in_memory or isinstance(store, LocalStore):
+            chunk = meta.chunk_shape
+            if prod(chunk) * meta.data_type.item_bytes <= _SWIFT_BYTES:
+                self._swift = chunk
         self._staged: WeakKeyDictionary[Any, Array] | None = None
 
     # What it is
@@ -228,12 +241,17 @@ class ZarrDriver(Driver):
     def _elements(
         self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], result: Any
     ) -> Future[Any]:
+        if not chosen.size:
+            return Future(result)
+        parts = None if self._fields is None else self._fields.parts
+        if self._swift and _few(chosen, self._swift):
+            try:
+                array._read(chosen.axes, chosen.out_axes, buffer, parts)
+            except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+                return failed(error)
+            return Future(result)
         promise, future = Promise.new()
-        if chosen.size:
-            parts = None if self._fields is None else self._fields.parts
-            array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
-        else:
-            promise.set_result(result)
+        array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -307,13 +325,18 @@ class ZarrDriver(Driver):
         return WriteFutures._of(future, future)
 
     def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
+        if not chosen.size:
+            return Future(None)
+        parts = None if self._fields is None else self._fields.parts
+        ready = chosen.buffer(values)
+        if self._swift and self._in_memory and _few(chosen, self._swift):
+            try:
+                array._write(chosen.axes, chosen.out_axes, ready, parts)
+            except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+                return failed(error)
+            return Future(None)
         promise, future = Promise.new()
-        if chosen.size:
-            parts = None if self._fields is None else self._fields.parts
-            ready = chosen.buffer(values)
-            array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
-        else:
-            promise.set_result(None)
+        array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
         return future
 
     def _write_inner(
@@ -399,6 +422,18 @@ class ZarrDriver(Driver):
     def metadata_json(self) -> JSONObject:
         """Return the metadata as specs state them."""
         return resolve.metadata_json(self._array._meta)
+
+
+def _few(chosen: Selection, chunk: Shape) -> bool:
+    """Whether a selection touches so few chunks that it takes longer to begin elsewhere."""
+    cells = 1
+    for axis, length in zip(chosen.axes, chunk, strict=True):
+        if not isinstance(axis, tuple) or len(axis) == 1:
+            return False
+        start, step, count = axis
+        end = start + step * (count - 1)
+        cells *= abs(end // length - start // length) + 1
+    return cells <= _FEW
 
 
 def _resized(shape: Shape, how: Resizing) -> Shape:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema import Schema
     from tessarr.types import JSONObject, ZarrFormat
 
-__all__ = ["Zarr2Spec", "Zarr3Spec"]
+__all__ = ["Zarr2Spec", "Zarr3Spec", "place_of"]
 
 Recheck: TypeAlias = "bool | float | str"
 
@@ -52,6 +52,7 @@ class ZarrSpec(DriverSpec):
     zarr_format: ClassVar[ZarrFormat]
     document: ClassVar[str]
     _constraints: ClassVar[Any]
+    _nothing: ClassVar[Any]
 
     _wanted: Any
     _place: Place | None
@@ -79,18 +80,20 @@ class ZarrSpec(DriverSpec):
             raise ArgumentError(f'"field": {name!r} is not a string')
         made._field = Field(name, _flag(members, "open_as_void", default=False))
         made._read_more(members)
-        if schema.dtype is not None or made._wanted.to_json():
-            made._check_dtype()
+        made._check_dtype()
         return made
 
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
-        self._wanted = self._constraints.read(members.pop("metadata", {}))
+        given = members.pop("metadata", None)
+        self._wanted = self._nothing if given is None else self._constraints.read(given)
 
     def _check_dtype(self) -> None:
-        element = self._wanted.element(self.schema, self._field)
         wanted = self.schema.dtype
-        if element is not None and wanted is not None and element.dtype != wanted:
+        if wanted is None or self._wanted is self._nothing:
+            return
+        element = self._wanted.element(self.schema, self._field)
+        if element is not None and element.dtype != wanted:
             raise ArgumentError(
                 f"dtype {wanted.name!r} does not match that of metadata, {element.dtype.name!r}"
             )
@@ -148,7 +151,7 @@ class ZarrSpec(DriverSpec):
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = _folder(_place_of(options.kvstore))
+            made._place = _folder(place_of(options.kvstore))
         if options.recheck_metadata is not None:
             made._recheck_metadata = recheck_of(options.recheck_metadata, "recheck_cached_metadata")
         if options.recheck_data is not None:
@@ -269,7 +272,7 @@ class ZarrSpec(DriverSpec):
         if mode.open:
             meta = self._existing(store, at)
             if meta is not None:
-                self._wanted.check(meta, self.schema, self._field)
+                self._check(meta)
                 return meta
             if not mode.create:
                 raise NotFoundError(
@@ -279,6 +282,10 @@ class ZarrSpec(DriverSpec):
                     key=self._key(at),
                 )
         return self._created(store, at)
+
+    def _check(self, meta: ArrayMeta) -> None:
+        if self._wanted is not self._nothing or not self.schema.says_nothing:
+            self._wanted.check(meta, self.schema, self._field)
 
     def _key(self, at: str) -> str:
         return open_flow.prefix_of(at) + self.document
@@ -306,7 +313,7 @@ class ZarrSpec(DriverSpec):
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)
             if existing is not None:
-                self._wanted.check(existing, self.schema, self._field)
+                self._check(existing)
                 return existing
         raise ExistsError(
             f"there is an array already: {self._key(at)!r} is present in {store}; to open it "
@@ -324,6 +331,7 @@ class Zarr3Spec(ZarrSpec):
     zarr_format = 3
     document = "zarr.json"
     _constraints = Zarr3
+    _nothing = Zarr3()
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
 
@@ -335,10 +343,11 @@ class Zarr2Spec(ZarrSpec):
     zarr_format = 2
     document = ".zarray"
     _constraints = Zarr2
+    _nothing = Zarr2()
     _scheme = "zarr2"
 
 
-def _place_of(given: Any) -> Place:
+def place_of(given: Any) -> Place:
     """Return the spec of a key-value store that a user means."""
     found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
     assert isinstance(found, Place)
@@ -360,7 +369,7 @@ def _place(members: dict[str, Any]) -> Place | None:
         if path is not None:
             raise ArgumentError('"path" without "kvstore"')
         return None
-    place = _place_of(members.pop("kvstore"))
+    place = place_of(members.pop("kvstore"))
     if path:
         place.path = joined(place.path, path)
     return _folder(place)
