@@ -60,6 +60,9 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
     >>> lowered.axes, lowered.buffer_shape
     (((2, 2, 2), (5, 1, 1)), (2,))
     """
+    plain = _as_ranges(view, shape)
+    if plain is not None:
+        return plain
     dims = view.domain.dims
     for dim in dims:
         if not dim.finite:
@@ -70,10 +73,10 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
     follows = [_followed(one) for one in view.output]
     together = _together(follows)
     joint = tuple(sorted({k for at in together for k in follows[at]}))
-    plain = tuple(
+    apart = tuple(
         k for k in range(len(dims)) if k not in joint and any(k in found for found in follows)
     )
-    places = {k: i + bool(joint) for i, k in enumerate(plain)}
+    places = {k: i + bool(joint) for i, k in enumerate(apart)}
     axes: list[AxisSelection] = []
     out_axes: list[int | None] = []
     for at, one in enumerate(view.output):
@@ -83,11 +86,46 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
         else:
             axes.append(_alone(one, dims))
             out_axes.append(places[follows[at][0]] if follows[at] else None)
-    sizes = [dims[k].size for k in plain]
+    sizes = [dims[k].size for k in apart]
     buffer_shape = (prod(dims[k].size for k in joint), *sizes) if joint else tuple(sizes)
     return Selection(
-        tuple(axes), tuple(out_axes), view.domain.shape, buffer_shape, order=(*joint, *plain)
+        tuple(axes), tuple(out_axes), view.domain.shape, buffer_shape, order=(*joint, *apart)
     )
+
+
+def _as_ranges(view: IndexTransform, shape: Shape) -> Selection | None:
+    """Return the selection of a view whose maps are constant, or follow its dimensions in order.
+
+    None, if it is another one, or not inside of the array.
+    """
+    dims = view.domain.dims
+    axes: list[AxisSelection] = []
+    out_axes: list[int | None] = []
+    sizes: list[int] = []
+    for one, length in zip(view.output, shape, strict=True):
+        start, along = one.offset, one.input_dimension
+        if along is None:
+            if one.index_array is not None or not 0 <= start < length:
+                return None
+            axes.append((start, 1, 1))
+            out_axes.append(None)
+            continue
+        if along != len(sizes):
+            return None
+        dim, step = dims[along], one.factor
+        first = dim.inclusive_min
+        count = dim.exclusive_max - first
+        start += step * first
+        end = start + step * (count - 1)
+        if not (count > 0 and 0 <= start < length and 0 <= end < length and step):
+            return None
+        axes.append((start, step if count > 1 else 1, count))
+        out_axes.append(along)
+        sizes.append(count)
+    if len(sizes) != len(dims):
+        return None
+    buffer_shape = tuple(sizes)
+    return Selection(tuple(axes), tuple(out_axes), buffer_shape, buffer_shape)
 
 
 def _followed(one: OutputIndexMap) -> tuple[int, ...]:
