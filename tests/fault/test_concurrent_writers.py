@@ -8,10 +8,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
 import tessarr
+from tessarr.stores import FSStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v2 chunks": {"chunks": (50, 8), "zarr_format": 2},
@@ -174,14 +176,24 @@ def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
     check_appended(tessarr.open_array(store)[:].tolist(), 4, 50)
 
 
-def test_arrays_that_were_opened_apart_share_the_locks_of_a_mapping() -> None:
-    """Two arrays over one mapping lose no partial write of one chunk."""
+@pytest.mark.parametrize("place", ["mapping", "url", "FSMap"])
+def test_arrays_that_were_opened_apart_share_the_locks_of_their_place(
+    tmp_path: Path, place: str
+) -> None:
+    """Arrays over one mapping, or one folder of fsspec, lose no partial write of one chunk."""
     items: dict[str, bytes] = {}
-    tessarr.create_array(items, shape=400, dtype="int32", chunks=400)
+    url = f"memory:/{tmp_path}"
+
+    def opened() -> Any:
+        if place == "mapping":
+            return items
+        return FSStore(url) if place == "url" else fsspec.get_mapper(url)
+
+    tessarr.create_array(opened(), shape=400, dtype="int32", chunks=400)
     start = threading.Barrier(4)
 
     def write(first: int) -> None:
-        array = tessarr.open_array(items, mode="r+")
+        array = tessarr.open_array(opened(), mode="r+")
         start.wait()
         for number in range(first, 400, 4):
             array[number] = number
@@ -191,7 +203,7 @@ def test_arrays_that_were_opened_apart_share_the_locks_of_a_mapping() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert tessarr.open_array(items)[:].tolist() == list(range(400))
+    assert tessarr.open_array(opened())[:].tolist() == list(range(400))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

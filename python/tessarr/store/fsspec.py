@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import os
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
@@ -20,6 +22,15 @@ _MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
 _SMALL_BYTES: Final = 1 << 16
 _UP: Final = frozenset({"", ".", ".."})
+
+_opened: WeakValueDictionary[tuple[object, ...], _Files] = WeakValueDictionary()
+_opening: Final = Lock()
+if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread of its parent
+    os.register_at_fork(
+        before=_opening.acquire,
+        after_in_parent=_opening.release,
+        after_in_child=_opening.release,
+    )
 
 
 class FsspecStore(DescribedStore):
@@ -43,9 +54,9 @@ class FsspecStore(DescribedStore):
     Notes
     -----
     A value is replaced as the file system replaces files: object stores and memory do it at once.
-    Threads of one process that write parts of one chunk lose nothing, several processes
-    may. On the local file system everything holds that `LocalStore` promises. Listings are
-    never taken from fsspec's cache.
+    Threads of one process that write parts of one chunk lose nothing, where all have opened
+    the same folder, together or apart; several processes may. On the local file system everything
+    holds that `LocalStore` promises. Listings are never taken from fsspec's cache.
 
     Examples
     --------
@@ -87,7 +98,7 @@ class FsspecStore(DescribedStore):
         if protocols & {"file", "local"}:
             made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
         else:
-            files = _Files(fs, path, missing, arguments["concurrency"])
+            files = _files_of(fs, path, missing, arguments["concurrency"])
             made = cls._make(arguments, ForeignStore(files, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
         return made
@@ -322,6 +333,40 @@ def _plain(fs: Any, path: str) -> tuple[Any, str]:
     if not callable(getattr(fs, "cat_file", None)):
         raise TypeError(f"{type(fs).__qualname__} is no file system of fsspec")
     return fs, str(fs._strip_protocol(path)).rstrip("/")
+
+
+def _files_of(fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int) -> _Files:
+    """Return the same object for all who open the same place, which share its locks."""
+    place = (*_token(fs), root, missing, concurrency)
+    with _opening:
+        found = _opened.get(place)
+        if found is None:
+            found = _opened[place] = _Files(fs, root, missing, concurrency)
+    return found
+
+
+def _token(fs: Any) -> tuple[object, ...]:
+    """Return what file systems have in common that may stand for each other.
+
+    fsspec itself gives a thread the same file system for the same arguments, unless the class
+    forbids it.
+    """
+    if not getattr(fs, "cachable", False):
+        return (_Itself(fs),)
+    return type(fs), repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
+
+
+class _Itself:
+    """Equal where the object is the same one, which it keeps."""
+
+    def __init__(self, given: object) -> None:
+        self._given = given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other._given is self._given
+
+    def __hash__(self) -> int:
+        return id(self._given)
 
 
 class _Files:
