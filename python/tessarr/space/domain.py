@@ -329,6 +329,8 @@ def box_from_json(members: Mapping[str, Any], prefix: str = "") -> Box | None:
         rank = len(value)
     if rank is None:
         return None
+    if isinstance(rank, float) and rank.is_integer():
+        rank = int(rank)
     if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= MAX_RANK:
         raise ArgumentError(f"{prefix}rank: {rank!r} is not an integer from 0 to {MAX_RANK}")
     ends = [name for name in ("exclusive_max", "inclusive_max", "shape") if name in given]
@@ -363,9 +365,9 @@ def _dim_from_json(given: Mapping[str, Any], i: int, prefix: str) -> Dim:
 def _bound(value: Any, name: str, i: int) -> tuple[int, bool]:
     implicit = isinstance(value, (list, tuple)) and len(value) == 1
     bound = value[0] if implicit else value
-    if bound == "-inf":
+    if bound == "-inf" and "min" in name:
         return -INFINITE, implicit
-    if bound == "+inf":
+    if bound == "+inf" and "min" not in name:
         return INFINITE + 1, implicit
     if isinstance(bound, float) and bound.is_integer():
         bound = int(bound)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space.domain import INFINITE, Box, Dim
+from tessarr.space.domain import INFINITE, MAX_RANK, Box, Dim
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -475,23 +475,65 @@ def map_from_json(value: Any, dims: Box, loc: str) -> OutputIndexMap:
     known = {"offset", "stride", "input_dimension", "index_array", "index_array_bounds"}
     if set(value) - known:
         raise ArgumentError(f"{loc}: unknown members {sorted(set(value) - known)}")
-    offset = value.get("offset", 0)
+    offset = _number(value.get("offset", 0), f"{loc}.offset")
+    stride = _number(value.get("stride", 1), f"{loc}.stride")
     if "input_dimension" in value and "index_array" in value:
         raise ArgumentError(f"{loc}: give input_dimension or index_array")
     if "input_dimension" in value:
-        k = value["input_dimension"]
-        if not isinstance(k, int) or not 0 <= k < len(dims):
-            raise ArgumentError(f"{loc}: input_dimension {k!r} is not below {len(dims)}")
-        return OutputIndexMap.along(k, offset, value.get("stride", 1))
+        k = _number(value["input_dimension"], f"{loc}.input_dimension")
+        if not 0 <= k < len(dims):
+            raise ArgumentError(f"{loc}: input_dimension {k} is not below {len(dims)}")
+        return OutputIndexMap.along(k, offset, stride) if stride else OutputIndexMap.constant(offset)
     if "index_array" not in value:
         if "stride" in value:
             raise ArgumentError(f"{loc}: stride without input_dimension or index_array")
         return OutputIndexMap.constant(offset)
+    array = _json_array(value["index_array"], f"{loc}.index_array")
+    within = WHOLE
+    if "index_array_bounds" in value:
+        within = _json_bounds(value["index_array_bounds"], f"{loc}.index_array_bounds")
+    return array_map(array, dims, offset, stride, within)
+
+
+def _number(value: Any, loc: str) -> int:
+    """Return the integer that JSON states; 1.0 is one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise ArgumentError(f"{loc}: {value!r} is not an integer of 64 bits")
+    return value
+
+
+def _json_array(value: Any, loc: str) -> npt.NDArray[np.int64]:
+    flat: list[int] = []
+
+    def shape_of(part: Any) -> tuple[int, ...]:
+        if not isinstance(part, (list, tuple)):
+            flat.append(_number(part, loc))
+            return ()
+        shapes = {shape_of(item) for item in part}
+        if len(shapes) > 1:
+            raise ArgumentError(f"{loc}: rows of different lengths")
+        return len(part), *(shapes.pop() if shapes else ())
+
     try:
-        array = np.array(value["index_array"], dtype=np.int64, ndmin=0)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{loc}: index_array: {error}") from error
-    return array_map(array, dims, offset, value.get("stride", 1), value.get("index_array_bounds"))
+        shape = shape_of(value)
+    except RecursionError:
+        raise ArgumentError(f"{loc}: nested too deeply") from None
+    if len(shape) > MAX_RANK:
+        raise ArgumentError(f"{loc}: {len(shape)} dimensions")
+    return np.array(flat, np.int64).reshape(shape)
+
+
+def _json_bounds(value: Any, loc: str) -> tuple[int, int]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ArgumentError(f"{loc}: {value!r} is not a pair of indices")
+    lower, upper = value
+    lower = -INFINITE if lower == "-inf" else _number(lower, loc)
+    upper = INFINITE + 1 if upper == "+inf" else _number(upper, loc) + 1
+    if not (-INFINITE <= lower <= upper <= INFINITE + 1):
+        raise ArgumentError(f"{loc}: [{lower}, {upper}) is not an interval of indices")
+    return lower, upper
 
 
 def array_map(
@@ -499,7 +541,7 @@ def array_map(
     dims: Box,
     offset: int = 0,
     stride: int = 1,
-    bounds: Any = None,
+    within: tuple[int, int] = WHOLE,
 ) -> OutputIndexMap:
     """Return the map of an index array, checked against the dimensions of the view.
 
@@ -513,13 +555,6 @@ def array_map(
     for length, dim in zip(array.shape, dims, strict=True):
         if length not in {1, dim.size}:
             raise ArgumentError(f"an index array of shape {array.shape} does not fit {dim}")
-    within = WHOLE
-    if bounds is not None:
-        lower, upper = (
-            (bounds.inclusive_min, bounds.inclusive_max) if isinstance(bounds, Dim) else bounds
-        )
-        lower = -INFINITE if lower == "-inf" else int(lower)
-        within = (lower, INFINITE + 1 if upper == "+inf" else int(upper) + 1)
     return simplified(OutputIndexMap.by_array(array, offset, stride, within), dims)
 
 

@@ -263,11 +263,13 @@ class IndexDomain(Indexable):
         json: JSONObject | None = None,
     ) -> None:
         if json is not None:
+            if not isinstance(json, dict):
+                raise ArgumentError(f"{json!r} is not an object")
             unknown = set(json) - {
                 "rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels",
             }  # fmt: skip
             if unknown:
-                raise ArgumentError(f"unknown members {sorted(unknown)}")
+                raise ArgumentError(f"unknown members {sorted(map(str, unknown))}")
             found = box_from_json(json)
         elif dims is not None and not hasattr(dims, "__index__"):
             found = check_labels([d if isinstance(d, Dim) else Dim(d) for d in dims])
@@ -631,8 +633,7 @@ def _map_text(one: OutputIndexMap) -> str:
 
 def _checked_map(one: OutputIndexMap, dims: Box) -> OutputIndexMap:
     if one.index_array is not None:
-        bounds = Dim.of(*one.within)
-        return array_map(one.index_array, dims, one.offset, one.factor, bounds)
+        return array_map(one.index_array, dims, one.offset, one.factor, one.within)
     if one.input_dimension is not None:
         k = one.input_dimension
         if not 0 <= k < len(dims):
@@ -648,7 +649,7 @@ def _transform_from_json(members: JSONObject) -> Step:
     known = ("rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
     unknown = set(members) - {f"input_{name}" for name in known} - {"output"}
     if unknown:
-        raise ArgumentError(f"unknown members {sorted(unknown)}")
+        raise ArgumentError(f"unknown members {sorted(map(str, unknown))}")
     dims = box_from_json(members, "input_")
     output = members.get("output")
     if dims is None:
