@@ -173,6 +173,13 @@ def _fits(example: doctest.Example, got: str, error: BaseException | None) -> bo
 def _same_value(wanted: str, got: str) -> bool:
     """Whether both texts are one value, in whatever order members stand."""
     try:
-        return bool(ast.literal_eval(wanted.strip()) == ast.literal_eval(got.strip()))
+        return _value(wanted) == _value(got)
     except (SyntaxError, ValueError):
         return False
+
+
+def _value(text: str) -> tuple[str, Any]:
+    """Read a literal, or one in parentheses after a name, as ``Spec({...})``."""
+    found = re.fullmatch(r"([\w.]*)\((.*)\)", text.strip(), re.DOTALL)
+    name, literal = found.groups() if found else ("", text.strip())
+    return name, ast.literal_eval(literal)

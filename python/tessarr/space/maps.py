@@ -483,7 +483,9 @@ def map_from_json(value: Any, dims: Box, loc: str) -> OutputIndexMap:
         k = _number(value["input_dimension"], f"{loc}.input_dimension")
         if not 0 <= k < len(dims):
             raise ArgumentError(f"{loc}: input_dimension {k} is not below {len(dims)}")
-        return OutputIndexMap.along(k, offset, stride) if stride else OutputIndexMap.constant(offset)
+        return (
+            OutputIndexMap.along(k, offset, stride) if stride else OutputIndexMap.constant(offset)
+        )
     if "index_array" not in value:
         if "stride" in value:
             raise ArgumentError(f"{loc}: stride without input_dimension or index_array")

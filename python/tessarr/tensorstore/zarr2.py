@@ -72,6 +72,8 @@ class Zarr2:
         stated: JSONObject = {}
         if "zarr_format" in members:
             stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
+        if "filters" in members:
+            stated["filters"] = plain(members["filters"], "filters") or None
         compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
@@ -123,8 +125,6 @@ class Zarr2:
             result["dimension_separator"] = self.separator
         if self.compression.compressor is not OPEN:
             result["compressor"] = self.compression.compressor
-        if self.compression.filters is not None:
-            result["filters"] = self.compression.filters
         if self.attributes:
             result["attributes"] = self.attributes
         return result

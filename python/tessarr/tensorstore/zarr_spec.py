@@ -12,6 +12,7 @@ from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundEr
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit, documents
 from tessarr.metadata.node import ArrayMeta
+from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.context import Context, Naming, References
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
@@ -308,7 +309,10 @@ class ZarrSpec(DriverSpec):
         meta: ArrayMeta = self._wanted.create(self.schema, self._field)
         if self._mode.delete_existing:
             store.delete_prefix(open_flow.prefix_of(at))
-        if drive.run(commit(open_flow.prefix_of(at), documents(meta)), store):
+        stored = documents(meta)
+        if not meta.attributes:
+            stored.pop(ATTRIBUTES, None)  # of format 2; they are of no use here
+        if drive.run(commit(open_flow.prefix_of(at), stored), store):
             return meta
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)
