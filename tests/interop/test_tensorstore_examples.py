@@ -61,14 +61,9 @@ def _no_waiting_for_ever() -> typing.Iterator[None]:
 UNFINISHED = {
     "DimExpression.__getitem__",
     "Future",
-    "KvStore",
-    "KvStore.with_transaction",
     "Spec.base",
-    "TensorStore.__setitem__#3",
     "TensorStore.astype",
-    "TensorStore.write",
     "TensorStore.base",
-    "Transaction",
     "cast",
     "cast#1",
     "concat",
@@ -82,7 +77,7 @@ UNFINISHED = {
 @pytest.mark.parametrize(
     "session",
     [
-        pytest.param(one, marks=pytest.mark.xfail if one.name in UNFINISHED else ())
+        pytest.param(one, marks=pytest.mark.xfail(strict=False) if one.name in UNFINISHED else ())
         for one in SESSIONS
     ],
     ids=lambda session: session.name,

@@ -194,13 +194,17 @@ KINDS: list[tuple[str, Callable[[Any], Any], st.SearchStrategy[Any]]] = [
 ]
 
 
-UNFINISHED = {"ChunkLayout", "CodecSpec", "Schema", "Spec"}
+UNFINISHED = {"ChunkLayout", "CodecSpec", "Schema"}
 
 
 @pytest.mark.parametrize(
     ("name", "make", "form"),
     [
-        pytest.param(*kind, id=kind[0], marks=pytest.mark.xfail if kind[0] in UNFINISHED else ())
+        pytest.param(
+            *kind,
+            id=kind[0],
+            marks=pytest.mark.xfail(strict=False) if kind[0] in UNFINISHED else (),
+        )
         for kind in KINDS
     ],
 )
