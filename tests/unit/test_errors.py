@@ -20,6 +20,7 @@ CLASSES = {
     "NotJSONError": (ValueError, TypeError),
     "DataError": (ValueError,),
     "StoreError": (OSError,),
+    "ConflictError": (OSError, ValueError),
     "ReadOnlyError": (PermissionError, ValueError),
     "InternalError": (RuntimeError,),
 }
