@@ -16,7 +16,7 @@ from docs.pages import ROOT, pages
 
 PUBLIC = [
     *("tessarr", "tessarr.codecs", "tessarr.errors", "tessarr.extensions", "tessarr.storage"),
-    "tessarr.stores",
+    *("tessarr.stores", "tessarr.tensorstore"),
 ]
 # Groups of entry points, which have such names too.
 GROUPS = {
