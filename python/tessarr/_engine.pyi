@@ -43,7 +43,8 @@ class Description:
     """A compiled array description: immutable, independent of store and path.
 
     ``description`` has the members shape, grid, dtype, item_bytes,
-    is_bool, elements, fill, keys, store_fill and chain, as `tessarr.codec.chain` makes them.
+    is_bool, elements, fill, keys, store_fill, missing and chain, as `ArrayMeta.description`
+    makes them.
     """
 
     def __new__(cls, description: dict[str, Any]) -> Self: ...

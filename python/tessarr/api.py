@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tessarr.errors import ArgumentError
 from tessarr.group import Group
 from tessarr.locating import locate
 from tessarr.options import current
@@ -121,9 +122,15 @@ def create_array(
     write_empty_chunks
         Whether chunks that hold nothing but the fill value are stored; by default
         as the options say, which is not.
+    missing
+        What is read where nothing is stored. "fill": the fill value. "refuse_chunks": where a
+        chunk or shard is missing that is a `NotFoundError`. "refuse": also where a shard lacks
+        a chunk. Chunks of nothing but the fill value are not stored, unless
+        `write_empty_chunks` is true.
     config
-        The same as zarr-python has it, ``{"write_empty_chunks": True}``. Its other members
-        make no difference here.
+        The same as zarr-python has it, ``{"write_empty_chunks": True}``; with
+        ``{"read_missing_chunks": False}`` is `missing` "refuse_chunks". Its other members make no
+        difference here.
     synchronizer, cache_metadata
         As for `open_array`.
     read_only
@@ -197,6 +204,8 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     chunk_store: StoreLike = None,
     filters: Any = "auto",
     cache_metadata: bool = True,  # noqa: FBT002
+    *,
+    mode: str | None = None,
     **settings: Any,
 ) -> Array:
     """Create an array, with the order of arguments that zarr-python 2 has.
@@ -206,6 +215,8 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     shape, chunks, dtype, compressor, fill_value, order, store, synchronizer, overwrite, \
     path, chunk_store, filters, cache_metadata, **settings
         As for `create_array`.
+    mode
+        As zarr-python 3 has it: with "w" `overwrite` is true.
 
     Examples
     --------
@@ -213,6 +224,8 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     >>> tessarr.create((10000, 10000), (1000, 1000))
     Array((10000, 10000), float64, chunks=(1000, 1000), order=C)
     """
+    if mode not in (None, "a", "r+", "w", "w-", "x"):
+        raise ArgumentError(f"mode {mode!r} creates nothing")
     if synchronizer is not None:
         settings["synchronizer"] = synchronizer
     if not cache_metadata:
@@ -226,7 +239,7 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
         compressor=compressor,
         fill_value=fill_value,
         order=order,
-        overwrite=overwrite,
+        overwrite=overwrite or mode == "w",
         chunk_store=chunk_store,
         filters=filters,
         **settings,

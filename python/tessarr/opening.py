@@ -159,8 +159,9 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     zarr_format
         The only format to look for, and that of a new array.
     **settings
-        ``write_empty_chunks``, whether chunks that hold nothing but the fill value are stored,
-        and all else that `create_array` takes, for a new array.
+        ``write_empty_chunks`` and ``missing``, what is stored of chunks that hold nothing but
+        the fill value, and read of those that are not; and all else that `create_array` takes,
+        for a new array.
 
     Returns
     -------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.store.url import StoreLike
     from tessarr.transformer import StorageTransformer
-    from tessarr.types import MemoryOrder, ZarrFormat
+    from tessarr.types import MemoryOrder, Missing, ZarrFormat
 
 __all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "sort"]
 
@@ -51,6 +51,7 @@ class UnfilledSettings(TypedDict, total=False):
     write_data: bool
     # How the new array is open
     write_empty_chunks: bool | None
+    missing: Missing
     config: Any
     synchronizer: Any
     cache_metadata: bool

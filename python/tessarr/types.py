@@ -20,6 +20,7 @@ __all__ = [
     "FieldsLike",
     "JSONObject",
     "MemoryOrder",
+    "Missing",
     "SelectionLike",
     "Shape",
     "ShapeLike",
@@ -43,6 +44,9 @@ JSONObject: TypeAlias = "dict[str, Any]"
 
 ZarrFormat: TypeAlias = Literal[2, 3]
 """The format of a node."""
+
+Missing: TypeAlias = Literal["fill", "refuse_chunks", "refuse"]
+"""What is read where nothing is stored: see `tessarr.create_array`."""
 
 MemoryOrder: TypeAlias = Literal["C", "F"]
 """How the elements of a chunk are laid out."""

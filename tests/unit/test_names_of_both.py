@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import ArgumentError, MetadataError, NotJSONError, UnsupportedError
+from tessarr.errors import (
+    ArgumentError,
+    MetadataError,
+    NotFoundError,
+    NotJSONError,
+    UnsupportedError,
+)
 
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 
@@ -94,6 +101,17 @@ def test_consolidation_by_position_and_under_another_name() -> None:
     tessarr.group(new)
     with pytest.raises(ArgumentError, match="format 3"):
         tessarr.consolidate_metadata(new, metadata_key=".mine")
+
+
+def test_create_in_a_mode() -> None:
+    items: dict[str, bytes] = {}
+    for mode in ("w", None, "w"):
+        if mode is None:
+            with pytest.raises(FileExistsError):
+                tessarr.create(3, store=items, mode=mode)
+        assert tessarr.create(data=[1, 2], shape=2, store=items, mode="w")[1] == 2
+    with pytest.raises(ArgumentError, match="'r'"):
+        tessarr.create(3, mode="r")
 
 
 def test_other_names_and_positions() -> None:
@@ -229,3 +247,55 @@ def test_what_json_cannot_hold_is_a_type_error_and_a_value_error(zarr_format: An
         with pytest.raises(TypeError):
             tessarr.create_group(None, attributes=wrong, zarr_format=zarr_format)
     assert not a.attrs
+
+
+# What is not stored
+
+
+@pytest.mark.parametrize(("zarr_format", "shards"), [(2, None), (3, None), (3, 4)])
+def test_what_is_not_stored_can_be_refused(zarr_format: Any, shards: Any, tmp_path: Path) -> None:
+    place = tmp_path / "a"
+    settings: dict[str, Any] = {"shards": shards} if shards else {}
+    config = {"read_missing_chunks": False}
+    a = tessarr.zeros(8, chunks=2, store=place, zarr_format=zarr_format, config=config, **settings)
+    a[1] = 5
+    assert a[:2].tolist() == [0, 5]
+    for key in (slice(None), 7, [1, 6], slice(5, 3, -1)):
+        with pytest.raises(NotFoundError, match="nothing is stored") as caught:
+            a[key]
+        assert caught.value.key is not None
+        assert caught.value.chunk == ((1,) if shards else caught.value.chunk)
+    strict = tessarr.open_array(place, missing="refuse")
+    loose = tessarr.open_array(place, "r")
+    assert loose[:].tolist() == [0, 5, *[0] * 6]
+    assert (a.config.read_missing_chunks, loose.config.read_missing_chunks) == (False, True)
+    if shards:
+        assert a[2:4].tolist() == [0, 0]
+        with pytest.raises(NotFoundError, match=r"subchunk \(1\)"):
+            strict[2:4]
+        strict[2] = 7  # what is missing is written to all the same
+        assert strict[2:4].tolist() == [7, 0]
+    for other in (
+        pickle.loads(pickle.dumps(strict)),
+        loose.with_config(config),
+        tessarr.Array(place, config=config),
+        tessarr.open(place, missing="refuse"),
+        strict.view(),
+    ):
+        with pytest.raises(NotFoundError):
+            other[6]
+    assert a.with_config({"read_missing_chunks": True})[6] == 0
+    a.resize(12)
+    with pytest.raises(NotFoundError):
+        a[10]
+
+
+def test_arrays_of_a_group_refuse_what_is_not_stored(tmp_path: Path) -> None:
+    group = tessarr.open(tmp_path / "g", config={"read_missing_chunks": False})
+    made = group.zeros("a", shape=4)
+    for a in (made, group["a"]):
+        with pytest.raises(NotFoundError):
+            a[0]
+    with pytest.raises(ArgumentError, match="'no'"):
+        tessarr.zeros(3, store=tmp_path / "no", missing="no")  # type: ignore[arg-type]
+    assert not (tmp_path / "no").exists()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.store import Store, StoreLike
     from tessarr.synchronizer import Synchronizer
-    from tessarr.types import ArrayLike, Shape, ShapeLike, ZarrFormat
+    from tessarr.types import ArrayLike, Missing, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["Array", "bind"]
 
@@ -60,6 +60,8 @@ class Array(ArrayBase, Values):
     write_empty_chunks
         Whether chunks that hold nothing but the fill value are stored; by default as
         the options say.
+    missing
+        What is read where nothing is stored, as for `tessarr.create_array`.
     zarr_format
         The only format to look for.
     **settings
@@ -91,6 +93,7 @@ class Array(ArrayBase, Values):
         "_cache_metadata",
         "_copies",
         "_meta",
+        "_missing",
         "_path",
         "_read_only",
         "_store",
@@ -113,6 +116,7 @@ class Array(ArrayBase, Values):
         cache_metadata: bool = True,  # noqa: FBT002
         *,
         write_empty_chunks: bool | None = None,
+        missing: Missing = "fill",
         zarr_format: ZarrFormat | None = None,
         **settings: Any,
     ) -> Self:
@@ -124,6 +128,7 @@ class Array(ArrayBase, Values):
             zarr_format = zarr_format or settings.get("zarr_version")
             given = how(settings)
             cache_metadata = given.get("cache_metadata", cache_metadata)
+            missing = given.get("missing", missing)
             if write_empty_chunks is None:
                 write_empty_chunks = given.get("write_empty_chunks")
         mode = "r" if read_only else "r+"
@@ -141,6 +146,7 @@ class Array(ArrayBase, Values):
             write_empty_chunks=write_empty_chunks,
             synchronizer=synchronizer,
             cache_metadata=cache_metadata,
+            missing=missing,
         )
 
     @classmethod
@@ -196,7 +202,7 @@ class Array(ArrayBase, Values):
         """What is not stored with the array, but said when it is opened."""
         from tessarr.array.config import ArrayConfig
 
-        return ArrayConfig(self._write_empty_chunks)
+        return ArrayConfig(self._write_empty_chunks, self._missing == "fill")
 
     def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Self:
         """Return the same array with another `config`.
@@ -229,6 +235,7 @@ class Array(ArrayBase, Values):
             self._path,
             read_only=self._read_only,
             write_empty_chunks=given.get("write_empty_chunks", self._write_empty_chunks),
+            missing=given.get("missing", self._missing),
             synchronizer=self._synchronizer,
             cache_metadata=self._cache_metadata,
             viewed=self._viewed,
@@ -269,7 +276,7 @@ class Array(ArrayBase, Values):
             raise ArgumentError(
                 f"array {self.name!r} was replaced by another: open it again", path=self._path
             )
-        self._replace(_describe(found, self._write_empty_chunks))
+        self._replace(_describe(found, self._write_empty_chunks, self._missing))
         self._meta = found
 
     # Views
@@ -374,6 +381,7 @@ class Array(ArrayBase, Values):
             self._path,
             read_only=self._read_only if wanted is None else wanted,
             write_empty_chunks=self._write_empty_chunks,
+            missing=self._missing,
             synchronizer=arguments.get("synchronizer") or self._synchronizer,
             cache_metadata=True,
             viewed=(self, method, arguments),
@@ -568,7 +576,7 @@ class Array(ArrayBase, Values):
             raise error
 
     def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(_describe(meta, self._write_empty_chunks))
+        self._replace(_describe(meta, self._write_empty_chunks, self._missing))
         self._meta = meta
         self._note_change()
 
@@ -592,6 +600,7 @@ class Array(ArrayBase, Values):
         settings = {
             "read_only": self._read_only,
             "write_empty_chunks": self._write_empty_chunks,
+            "missing": self._missing,
             "synchronizer": self._synchronizer,
             "cache_metadata": self._cache_metadata,
         }
@@ -608,6 +617,7 @@ def bind(
     write_empty_chunks: bool | None = None,
     synchronizer: Synchronizer | None = None,
     cache_metadata: bool = True,
+    missing: Missing = "fill",
 ) -> Array:
     """Return the array that metadata describes, in a store; nothing is read.
 
@@ -622,6 +632,9 @@ def bind(
         as the options say.
     synchronizer, cache_metadata
         As for `Array`.
+    missing
+        What is read where nothing is stored: "fill", the fill value; or "refuse_chunks", where
+        a chunk is missing that is an error, or "refuse", also where a shard lacks a subchunk.
     """
     return _bind(
         Array,
@@ -632,6 +645,7 @@ def bind(
         write_empty_chunks=write_empty_chunks,
         synchronizer=synchronizer,
         cache_metadata=cache_metadata,
+        missing=missing,
     )
 
 
@@ -645,6 +659,7 @@ def _bind(
     write_empty_chunks: bool | None,
     synchronizer: Synchronizer | None,
     cache_metadata: bool,
+    missing: Missing = "fill",
     viewed: Viewed | None = None,
 ) -> A:
     options = current()
@@ -668,13 +683,14 @@ def _bind(
 
         chunks, below = chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
-    description = _describe(meta, write_empty_chunks)
+    description = _describe(meta, write_empty_chunks, missing)
     array = ArrayBase.__new__(cls, description, chunks, open_flow.prefix_of(below), read_only)
     array._meta = meta
     array._store = store
     array._path = path
     array._read_only = read_only
     array._write_empty_chunks = write_empty_chunks
+    array._missing = missing
     array._synchronizer = synchronizer
     array._cache_metadata = cache_metadata
     array._viewed = viewed
@@ -706,16 +722,16 @@ _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 _KEPT: Final = 512
-_described: dict[tuple[int, bool], tuple[ArrayMeta, Description]] = {}
+_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, Description]] = {}
 
 
-def _describe(meta: ArrayMeta, write_empty_chunks: bool) -> Description:
+def _describe(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
     """Compile metadata for the engine, or recall what it was compiled to."""
-    key = (id(meta), write_empty_chunks)
+    key = (id(meta), write_empty_chunks, missing)
     found = _described.get(key)
     if found is not None and found[0] is meta:
         return found[1]
-    description = Description(meta.description(store_fill=write_empty_chunks))
+    description = Description(meta.description(store_fill=write_empty_chunks, missing=missing))
     if len(_described) >= _KEPT:
         _described.clear()
     _described[key] = (meta, description)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tessarr.errors import UnsupportedError
+from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 __all__ = ["OPENED", "ArrayConfig", "check_names", "members", "opened"]
 
-OPENED: Final = ("write_empty_chunks", "synchronizer", "cache_metadata", "read_only")
+OPENED: Final = ("write_empty_chunks", "missing", "synchronizer", "cache_metadata", "read_only")
 """Settings that say how an array is open."""
+
+_MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
 _RUNTIME_HINTS: Final = frozenset(
     ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
@@ -30,11 +32,16 @@ class ArrayConfig:
     ----------
     write_empty_chunks
         Whether chunks that hold nothing but the fill value are stored.
+    read_missing_chunks
+        Whether chunks that are not stored read as the fill value. If not, to read one is an
+        error (`tessarr.errors.NotFoundError`); such are then also chunks of nothing but the fill
+        value, unless `write_empty_chunks` is true.
     order
         The layout of what is read: always C.
     """
 
     write_empty_chunks: bool = False
+    read_missing_chunks: bool = True
     order: Literal["C"] = "C"
 
 
@@ -53,7 +60,10 @@ def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
         check(found["synchronizer"])
     if settings.get("cache_attrs", True) is False:
         found["cache_metadata"] = False
-    return {**members(settings.get("config")), **found}
+    how = {**members(settings.get("config")), **found}
+    if how.get("missing", "fill") not in _MISSING:
+        raise ArgumentError(f"missing {how['missing']!r} is not one of {', '.join(_MISSING)}")
+    return how
 
 
 def check_names(settings: Iterable[str], function: str, known: Collection[str]) -> None:
@@ -81,13 +91,11 @@ def members(config: Any) -> dict[str, Any]:
     ------
     TypeError
         If it is no mapping, or has a member that is not known.
-    UnsupportedError
-        If missing chunks are not to read as the fill value.
     """
     if config is None:
         return {}
     if isinstance(config, ArrayConfig):
-        return {"write_empty_chunks": config.write_empty_chunks}
+        config = asdict(config)
     if hasattr(config, "to_dict"):
         config = config.to_dict()
     if not isinstance(config, Mapping):
@@ -97,8 +105,7 @@ def members(config: Any) -> dict[str, Any]:
         if name == "write_empty_chunks":
             found[name] = value
         elif name == "read_missing_chunks":
-            if not value:
-                raise UnsupportedError(f"config {name!r}: missing chunks read as the fill value")
+            found["missing"] = "fill" if value else "refuse_chunks"
         elif name not in _RUNTIME_HINTS:
             raise TypeError(f"config has no member {name!r}")
     return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tessarr.codec import ArrayBytesCodec, Codec
     from tessarr.describe import ArrayInfo
     from tessarr.metadata.stages import Stages
-    from tessarr.types import ChunkLengths, MemoryOrder, Shape
+    from tessarr.types import ChunkLengths, MemoryOrder, Missing, Shape
 
 __all__ = ["Facts", "Viewed"]
 
@@ -33,6 +33,7 @@ class Facts(Node[ArrayMeta]):
 
     if TYPE_CHECKING:
         _write_empty_chunks: bool
+        _missing: Missing
         _cache_metadata: bool
         _viewed: Viewed | None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.problems import Problems
     from tessarr.transformer import StorageTransformer
-    from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Shape, ZarrFormat
+    from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Missing, Shape, ZarrFormat
 
 __all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
 
@@ -149,13 +149,18 @@ class ArrayMeta:
         """The fill value as indexing gives it, such as a NumPy scalar, or None."""
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
 
-    def description(self, *, store_fill: bool = False) -> dict[str, object]:
+    def description(
+        self, *, store_fill: bool = False, missing: Missing = "fill"
+    ) -> dict[str, object]:
         """Return the array as the engine takes it (`tessarr._engine.Description`).
 
         Parameters
         ----------
         store_fill : bool
             Whether chunks that hold nothing but the fill value are stored.
+        missing : {"fill", "refuse_chunks", "refuse"}
+            What is read where nothing is stored: the fill value; or that is an error, also
+            where it is no chunk that is missing, but a subchunk in a shard.
         """
         data_type, cuts = self.data_type, self.chunk_grid.cuts
         varying = not all(axis.even for axis in cuts)
@@ -169,6 +174,7 @@ class ArrayMeta:
             "fill": data_type.default_fill() if self.fill_value is None else self.fill_value,
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
+            "missing": missing,
             "chain": self._compile if varying else self._compile(self.chunk_spec.shape),
         }
 

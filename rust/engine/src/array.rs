@@ -105,6 +105,17 @@ pub trait Chains: Send + Sync {
     fn chain(&self, shape: &[u64]) -> Result<Chain>;
 }
 
+/// What is read where nothing is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The fill value.
+    Fill,
+    /// An error where a chunk or shard is missing; the fill value where a shard lacks a subchunk.
+    RefuseChunks,
+    /// An error.
+    Refuse,
+}
+
 /// What the binding extracts from Python.
 pub struct Plan {
     /// The array's shape.
@@ -123,6 +134,8 @@ pub struct Plan {
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
     pub store_fill: bool,
+    /// What is read where nothing is stored.
+    pub missing: Missing,
 }
 
 /// A compiled array.
@@ -143,6 +156,8 @@ pub struct Array {
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
     pub store_fill: bool,
+    /// What is read where nothing is stored.
+    pub missing: Missing,
     levels: Levels,
 }
 
@@ -281,6 +296,7 @@ impl Array {
             fill_element,
             keys: plan.keys,
             store_fill: plan.store_fill,
+            missing: plan.missing,
             levels,
         })
     }

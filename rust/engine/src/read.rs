@@ -5,9 +5,9 @@
 //! only the needed ranges are read; of shards only the needed subchunks, with
 //! neighbouring ranges in one request.
 
-use crate::array::{Array, Body, Level, PerAxis, Shard};
+use crate::array::{Array, Body, Level, Missing, PerAxis, Shard};
 use crate::copy::{self, Axis, Item};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
 use crate::pipeline::expect_size;
 use crate::scratch::{reserve, sized, Scratch};
@@ -57,16 +57,21 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
     Ok(arena)
 }
 
+fn missing() -> Error {
+    Error::new(Kind::NotFound, "nothing is stored, and that is not to be read as the fill value")
+}
+
 impl Reader<'_> {
     /// One cell of the array's grid.
     fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let portion = chunk.portion;
         self.operation.store.read(chunk.key, want(portion.level), |object| match object {
             Some(object) => self.level(&portion, Source::of(&*object), scratch),
-            None => {
+            None if self.array.missing == Missing::Fill => {
                 self.fill(&portion);
                 Ok(())
             }
+            None => Err(missing()),
         })
     }
 
@@ -115,6 +120,7 @@ impl Reader<'_> {
             let piece = &division.task(task, &mut cell);
             match shard::entry(shard, &index, &cell)? {
                 Some((offset, size)) => found.push(Entry { offset, size, task }),
+                None if self.array.missing == Missing::Refuse => return Err(missing().in_subchunk(&cell)),
                 None => {
                     let origin = &origin_of(portion.origin, &cell, &level.shape);
                     self.fill(&Portion { level, piece, origin });

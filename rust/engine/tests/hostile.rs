@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::Config;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
@@ -150,6 +150,7 @@ fn compile(shape: &[u64], chunk_shape: &[u64], chain: Chain) -> Result<Array, Er
         fill: vec![0, 0],
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,
+        missing: Missing::Fill,
     })
 }
 
@@ -165,6 +166,7 @@ fn compile_text(levels: &[Level], codec: u8) -> Array {
         fill: b"fill".to_vec(),
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,
+        missing: Missing::Fill,
     })
     .unwrap()
 }
@@ -423,6 +425,7 @@ fn handles_and_items_are_not_taken_for_one_another() {
             fill: vec![0; HANDLE_BYTES],
             keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
             store_fill: true,
+            missing: Missing::Fill,
         };
         let error = Array::compile(plan).err().unwrap();
         assert!(error.message.contains("does not fit the elements"), "{error:?}");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, Grid, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
 use tessarr_engine::grid::Cuts;
 use tessarr_engine::operation::Operation;
@@ -301,6 +301,7 @@ fn run(case: &Case) {
         fill: items.element(7),
         keys: KeyEncoding::Numbers { with_c: case.at_start, separator: '/' },
         store_fill: case.store_fill,
+        missing: Missing::Fill,
     })
     .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::read;
@@ -46,6 +46,7 @@ fn slabs_hold_what_was_asked_for() {
         fill: vec![0; 4],
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
+        missing: Missing::Fill,
     });
     let array = array.unwrap();
     let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Plan};
+use tessarr_engine::array::{
+    Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
+};
 use tessarr_engine::grid::Cuts;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::vlen;
@@ -40,6 +42,7 @@ impl Description {
             fill: get(description, "fill")?.extract()?,
             keys: keys(&get(description, "keys")?)?,
             store_fill: get(description, "store_fill")?.extract()?,
+            missing: missing(description)?,
         };
         let fits = match elements {
             Elements::Fixed => dtype.itemsize() == plan.item_bytes && !dtype.has_object(),
@@ -62,6 +65,19 @@ impl Description {
 
 fn get<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     dict.get_item(name)?.ok_or_else(|| argument(dict.py(), format!("the description has no {name:?}")))
+}
+
+/// What is read where nothing is stored; by default the fill value.
+fn missing(description: &Bound<'_, PyDict>) -> PyResult<Missing> {
+    let Some(name) = description.get_item("missing")? else { return Ok(Missing::Fill) };
+    match name.extract()? {
+        "fill" => Ok(Missing::Fill),
+        "refuse_chunks" => Ok(Missing::RefuseChunks),
+        "refuse" => Ok(Missing::Refuse),
+        other => {
+            Err(argument(description.py(), format!("{other:?} is nothing to do where nothing is stored")))
+        }
+    }
 }
 
 /// Chunks of one shape with their chain, or cuts and what makes a chain for a shape.
