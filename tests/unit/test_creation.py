@@ -167,8 +167,8 @@ def test_config_of_zarr_python() -> None:
             return {"write_empty_chunks": True}
 
     assert tessarr.open_array(a.store, config=Config()).write_empty_chunks
-    with pytest.raises(UnsupportedError, match="read_missing_chunks"):
-        tessarr.zeros(2, config={"read_missing_chunks": False})
+    with pytest.raises(TypeError, match="read_missing"):
+        tessarr.zeros(2, config={"read_missing": False})
 
 
 def test_settings_that_have_to_be_as_they_are() -> None:
