@@ -292,7 +292,7 @@ class Chain:
 
     def _inner_layout(self, rank: int, shape: Shape | None) -> Layout:
         if self.array_bytes is None:
-            return None, None
+            return None, shape
         if self.array_bytes.name != _SHARDING:
             return tuple(range(rank)), shape
         part = self.array_bytes.options.get("chunk_shape")

@@ -7,7 +7,7 @@ a hard one replaces a soft one, and a soft one fills only what is open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final, Literal, TypeAlias
@@ -15,7 +15,15 @@ from typing import Any, Final, Literal, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
 from tessarr.tensorstore import through
-from tessarr.tensorstore.reading import as_float, as_integer, integer, members_of, nothing_else
+from tessarr.tensorstore.reading import (
+    as_float,
+    as_integer,
+    integer,
+    items,
+    lengths,
+    members_of,
+    nothing_else,
+)
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 
@@ -25,6 +33,10 @@ Usage: TypeAlias = Literal["write", "read", "codec"]
 
 _USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
 _SOFT: Final = "_soft_constraint"
+_PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in _USAGES))
+_MEMBERS: Final = frozenset(
+    {"rank", "inner_order", "inner_order" + _SOFT, "grid_origin", "grid_origin" + _SOFT, *_PREFIXES}
+)
 _LONGEST: Final = 2**63 - 1
 
 
@@ -68,13 +80,11 @@ def merged_rows(old: Row, new: Row, what: str) -> Row:
 
 
 def _row(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str) -> Row:
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise ArgumentError(f"{what}: {values!r} is not a list")
     found = []
-    for k, value in enumerate(values):
+    for k, value in enumerate(items(values, what)):
         try:
             wish = None if value is None else check(value)
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ArgumentError(f"{what} of dimension {k}: {value!r} is not valid") from error
         found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
     return tuple(found)
@@ -83,7 +93,7 @@ def _row(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str
 def _length(value: Any) -> Wish | None:
     """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
     number = as_integer(value)
-    if number < -1:
+    if not -1 <= number <= _LONGEST:
         raise ValueError
     return None if number == 0 else Wish(number, number != -1)
 
@@ -254,8 +264,14 @@ class ChunkLayout:
         if isinstance(json, ChunkLayout):
             self._merge(json)
         elif json is not None:
-            self.update(**members_of(json, "a chunk layout"))
-        self.update(**parts)
+            members = members_of(json, "a chunk layout")
+            nothing_else({name: 0 for name in members if name not in _MEMBERS})
+            absent = [name for name, value in members.items() if value is None]
+            if absent:
+                raise ArgumentError(f"{absent[0]}: null is not a constraint")
+            self._add(members)
+        if parts:
+            self.update(**parts)
 
     def update(self, *, finalize: bool = False, **parts: Any) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
@@ -267,45 +283,55 @@ class ChunkLayout:
         """
         made = self.copy()
         given = {name: value for name, value in parts.items() if value is not None}
-        if "rank" in given:
-            made._fix_rank(int(given.pop("rank")), "rank")
-        for key in ("inner_order", "inner_order" + _SOFT):
-            if key in given:
-                made._add_order(given.pop(key), key == "inner_order")
-        for key in ("grid_origin", "grid_origin" + _SOFT):
-            if key in given:
-                row = _row(given.pop(key), key == "grid_origin", _origin, key)
-                made._fix_rank(len(row), key)
-                made._origin = merged_rows(made._origin, row, key)
-        for prefix in ("chunk", *(f"{usage}_chunk" for usage in _USAGES)):
-            made._add_grids(prefix, given)
-        nothing_else(given)
+        made._add(given)
+        if given:
+            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")
         if finalize:
             made._check_final()
         self._take(made)
 
+    def _add(self, given: dict[str, Any]) -> None:
+        """Add constraints, and take them out."""
+        if "rank" in given:
+            self._fix_rank(integer(0, 32)(given.pop("rank"), "rank"), "rank")
+        for key in ("inner_order", "inner_order" + _SOFT):
+            if key in given:
+                self._add_order(given.pop(key), key == "inner_order")
+        for key in ("grid_origin", "grid_origin" + _SOFT):
+            if key in given:
+                row = _row(given.pop(key), key == "grid_origin", _origin, key)
+                self._fix_rank(len(row), key)
+                self._origin = merged_rows(self._origin, row, key)
+        for prefix in _PREFIXES:
+            self._add_grids(prefix, given)
+
     def _add_grids(self, prefix: str, given: dict[str, Any]) -> None:
         if prefix in given:
+            parts = given[prefix]
+            if isinstance(parts, Mapping) and any(_is_flat(part) for part in parts.values()):
+                self._fix_rank(0, prefix)
             self._add_grid(prefix, GridConstraints.of(given.pop(prefix)), prefix)
         for name in ("shape", "aspect_ratio", "elements"):
             for key in (f"{prefix}_{name}", f"{prefix}_{name}{_SOFT}"):
                 if key in given:
                     value = given.pop(key)
+                    if _is_flat(value):
+                        self._fix_rank(0, key)
                     self._add_grid(prefix, _single(name, value, not key.endswith(_SOFT)), key)
 
     def _add_grid(self, prefix: str, grid: GridConstraints, what: str) -> None:
         if grid.rank >= 0:
             self._fix_rank(grid.rank, what)
         if prefix != "chunk":
-            usage = next(usage for usage in _USAGES if prefix.startswith(usage))
-            self._grids[usage] = self._grids[usage].merged(grid, what)
+            which: Usage = next(one for one in _USAGES if prefix.startswith(one))
+            self._grids[which] = self._grids[which].merged(grid, what)
             return
         for usage in _USAGES:
             part = GridConstraints(ratios=grid.ratios) if usage == "codec" else grid
             self._grids[usage] = self._grids[usage].merged(part, what)
 
     def _add_order(self, order: Any, hard: bool) -> None:
-        axes = tuple(as_integer(axis) for axis in order)
+        axes = lengths(0)(order, "inner_order")
         if sorted(axes) != list(range(len(axes))):
             raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
         self._fix_rank(len(axes), "inner_order")
@@ -400,7 +426,7 @@ class ChunkLayout:
                 wishes,
                 transform,
                 lambda wish, *by: Wish(backwards[change](wish.value, *by), wish.hard),
-                lambda wish: wish is not None and wish.hard,
+                _is_hard,
                 "chunk_layout",
             )
 
@@ -534,7 +560,7 @@ class ChunkLayout:
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
         result: JSONObject = {}
-        if self._order is not None:
+        if self._order is not None and self._rank:
             name = "inner_order" + ("" if self._order.hard else _SOFT)
             result[name] = list(self._order.value)
         _rows_to_json(result, "grid_origin", self._origin)
@@ -543,7 +569,8 @@ class ChunkLayout:
             if grid:
                 result[f"{usage}_chunk"] = grid
         rows = [self._origin, *(row for g in self._grids.values() for row in (g.lengths, g.ratios))]
-        told = self._order is not None or any(wish is not None for row in rows for wish in row)
+        told = any(wish is not None for row in rows for wish in row)
+        told |= self._order is not None and self._rank > 0
         if self._rank >= 0 and not told:
             result["rank"] = self._rank
         return result
@@ -560,6 +587,14 @@ class ChunkLayout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ChunkLayout, (self.to_json(),)
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and not value
+
+
+def _is_hard(wish: Wish | None) -> bool:
+    return wish is not None and wish.hard
 
 
 def _if_hard(wish: Wish | None) -> Wish | None:

@@ -135,7 +135,7 @@ class CodecSpec:
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
             self._set("zarr3", chain, NOTHING)
-        elif driver in {"zarr", "zarr2"}:
+        elif driver in ("zarr", "zarr2"):
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))

@@ -66,7 +66,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
         if field.name is not None:
             raise ArgumentError(f"field {field.name!r}: {stored} has no fields")
         return _plain(stored)
-    name = names[0] if field.name is None and len(names) == 1 else field.name
+    name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
             f"field {name!r}: give one of {', '.join(map(repr, names))} of the data type"

@@ -80,6 +80,8 @@ def _flat(value: Any, shape: tuple[int, ...]) -> list[Any]:
 
 def _element(stored: data_types.DataType, value: Any) -> bytes:
     kind = stored.numpy.kind
+    if kind == "b" and not isinstance(value, bool):
+        raise ArgumentError(f"fill_value: {value!r} is not true or false")
     if kind in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if kind in "iu" and isinstance(value, str):
@@ -158,7 +160,9 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     """
     if fill is None or any(size != 1 for size in fill.shape):
         raise ArgumentError(f"fill_value: {fill} is not a single value")
-    value: Any = fill.reshape(())[()]
+    value: Any = fill.reshape(-1)[0]
+    if fill.dtype == object and stored.elements is None:
+        return _element(stored, value)
     if stored.numpy.kind in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
     try:

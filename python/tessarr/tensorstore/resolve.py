@@ -67,7 +67,7 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     given = {} if metadata is None else metadata
     if driver == "zarr3":
         return Zarr3.read(given)
-    if driver in {"zarr", "zarr2"}:
+    if driver in ("zarr", "zarr2"):
         return Zarr2.read(given)
     raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
 

@@ -323,6 +323,7 @@ class Schema(Indexable):
         made._take(self)
         made._rank = transform.input_rank
         if self._domain is not None:
+            transform = through.bounded(transform, self._domain)
             made._domain = transform.domain
         made._layout = self._layout.through(transform)
         if self._fill is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr import dtype as data_types
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems
@@ -20,7 +20,7 @@ from tessarr.tensorstore.codec_spec import (
     Compression,
     compressor_from_json,
 )
-from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
+from tessarr.tensorstore.element import WHOLE, Field, element_of, stored_type
 from tessarr.tensorstore.fill import new_fill, scalar_of
 from tessarr.tensorstore.reading import (
     choice,
@@ -135,12 +135,6 @@ class Zarr2:
         known = self.shape if self.shape is not None else self.chunks
         return None if known is None else len(known)
 
-    def element(self, schema: Schema, of: Field) -> Element | None:
-        """Return what an element is, or None while it is open."""
-        if self.data_type is not None:
-            return element_of(self.data_type, of)
-        return None if schema.dtype is None else Element(schema.dtype, ())
-
     def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
         """Return all that is known of an array: by the schema, and by these constraints.
 
@@ -149,10 +143,10 @@ class Zarr2:
         ArgumentError
             If they contradict each other.
         """
-        element = self.element(schema, of)
+        element = None if self.data_type is None else element_of(self.data_type, of)
         made = Schema(dtype=None if element is None else element.dtype, rank=schema.rank)
-        inner = () if element is None else element.inner
-        if self.rank is not None:
+        inner = None if element is None else element.inner
+        if self.rank is not None and inner is not None:
             made.update(rank=self.rank + len(inner))
         made.update(domain=self.domain(schema, made.rank, inner))
         made.update(chunk_layout=self.layout(schema, made.rank, inner))
@@ -160,20 +154,27 @@ class Zarr2:
         made.update(codec=codec if schema.codec is None else codec.merged(schema.codec))
         if self.fill is not OPEN and self.fill is not None:
             assert self.data_type is not None
-            fill = self._fill_bytes()
-            assert fill is not None
-            made.update(fill_value=scalar_of(self.data_type, fill, of))
-        left = Schema(
-            dtype=schema.dtype,
-            fill_value=schema.fill_value,
-            dimension_units=schema.dimension_units,
-        )
+            stated = self._fill_bytes()
+            assert stated is not None
+            made.update(fill_value=scalar_of(self.data_type, stated, of))
+        fill = schema.fill_value if self.fill is OPEN else None
+        units = schema.dimension_units
+        left = Schema(dtype=schema.dtype, fill_value=fill, dimension_units=units)
         return made.merged(left)
 
     def domain(
-        self, schema: Schema, rank: int | None = None, inner: Shape = ()
+        self, schema: Schema, rank: int | None = None, inner: Shape | None = None
     ) -> IndexDomain | None:
         """Return what is known of the domain, or None where nothing is.
+
+        Parameters
+        ----------
+        schema
+            The schema.
+        rank
+            The number of dimensions; by default that of the schema.
+        inner
+            The dimensions inside of an element; None where they are not known.
 
         Raises
         ------
@@ -182,24 +183,37 @@ class Zarr2:
         """
         rank = schema.rank if rank is None else rank
         given = schema.domain
-        if rank is None or (given is None and self.shape is None and rank > len(inner)):
+        chunked = self._chunked(rank, inner)
+        if rank is None:
             return given
-        chunked = rank - len(inner)
-        if chunked < 0 or (self.rank is not None and self.rank != chunked):
-            raise ArgumentError(f"rank {rank} does not match metadata, of rank {self.rank}")
-        shape = self.shape or (INFINITE + 1,) * chunked
+        unknown = chunked is None or (chunked > 0 and self.shape is None)
+        if given is None and (unknown or (inner is None and rank != chunked)):
+            return given
+        known = rank - len(inner or ())
+        shape = self.shape or ()
+        shape = (*shape, *(INFINITE + 1 for _ in range(known - len(shape))))
         dims = [Dim.of(0, min(length, INFINITE + 1), "", (False, True)) for length in shape]
-        dims += [Dim.of(0, length) for length in inner]
+        dims += [Dim.of(0, length) for length in inner or ()]
         domain = IndexDomain(dims)
         if given is not None:
             domain = merged_domains(domain, given)
         marked = [
-            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < chunked))
+            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
             for k, dim in enumerate(domain.dims)
         ]
         return IndexDomain(marked)
 
-    def layout(self, schema: Schema, rank: int | None, inner: Shape = ()) -> ChunkLayout:
+    def _chunked(self, rank: int | None, inner: Shape | None) -> int | None:
+        """Return the number of dimensions of chunks, or None while it is open."""
+        chunked = self.rank
+        if rank is not None and inner is not None:
+            chunked = rank - len(inner)
+        wrong = chunked is not None and rank is not None and not 0 <= chunked <= rank
+        if wrong or self.rank not in {None, chunked}:
+            raise ArgumentError(f"rank {rank} does not match metadata, of rank {self.rank}")
+        return chunked
+
+    def layout(self, schema: Schema, rank: int | None, inner: Shape | None = None) -> ChunkLayout:
         """Return what is known of the layout of chunks.
 
         Raises
@@ -209,6 +223,10 @@ class Zarr2:
         """
         if rank is None:
             return schema.chunk_layout
+        chunked = self._chunked(rank, inner)
+        if chunked is None:
+            return _with_chunks(schema.chunk_layout, rank, None, None, ())
+        inner = inner or (0,) * (rank - chunked)
         return _with_chunks(schema.chunk_layout, rank, self.chunks, self.order, inner)
 
     def create(self, schema: Schema, of: Field = WHOLE) -> ArrayMeta:
@@ -226,6 +244,11 @@ class Zarr2:
             if schema.dtype is None:
                 raise ArgumentError("an array is created with a data type: give dtype")
             stored = stored_type(schema.dtype, self.driver)
+        why = stored.refusal(2)
+        if why is not None:
+            raise UnsupportedError(
+                f"dtype {stored}: {why}", kind="unsupported_data_type", extension=str(stored)
+            )
         element = element_of(stored, of)
         schema = schema.merged(Schema(dtype=element.dtype))
         rank = schema.rank
@@ -252,8 +275,7 @@ class Zarr2:
             "order": _order(layout, chunked, len(element.inner)),
             "fill_value": self._new_fill(schema, stored),
         }
-        if self.separator == "/":
-            document["dimension_separator"] = "/"
+        document["dimension_separator"] = self.separator or "."
         meta = v2.read_array(document, dict(self.attributes), where="")
         self.check(meta, schema, of)
         return meta

@@ -15,7 +15,7 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems, read_extension
 from tessarr.space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.chain import Chain, Wanted
-from tessarr.tensorstore.choose import choose
+from tessarr.tensorstore.choose import choose, choose_one
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
@@ -173,11 +173,9 @@ class Zarr3:
             assert self.data_type is not None
             scalar = scalar_of(self.data_type, self._fill_bytes(), of)
             made.update(fill_value=scalar)
-        left = Schema(
-            dtype=schema.dtype,
-            fill_value=schema.fill_value,
-            dimension_units=schema.dimension_units,
-        )
+        fill = schema.fill_value if made.fill_value is None else None
+        units = schema.dimension_units
+        left = Schema(dtype=schema.dtype, fill_value=fill, dimension_units=units)
         return made.merged(left)
 
     def domain(self, schema: Schema, inner: Shape = ()) -> IndexDomain | None:
@@ -250,7 +248,12 @@ class Zarr3:
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         rank = domain.rank - len(inner)
         layout = self.layout(schema, domain.rank, inner).leading(rank)
-        read, write = choose(layout, domain.dims[:rank])
+        if self.chain is not None and self.chain.height == 0:
+            read = write = choose_one(
+                layout, domain.dims[:rank]
+            )  # it says that there are no shards
+        else:
+            read, write = choose(layout, domain.dims[:rank])
         chain = self.chain
         if schema.codec is not None:
             chain = CodecSpec.of_chain(chain).merged(schema.codec).chain
@@ -311,31 +314,7 @@ class Zarr3:
             If it does not.
         """
         self._check_members(meta)
-        element = element_of(meta.data_type, of)
-        rank = meta.rank + len(element.inner)
-        compare("rank", schema.rank, rank)
-        if schema.dtype is not None:
-            compare("dtype", schema.dtype.name, element.dtype.name)
-        if schema.domain is not None:
-            known = Zarr3(shape=meta.shape, names=meta.dimension_names or (None,) * meta.rank)
-            known.domain(schema, element.inner)
-        layout = schema.chunk_layout
-        if layout.rank >= 0:
-            if any(layout.codec_chunk.shape or ()):
-                raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
-            chain = chain_of(meta)
-            _with_chunks(layout, rank, _chunk_shape(meta), chain, element.inner)
-        if schema.fill_value is not None and not meta.data_type.numpy.names and not of.as_void:
-            wanted = new_fill(schema.fill_value, meta.data_type)
-            if wanted != _fill_of(meta):
-                raise ArgumentError(
-                    f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}"
-                )
-        if schema.codec is not None:
-            codec_of(meta).merged(schema.codec)
-        if schema.dimension_units is not None:
-            units = (*units_of(meta), *(None for _ in element.inner))
-            merged_units(units, schema.dimension_units)
+        _check_schema(meta, schema, of)
 
     def _check_members(self, meta: ArrayMeta) -> None:
         if self.data_type is not None:
@@ -363,6 +342,34 @@ class Zarr3:
         for one, other in zip(self.units or (), units_of(meta), strict=False):
             if one is not None and one != other:
                 raise ArgumentError(f"metadata: the unit {one} does not match {other}")
+
+
+def _check_schema(meta: ArrayMeta, schema: Schema, of: Field) -> None:
+    element = element_of(meta.data_type, of)
+    rank = meta.rank + len(element.inner)
+    compare("rank", schema.rank, rank)
+    if schema.dtype is not None:
+        compare("dtype", schema.dtype.name, element.dtype.name)
+    if schema.domain is not None:
+        known = Zarr3(shape=meta.shape, names=meta.dimension_names or (None,) * meta.rank)
+        known.domain(schema, element.inner)
+    layout = schema.chunk_layout
+    if layout.rank >= 0:
+        if any(layout.codec_chunk.shape or ()):
+            raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
+        chain = chain_of(meta)
+        _with_chunks(layout, rank, _chunk_shape(meta), chain, element.inner)
+    if schema.fill_value is not None and not meta.data_type.numpy.names and not of.as_void:
+        wanted = new_fill(schema.fill_value, meta.data_type)
+        if wanted != _fill_of(meta):
+            raise ArgumentError(
+                f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}"
+            )
+    if schema.codec is not None:
+        codec_of(meta).merged(schema.codec)
+    if schema.dimension_units is not None:
+        units = (*units_of(meta), *(None for _ in element.inner))
+        merged_units(units, schema.dimension_units)
 
 
 def units_of(meta: ArrayMeta) -> Units:

@@ -1,0 +1,190 @@
+"""Schemas, chunk layouts, codec specs and units: what is particular to Tessarr's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr.tensorstore as ts
+from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
+from tessarr.tensorstore import resolve
+from tessarr.tensorstore.element import Field
+
+
+def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:
+    return resolve.new_metadata(driver, metadata, ts.Schema(**schema))
+
+
+def test_update_changes_nothing_when_it_fails() -> None:
+    """A conflict leaves schema and layout as they were."""
+    schema = ts.Schema(rank=2, chunk_layout=ts.ChunkLayout(chunk_shape=[3, 4]))
+    before = schema.to_json()
+    with pytest.raises(ArgumentError, match="does not match"):
+        schema.update(dtype="int8", chunk_layout=ts.ChunkLayout(read_chunk_shape=[5, 4]))
+    assert schema.to_json() == before
+    layout = ts.ChunkLayout(chunk_shape=[3, 4])
+    with pytest.raises(ArgumentError, match="does not match"):
+        layout.update(inner_order=[1, 0], read_chunk_shape=[5, 4])
+    assert layout == ts.ChunkLayout(chunk_shape=[3, 4])
+
+
+def test_layout_of_a_schema_is_a_copy() -> None:
+    """Changing what `chunk_layout` returns does not change the schema."""
+    schema = ts.Schema(rank=2)
+    schema.chunk_layout.update(inner_order=[1, 0])
+    assert schema.to_json() == {"rank": 2}
+
+
+def test_codec_chunks_are_set_by_keyword() -> None:
+    """`codec_chunk_shape` constrains codec chunks, which TensorStore takes for read chunks."""
+    layout = ts.ChunkLayout(codec_chunk_shape=[2, 3])
+    assert layout.to_json() == {"codec_chunk": {"shape": [2, 3]}}
+
+
+def test_a_schema_without_rank_is_not_indexed() -> None:
+    """It is an error; TensorStore ends the process."""
+    with pytest.raises(ArgumentError, match="no rank"):
+        ts.Schema(dtype="int8")[1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ts.Schema(dtype="float32", shape=[2, 3], fill_value=np.nan, dimension_units=["4nm", None]),
+        ts.Schema(codec=ts.CodecSpec({"driver": "zarr3", "codecs": ["gzip"]})),
+        ts.ChunkLayout(chunk_shape=[3, 4], inner_order_soft_constraint=[1, 0]),
+        ts.CodecSpec({"driver": "zarr", "compressor": None}),
+        ts.Unit(3.5, "nm"),
+    ],
+)
+def test_values_are_pickled_and_copied(value: Any) -> None:
+    """Copies say the same."""
+    for other in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert repr(other) == repr(value)
+        assert type(other) is type(value)
+
+
+def test_fill_values_of_one_value_do_not_conflict() -> None:
+    """The same value of another data type is the same fill value; another one is not."""
+    schema = ts.Schema({"fill_value": 42})
+    schema.update(fill_value=42)
+    with pytest.raises(ArgumentError, match="does not match"):
+        schema.update(fill_value=43)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(300, "uint8"), (2.5, "uint8"), (-1, "uint16")])
+def test_fill_values_that_do_not_fit_are_refused(value: Any, dtype: str) -> None:
+    """Nothing is cut silently, whenever the data type becomes known."""
+    with pytest.raises(ArgumentError, match="does not fit"):
+        ts.Schema(dtype=dtype, fill_value=value)
+    with pytest.raises(ArgumentError, match="fill_value"):
+        meta_of(fill_value=value, metadata={"data_type": dtype, "shape": [3]})
+
+
+def test_codecs_of_tessarr_are_known() -> None:
+    """Codecs and data types that TensorStore lacks are chosen and merged like others."""
+    codec = ts.CodecSpec({"driver": "zarr3", "codecs": ["numcodecs.zlib"]})
+    meta = meta_of(dtype="ustring", shape=[10], codec=codec)
+    assert [one["name"] for one in meta.codecs.to_json()] == ["vlen-utf8", "numcodecs.zlib"]
+    lz4 = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "lz4"}})
+    assert "LZ4" in str(meta_of("zarr", dtype="int8", shape=[10], codec=lz4).codecs)
+
+
+def test_data_types_that_a_format_lacks() -> None:
+    """They are refused before anything is made."""
+    with pytest.raises(UnsupportedError, match="json"):
+        meta_of(dtype="json", shape=[3])
+    with pytest.raises(UnsupportedError, match="bfloat16"):
+        meta_of("zarr", dtype="bfloat16", shape=[3])
+
+
+def test_fields_and_bytes_of_records() -> None:
+    """A field has its type and the dimensions inside of it; the bytes are a last dimension."""
+    metadata = {"dtype": [["a", "<i2"], ["b", "<f4", [2]]], "shape": [5]}
+    meta = resolve.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
+    schema = resolve.schema_of(meta, Field("b"))
+    assert (schema.dtype, schema.shape) == (ts.float32, (5, 2))
+    assert schema.chunk_layout.read_chunk.shape == (5, 2)
+    raw = resolve.schema_of(meta, Field(as_void=True))
+    assert (raw.dtype, raw.shape) == (ts.byte, (5, 10))
+    with pytest.raises(ArgumentError, match="give one of 'a', 'b'"):
+        resolve.schema_of(meta)
+    with pytest.raises(ArgumentError, match="exclude"):
+        Field("a", as_void=True)
+
+
+def test_raw_elements() -> None:
+    """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
+    meta = resolve.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
+    schema = resolve.schema_of(meta)
+    assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
+
+
+def test_constraints_come_back_from_metadata() -> None:
+    """What an array's metadata says as constraints makes the same array."""
+    meta = meta_of(
+        metadata={"attributes": {"a": 1}, "codecs": ["gzip"]},
+        dtype="int16",
+        domain=ts.IndexDomain(shape=[100, 200], labels=["x", ""]),
+        fill_value=3,
+        dimension_units=["4nm", None],
+    )
+    again = resolve.new_metadata("zarr3", resolve.constraints_of(meta), ts.Schema())
+    assert resolve.metadata_json(again) == resolve.metadata_json(meta)
+    resolve.check(meta, resolve.constraints_of(meta), resolve.schema_of(meta))
+
+
+def test_existing_arrays_of_other_grids() -> None:
+    """A rectilinear grid has no write chunk to tell of, and meets no constraint on one."""
+    from tessarr.metadata.build import array_meta
+
+    meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
+    assert resolve.chunk_layout_of(meta).write_chunk.shape is None
+    with pytest.raises(ArgumentError, match="chunk_shape"):
+        grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
+        resolve.check(meta, {"chunk_grid": grid}, ts.Schema())
+
+
+NAMES = """
+    rank dtype domain chunk_layout codec fill_value driver dimension_units shape codecs name chunk
+    configuration id inner_order write_chunk read_chunk elements aspect_ratio labels compressor
+    order chunk_shape inclusive_min exclusive_max level data_type chunk_grid attributes grid_origin
+    dimension_names clevel index_codecs filters endian chunks chunk_key_encoding
+"""
+WORDS = ["int32", "zarr3", "zarr", "gzip", "bytes", "sharding_indexed", "C", "blosc", "<i4", "|b1"]
+LEAVES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats()
+JSON = st.recursive(
+    LEAVES | st.integers(-2, 9) | st.text(max_size=4) | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(NAMES.split()), inner, max_size=5)
+    ),
+    max_leaves=14,
+)
+
+
+@given(JSON)
+def test_any_json_is_a_value_or_an_error(value: Any) -> None:
+    """Nothing but our own errors, and what is accepted can be said again."""
+    for make in (
+        ts.Schema,
+        ts.ChunkLayout,
+        ts.CodecSpec,
+        lambda json: ts.Unit(json=json),
+        lambda json: resolve.read_constraints("zarr3", json),
+        lambda json: resolve.read_constraints("zarr", json),
+    ):
+        if value is None:
+            continue
+        try:
+            made = make(value)
+        except TessarrError:
+            continue
+        again = make(made.to_json())
+        assert repr(again.to_json()) == repr(made.to_json())
