@@ -489,6 +489,8 @@ def test_schemas_are_indexed_alike() -> None:
         act = acts.act(ours.IndexTransform(domain))
         if "None" in act or any(dim.empty for dim in domain):
             continue  # an empty view of index arrays ends TensorStore
+        if "-" in act and not all(dim.finite for dim in domain):
+            continue  # TensorStore refuses steps back from where there is no bound
         cases.append(both(_indexed, schema, act))
     compare(cases)
 
@@ -496,8 +498,11 @@ def test_schemas_are_indexed_alike() -> None:
 def _indexed(ts: Any, schema: JSON, act: str) -> Any:
     import numpy as np
 
-    made = ts.Schema(schema)
-    return eval(f"made{act}", {"made": made, "ts": ts, "np": np}).to_json()
+    view = eval(f"made{act}", {"made": ts.Schema(schema), "ts": ts, "np": np})
+    found = view.to_json()
+    if 0 in view.shape:
+        found.pop("fill_value", None)  # TensorStore has none where there is no position
+    return found
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
