@@ -17,7 +17,6 @@ from tessarr.errors import (
     MetadataError,
     NotFoundError,
     NotJSONError,
-    UnsupportedError,
 )
 
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
@@ -204,11 +203,14 @@ def test_keywords_of_methods() -> None:
 
     async def resize() -> None:
         await a.async_array.resize((1, 1), delete_outside_chunks=True)
-        with pytest.raises(UnsupportedError):
-            await a.async_array.resize((1, 1), delete_outside_chunks=False)
 
     asyncio.run(resize())
     assert a.shape == (1, 1)
+    b = tessarr.array(np.arange(9), chunks=4)
+    b.resize(2, delete_outside_chunks=False)
+    assert b.nchunks_initialized == 1
+    b.resize(9)
+    assert b[:].tolist() == list(range(9))
 
 
 def test_a_view_is_not_the_array() -> None:

@@ -394,6 +394,7 @@ class Array(ArrayBase, Values):
         *shape: int | tuple[int, ...],
         trim: bool = True,
         new_shape: ShapeLike | None = None,
+        delete_outside_chunks: bool = True,
     ) -> None:
         """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
 
@@ -407,6 +408,9 @@ class Array(ArrayBase, Values):
             When shrinking, set what falls outside within kept chunks to the fill
             value, so that it does not come back when the array grows again.
             False leaves it, as other libraries do.
+        delete_outside_chunks
+            When shrinking, delete the chunks that are outside. False leaves them, and what is in
+            the kept ones, too: all of it comes back when the array grows again.
 
         Raises
         ------
@@ -437,7 +441,10 @@ class Array(ArrayBase, Values):
 
         given = shape if new_shape is None else (*shape, new_shape)
         new = resizing.lengths(given, self.ndim)
-        resizing.resize(self, lambda _: new, trim=trim, accept=self._set_meta)
+        delete = delete_outside_chunks
+        resizing.resize(
+            self, lambda _: new, trim=trim and delete, accept=self._set_meta, delete=delete
+        )
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:
         """Add data at the end of an axis.

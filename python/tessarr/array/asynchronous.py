@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tessarr.errors import UnsupportedError
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -130,12 +128,8 @@ class AsyncArray:
         """Read as `Array.get_block_selection` does."""
         return _later(self._array.get_block_selection, selection, out=out, fields=fields)
 
-    async def resize(
-        self, new_shape: Any, *, delete_outside_chunks: bool = True, **settings: Any
-    ) -> None:
+    async def resize(self, new_shape: Any, **settings: Any) -> None:
         """Change the shape, as `Array.resize` does."""
-        if not delete_outside_chunks:
-            raise UnsupportedError("chunks that are outside of the new shape are always deleted")
         await _later(self._array.resize, new_shape, **settings)
 
     async def append(self, data: ArrayLike, axis: int = 0) -> Shape:
