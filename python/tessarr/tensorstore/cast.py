@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tessarr.tensorstore.converting import conversion
 from tessarr.tensorstore.data_type import DTypeLike, dtype
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures, converted, failed
+from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
@@ -28,19 +29,25 @@ __all__ = ["CastDriver", "cast"]
 DataType = dtype
 
 
-def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore:
+@overload
+def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore: ...
+@overload
+def cast(base: Spec, dtype: DTypeLike) -> Spec: ...
+
+
+def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
     """Return a view with another data type, to read and to write.
 
     Parameters
     ----------
-    base
-        What is viewed.
+    base : TensorStore or Spec
+        What is viewed, or what opens it.
     dtype
         The data type of the view.
 
     Returns
     -------
-    TensorStore
+    TensorStore or Spec
         It can read if the base's elements can be converted to `dtype`, and write if `dtype` can be
         converted back. Numbers are converted as C does it, without an error
         where one does not fit.
@@ -57,8 +64,12 @@ def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore:
     >>> view.read().result()
     array([1, 2], dtype=int32)
     """
+    if isinstance(base, Spec):
+        from tessarr.tensorstore.view_spec import CastSpec
+
+        return CastSpec.made(base, DataType(dtype))
     if not isinstance(base, TensorStore):
-        raise TypeError(f"cast takes a TensorStore, not {type(base).__name__}")
+        raise TypeError(f"cast takes a TensorStore or a Spec, not {type(base).__name__}")
     driver = CastDriver(base._driver, DataType(dtype))
     mode = "".join(
         way
@@ -208,6 +219,11 @@ class CastDriver(Driver):
     def kvstore(self) -> Any:
         """Where the base is."""
         return self._of.kvstore
+
+    @property
+    def of(self) -> Driver:
+        """What is viewed."""
+        return self._of
 
     @property
     def base(self) -> TensorStore:

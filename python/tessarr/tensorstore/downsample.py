@@ -15,7 +15,7 @@ Large views are read and reduced slab by slab, of a bounded number of bytes.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import converted, failed, start
 from tessarr.tensorstore.in_memory import check_finite, selected
 from tessarr.tensorstore.reducing import Blocks, check_method, reduce
+from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
@@ -48,15 +49,23 @@ _SLAB_BYTES: Final = 64 << 20
 _WASTE: Final = 4
 
 
+@overload
 def downsample(
     base: TensorStore, downsample_factors: Iterable[int], method: DownsampleMethod
-) -> TensorStore:
+) -> TensorStore: ...
+@overload
+def downsample(base: Spec, downsample_factors: Iterable[int], method: DownsampleMethod) -> Spec: ...
+
+
+def downsample(
+    base: TensorStore | Spec, downsample_factors: Iterable[int], method: DownsampleMethod
+) -> TensorStore | Spec:
     """Return a view, to be read, with one element for each block of elements.
 
     Parameters
     ----------
-    base
-        What is viewed.
+    base : TensorStore or Spec
+        What is viewed, or what opens it.
     downsample_factors
         How long blocks are along each dimension. They begin at multiples of that.
     method
@@ -79,11 +88,15 @@ def downsample(
     >>> ts.downsample(ts.array([1, 2, 3, 6, 9]), [2], "mean").read().result()
     array([2, 4, 9])
     """
-    if not isinstance(base, TensorStore):
-        raise TypeError(f"downsample takes a TensorStore, not {type(base).__name__}")
+    if not isinstance(base, TensorStore | Spec):
+        raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
         raise TypeError(f"a method is a text, not {method!r}")
     factors = tuple(_factor(one) for one in downsample_factors)
+    if isinstance(base, Spec):
+        from tessarr.tensorstore.view_spec import DownsampleSpec
+
+        return DownsampleSpec.made(base, factors, method)
     driver = DownsampleDriver(base, factors, method)
     return handle(driver, None, "r" if base.readable else "", base.transaction)
 

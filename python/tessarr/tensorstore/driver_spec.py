@@ -24,6 +24,10 @@ DRIVERS: Final[dict[str, str]] = {
     "zarr": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
     "zarr2": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
     "auto": "tessarr.tensorstore.auto:AutoSpec",
+    "array": "tessarr.tensorstore.memory_spec:MemorySpec",
+    "cast": "tessarr.tensorstore.view_spec:CastSpec",
+    "downsample": "tessarr.tensorstore.view_spec:DownsampleSpec",
+    "stack": "tessarr.tensorstore.view_spec:StackSpec",
 }
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""
 

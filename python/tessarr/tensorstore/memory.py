@@ -10,6 +10,7 @@ from tessarr.errors import ArgumentError
 from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.after import attempt
+from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.data_type import DTypeLike, dtype, json_value
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures
@@ -19,6 +20,7 @@ from tessarr.tensorstore.store import handle
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tessarr.tensorstore.context import Context
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.future import Future
     from tessarr.tensorstore.store import TensorStore
@@ -32,7 +34,7 @@ def array(
     array: npt.ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    context: Any = None,  # noqa: ARG001 (as TensorStore takes it)
+    context: Context | None = None,
     copy: bool | None = None,
     write: bool | None = None,
 ) -> TensorStore:
@@ -45,7 +47,7 @@ def array(
     dtype
         The data type. Arrays are converted where NumPy calls that safe.
     context
-        Nothing in memory needs one.
+        What the spec of the handle refers to.
     copy
         True copies, False raises an error where a copy would be needed. By default only
         what cannot be used as it is is copied.
@@ -75,7 +77,7 @@ def array(
         if copy is False:
             raise ArgumentError("the array cannot be written, and copy=False")
         values = values.copy()
-    driver = MemoryDriver(values, data_type)
+    driver = MemoryDriver(values, data_type, context)
     return handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
 
 
@@ -148,14 +150,26 @@ class MemoryDriver(Driver):
         The array, used as it is.
     data_type
         That of its elements.
+    context
+        What has its resources.
+    units
+        The unit of each dimension.
     """
 
-    __slots__ = ("_data_type", "_domain", "values")
+    __slots__ = ("_data_type", "_domain", "_units", "context", "values")
 
     name = "array"
 
-    def __init__(self, values: npt.NDArray[Any], data_type: DataType) -> None:
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        data_type: DataType,
+        context: Context | None = None,
+        units: tuple[Any, ...] | None = None,
+    ) -> None:
         self.values = values
+        self.context = context
+        self._units = (None,) * values.ndim if units is None else units
         self._data_type = data_type
         self._domain = IndexDomain(shape=values.shape)
 
@@ -198,6 +212,18 @@ class MemoryDriver(Driver):
 
         done = attempt(work)
         return WriteFutures._of(done, done)
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those that a spec gave."""
+        return self._units
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """No chunks, but the order of the axes in memory."""
+        strides = [abs(one) for one in self.values.strides]
+        order = sorted(range(self.values.ndim), key=lambda axis: -strides[axis])
+        return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: in the array that owns the memory."""
