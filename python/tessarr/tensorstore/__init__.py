@@ -22,7 +22,6 @@ from tessarr.space import (
     d,
 )
 from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.cast import cast
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import CodecSpec
 from tessarr.tensorstore.context import Context
@@ -59,7 +58,6 @@ from tessarr.tensorstore.data_type import (
     uint64,
     ustring,
 )
-from tessarr.tensorstore.downsample import downsample
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.memory import array
@@ -71,6 +69,7 @@ from tessarr.tensorstore.stack import concat, overlay, stack
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import Unit
+from tessarr.tensorstore.views import cast, downsample
 
 __all__ = [
     "Batch",

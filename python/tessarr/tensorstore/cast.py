@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.after import attempt
 from tessarr.tensorstore.converting import conversion
-from tessarr.tensorstore.data_type import DTypeLike, dtype
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures, converted, failed
-from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
@@ -21,56 +19,22 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.future import Future
 
-__all__ = ["CastDriver", "cast"]
-
-DataType = dtype
+__all__ = ["CastDriver", "cast_store"]
 
 
-@overload
-def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore: ...
-@overload
-def cast(base: Spec, dtype: DTypeLike) -> Spec: ...
-
-
-def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
-    """Return a view with another data type, to read and to write.
-
-    Parameters
-    ----------
-    base : TensorStore or Spec
-        What is viewed, or what opens it.
-    dtype
-        The data type of the view.
-
-    Returns
-    -------
-    TensorStore or Spec
-        It can read if the base's elements can be converted to `dtype`, and write if `dtype` can be
-        converted back. Numbers are converted as C does it, without an error
-        where one does not fit.
+def cast_store(base: TensorStore, data_type: DataType) -> TensorStore:
+    """Return a view of a handle with another data type.
 
     Raises
     ------
     ArgumentError
-        If there is neither the one conversion nor the other.
-
-    Examples
-    --------
-    >>> import tessarr.tensorstore as ts
-    >>> view = ts.cast(ts.array([1.5, 2.5]), ts.int32)
-    >>> view.read().result()
-    array([1, 2], dtype=int32)
+        If elements are converted neither to it nor back.
     """
-    if isinstance(base, Spec):
-        from tessarr.tensorstore.view_spec import CastSpec
-
-        return CastSpec.made(base, DataType(dtype))
-    if not isinstance(base, TensorStore):
-        raise TypeError(f"cast takes a TensorStore or a Spec, not {type(base).__name__}")
-    driver = CastDriver(base._driver, DataType(dtype))
+    driver = CastDriver(base._driver, data_type)
     mode = "".join(
         way
         for way, able in (("r", driver.readable), ("w", driver.writable))

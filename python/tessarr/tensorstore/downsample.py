@@ -15,7 +15,7 @@ Large views are read and reduced slab by slab, of a bounded number of bytes.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,10 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import converted, failed, start
 from tessarr.tensorstore.in_memory import check_finite, selected
 from tessarr.tensorstore.reducing import Blocks, check_method, reduce
-from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -40,71 +39,22 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.future import Future
 
-__all__ = ["DownsampleDriver", "DownsampleMethod", "downsample"]
-
-DownsampleMethod: TypeAlias = Literal["stride", "median", "mode", "mean", "min", "max"]
-"""How a block becomes one element."""
+__all__ = ["DownsampleDriver", "check_factors", "downsample_store", "downsampled"]
 
 _SLAB_BYTES: Final = 64 << 20
 _WASTE: Final = 4
 
 
-@overload
-def downsample(
-    base: TensorStore, downsample_factors: Iterable[int], method: DownsampleMethod
-) -> TensorStore: ...
-@overload
-def downsample(base: Spec, downsample_factors: Iterable[int], method: DownsampleMethod) -> Spec: ...
-
-
-def downsample(
-    base: TensorStore | Spec, downsample_factors: Iterable[int], method: DownsampleMethod
-) -> TensorStore | Spec:
-    """Return a view, to be read, with one element for each block of elements.
-
-    Parameters
-    ----------
-    base : TensorStore or Spec
-        What is viewed, or what opens it.
-    downsample_factors
-        How long blocks are along each dimension. They begin at multiples of that.
-    method
-        What is made of a block: its first element ("stride"), the mean, the median (the lower one),
-        the mode (the most frequent, and of these the least), the least or the greatest.
+def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> TensorStore:
+    """Return a view of a handle with one element for each block.
 
     Raises
     ------
     ArgumentError
         If the factors do not fit, or the elements have no such thing.
-
-    Notes
-    -----
-    Blocks at the edges have the elements that there are. Means of integers are rounded to
-    the nearest, halves to the even one.
-
-    Examples
-    --------
-    >>> import tessarr.tensorstore as ts
-    >>> ts.downsample(ts.array([1, 2, 3, 6, 9]), [2], "mean").read().result()
-    array([2, 4, 9])
     """
-    if not isinstance(base, TensorStore | Spec):
-        raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
-    if not isinstance(method, str):
-        raise TypeError(f"a method is a text, not {method!r}")
-    factors = tuple(_factor(one) for one in downsample_factors)
-    if isinstance(base, Spec):
-        from tessarr.tensorstore.view_spec import DownsampleSpec
-
-        return DownsampleSpec.made(base, factors, method)
     driver = DownsampleDriver(base, factors, method)
     return handle(driver, None, "r" if base.readable else "", base.transaction)
-
-
-def _factor(value: Any) -> int:
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"a factor is an integer, not {value!r}")
-    return int(value.__index__())
 
 
 def check_factors(factors: Sequence[int], rank: int) -> None:

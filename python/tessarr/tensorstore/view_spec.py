@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.after import attempt
-from tessarr.tensorstore.cast import CastDriver, cast
+from tessarr.tensorstore.cast import CastDriver, cast_store
 from tessarr.tensorstore.converting import conversion
 from tessarr.tensorstore.downsample import (
     DownsampleDriver,
     check_factors,
-    downsample,
+    downsample_store,
     downsampled,
 )
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options, driver_spec
@@ -225,7 +225,7 @@ class CastSpec(ViewSpec):
             raise ArgumentError("the data type has to be given")
 
         def opened(base: TensorStore) -> Opened:
-            made = cast(base, target)
+            made = cast_store(base, target)
             for way, asked in (("r", opening.read), ("w", opening.write)):
                 if asked and way not in made.mode and opening.read != opening.write:
                     raise ArgumentError(
@@ -345,7 +345,7 @@ class DownsampleSpec(ViewSpec):
             raise ArgumentError("a downsampled view cannot be written")
 
         def opened(base: TensorStore) -> Opened:
-            made = downsample(base, self._factors, self._method)  # type: ignore[arg-type]
+            made = downsample_store(base, self._factors, self._method)
             self._check(made.domain, made.dtype)
             return Opened(made._driver, view)
 

@@ -1,0 +1,117 @@
+"""Views over a handle, or over a spec: `cast` and `downsample`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, overload
+
+from tessarr.tensorstore.cast import cast_store
+from tessarr.tensorstore.data_type import DTypeLike, dtype
+from tessarr.tensorstore.downsample import downsample_store
+from tessarr.tensorstore.spec import Spec
+from tessarr.tensorstore.store import TensorStore
+from tessarr.tensorstore.view_spec import CastSpec, DownsampleSpec
+
+__all__ = ["DownsampleMethod", "cast", "downsample"]
+
+DataType = dtype
+
+DownsampleMethod: TypeAlias = Literal["stride", "median", "mode", "mean", "min", "max"]
+"""How a block becomes one element."""
+
+
+@overload
+def cast(base: TensorStore, dtype: DTypeLike) -> TensorStore: ...
+@overload
+def cast(base: Spec, dtype: DTypeLike) -> Spec: ...
+
+
+def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
+    """Return a view with another data type, to read and to write.
+
+    Parameters
+    ----------
+    base : TensorStore or Spec
+        What is viewed, or what opens it.
+    dtype
+        The data type of the view.
+
+    Returns
+    -------
+    TensorStore or Spec
+        It can read if the base's elements can be converted to `dtype`, and write if `dtype` can be
+        converted back. Numbers are converted as C does it, without an error
+        where one does not fit.
+
+    Raises
+    ------
+    ArgumentError
+        If there is neither the one conversion nor the other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> view = ts.cast(ts.array([1.5, 2.5]), ts.int32)
+    >>> view.read().result()
+    array([1, 2], dtype=int32)
+    """
+    if isinstance(base, Spec):
+        return CastSpec.made(base, DataType(dtype))
+    if not isinstance(base, TensorStore):
+        raise TypeError(f"cast takes a TensorStore or a Spec, not {type(base).__name__}")
+    return cast_store(base, DataType(dtype))
+
+
+@overload
+def downsample(
+    base: TensorStore, downsample_factors: Iterable[int], method: DownsampleMethod
+) -> TensorStore: ...
+@overload
+def downsample(base: Spec, downsample_factors: Iterable[int], method: DownsampleMethod) -> Spec: ...
+
+
+def downsample(
+    base: TensorStore | Spec, downsample_factors: Iterable[int], method: DownsampleMethod
+) -> TensorStore | Spec:
+    """Return a view, to be read, with one element for each block of elements.
+
+    Parameters
+    ----------
+    base : TensorStore or Spec
+        What is viewed, or what opens it.
+    downsample_factors
+        How long blocks are along each dimension. They begin at multiples of that.
+    method
+        What is made of a block: its first element ("stride"), the mean, the median (the lower one),
+        the mode (the most frequent, and of these the least), the least or the greatest.
+
+    Raises
+    ------
+    ArgumentError
+        If the factors do not fit, or the elements have no such thing.
+
+    Notes
+    -----
+    Blocks at the edges have the elements that there are. Means of integers are rounded to
+    the nearest, halves to the even one.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.downsample(ts.array([1, 2, 3, 6, 9]), [2], "mean").read().result()
+    array([2, 4, 9])
+    """
+    if not isinstance(base, TensorStore | Spec):
+        raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
+    if not isinstance(method, str):
+        raise TypeError(f"a method is a text, not {method!r}")
+    factors = tuple(_factor(one) for one in downsample_factors)
+    if isinstance(base, Spec):
+        return DownsampleSpec.made(base, factors, method)
+    return downsample_store(base, factors, method)
+
+
+def _factor(value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"a factor is an integer, not {value!r}")
+    return int(value.__index__())
