@@ -70,6 +70,11 @@ from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import Unit
 from tessarr.tensorstore.views import cast, downsample
+from tessarr.tensorstore.virtual import (
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    virtual_chunked,
+)
 
 __all__ = [
     "Batch",
@@ -94,6 +99,8 @@ __all__ = [
     "TensorStore",
     "Transaction",
     "Unit",
+    "VirtualChunkedReadParameters",
+    "VirtualChunkedWriteParameters",
     "WriteFutures",
     "array",
     "bfloat16",
@@ -136,6 +143,7 @@ __all__ = [
     "uint32",
     "uint64",
     "ustring",
+    "virtual_chunked",
 ]
 
 inf: Final = INFINITE

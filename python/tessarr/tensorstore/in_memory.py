@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tessarr.errors import SelectionError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.bounds import check_inside
 from tessarr.space.domain import Dim
 from tessarr.space.maps import position
@@ -37,7 +37,7 @@ def selected(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]
 
     Raises
     ------
-    SelectionError
+    ArgumentError
         If a position is outside, or a bound is infinite.
 
     Examples
@@ -70,13 +70,16 @@ def assign(values: npt.NDArray[Any], view: IndexTransform, items: npt.NDArray[An
 def check_finite(view: IndexTransform) -> None:
     """Raise an error if a bound of the domain is infinite."""
     if not all(dim.finite for dim in view.domain.dims):
-        raise SelectionError(f"the domain {view.domain} is not finite")
+        raise ArgumentError(f"the domain {view.domain} is not finite")
 
 
 def _check(values: npt.NDArray[Any], view: IndexTransform) -> None:
     check_finite(view)
     target = tuple(Dim.of(0, size) for size in values.shape)
-    check_inside(view.output, view.domain.dims, target, exact=True)
+    try:
+        check_inside(view.output, view.domain.dims, target, exact=True)
+    except SelectionError as error:
+        raise ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds") from error
 
 
 def _places(view: IndexTransform) -> tuple[npt.NDArray[np.int64], ...]:

@@ -1,0 +1,264 @@
+"""Chunks by functions: they are called for the chunks for which TensorStore calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import random
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from interop.views import Keys, outcome, same, some_view, viewed
+from tessarr.errors import UnsupportedError
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+
+class Recorder:
+    """An array behind two functions, which write down what they are called with."""
+
+    def __init__(self, shape: Any, origin: Any) -> None:
+        self.values = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+        self.origin = origin
+        self.calls: list[Any] = []
+        self.lock = threading.Lock()
+
+    def _place(self, domain: Any) -> Any:
+        return tuple(
+            slice(dim.inclusive_min - at, dim.exclusive_max - at)
+            for dim, at in zip(domain, self.origin, strict=True)
+        )
+
+    def read(self, domain: Any, chunk: Any, parameters: Any) -> None:
+        assert chunk.shape == domain.shape
+        assert chunk.flags.writeable
+        with self.lock:
+            self.calls.append(("read", str(domain), parameters.if_not_equal, parameters.batch))
+        chunk[...] = self.values[self._place(domain)]
+
+    def write(self, domain: Any, chunk: Any, parameters: Any) -> None:
+        assert not chunk.flags.writeable
+        with self.lock:
+            self.calls.append(("write", str(domain), chunk.tolist(), parameters.if_equal))
+        self.values[self._place(domain)] = chunk
+
+
+def virtual(package: Any, seed: int) -> tuple[Any, Recorder]:
+    draw = random.Random(seed)
+    rank = draw.randint(1, 3)
+    shape = [draw.randint(1, 7) for _ in range(rank)]
+    origin = [draw.choice([0, 0, -3, 2]) for _ in range(rank)]
+    layout: dict[str, Any] = {"read_chunk_shape": [draw.randint(1, 4) for _ in range(rank)]}
+    if draw.random() < 0.3:
+        layout["grid_origin"] = [draw.randint(-2, 2) for _ in range(rank)]
+    if draw.random() < 0.3:
+        layout["inner_order"] = draw.sample(range(rank), rank)
+    recorder = Recorder(shape, origin)
+    labels = ["x", *[""] * (rank - 1)]
+    domain = package.IndexDomain(inclusive_min=origin, shape=shape, labels=labels)
+    store = package.virtual_chunked(
+        recorder.read,
+        recorder.write,
+        dtype="int32",
+        domain=domain,
+        chunk_layout=package.ChunkLayout(**layout),
+        dimension_units=["4nm", *[None] * (rank - 1)],
+    )
+    return store, recorder
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_same_chunks_are_read_and_written(seed: int) -> None:
+    (here, mine), (there, others) = virtual(ts, seed), virtual(theirs, seed)
+    assert repr(here) == repr(there) == "TensorStore(...)"
+    assert repr(here.schema) == repr(there.schema)
+    assert here.mode == there.mode
+    acts = some_view(Keys(seed), here)
+    one, two = viewed(here, ts, acts), viewed(there, theirs, acts)
+    assert same(one.read().result(), two.read().result()), acts
+    assert sorted(mine.calls) == sorted(others.calls)
+    mine.calls, others.calls = [], []
+    items = -np.arange(one.size, dtype="i4").reshape(one.shape)
+    one.write(items).result()
+    two.write(items).result()
+    assert np.array_equal(mine.values, others.values), acts
+    if not any("index" in act or "vindex" in act or "[[" in act for act in acts):
+        written = [[call for call in r.calls if call[0] == "write"] for r in (mine, others)]
+        assert sorted(written[0]) == sorted(written[1]), acts
+
+
+MADE = [
+    "ts.virtual_chunked(f, dtype='int32', shape=[4, 5])",
+    "ts.virtual_chunked(f, dtype='int32', shape=[4000, 5000])",
+    "ts.virtual_chunked(None, f, dtype='int32', shape=[4])",
+    "ts.virtual_chunked(None, None, dtype='int32', shape=[4])",
+    "ts.virtual_chunked(f, shape=[4])",
+    "ts.virtual_chunked(f, dtype='int32')",
+    "ts.virtual_chunked(f, dtype='int32', rank=2)",
+    "ts.virtual_chunked(f, dtype='int32', rank=1, shape=[2, 3])",
+    "ts.virtual_chunked(f, dtype='int32', shape=[4], chunk_layout=layout(write_chunk_shape=[2]))",
+    "ts.virtual_chunked(f, dtype='bool', shape=[4], chunk_layout=layout(chunk_shape=[3]))",
+    "ts.virtual_chunked(f, dtype='bool', shape=[400, 50], chunk_layout=layout(chunk_elements=9))",
+    "ts.virtual_chunked(f, dtype='int32', shape=[4], schema=ts.Schema(fill_value=3))",
+]
+
+
+@pytest.mark.parametrize("text", MADE)
+def test_constraints(text: str) -> None:
+    def made(package: Any) -> Any:
+        store = eval(text, {"ts": package, "f": lambda *_: None, "layout": package.ChunkLayout})
+        return repr(store.schema), store.mode, str(store.domain)
+
+    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+
+
+@pytest.mark.parametrize("package", [ts, theirs], ids=["here", "there"])
+def test_caching_by_generations(package: Any) -> None:
+    stamp = package.KvStore.TimestampedStorageGeneration
+    now, asked = [b"1"], []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> Any:
+        asked.append(parameters.if_not_equal)
+        if parameters.if_not_equal == now[0]:
+            return stamp(time=time.time())
+        chunk[...] = int(now[0])
+        return stamp(now[0], time.time())
+
+    context = package.Context({"cache_pool": {"total_bytes_limit": 10**7}})
+    store = package.virtual_chunked(read, dtype="int32", shape=[1], context=context)
+    found = [store.read().result().tolist() for _ in range(2)]
+    now[0] = b"2"
+    found.append(store.read().result().tolist())
+    assert found == [[1], [1], [2]]
+    assert asked == [b"", b"1", b"1"]
+
+
+@pytest.mark.parametrize("package", [ts, theirs], ids=["here", "there"])
+def test_what_has_no_generation_stays_in_the_cache(package: Any) -> None:
+    calls = []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        calls.append(1)
+        chunk[...] = len(calls)
+
+    context = package.Context({"cache_pool": {"total_bytes_limit": 10**7}})
+    store = package.virtual_chunked(read, dtype="int32", shape=[3], context=context)
+    assert [store.read().result()[0] for _ in range(3)] == [1, 1, 1]
+    without = package.virtual_chunked(read, dtype="int32", shape=[3])
+    assert [without.read().result()[0] for _ in range(2)] == [2, 3]
+
+
+def test_the_cache_holds_as_many_bytes_as_it_may() -> None:
+    calls = []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        calls.append(domain.origin)
+
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 100}})
+    layout = ts.ChunkLayout(chunk_shape=[10])
+    store = ts.virtual_chunked(
+        read, dtype="int32", shape=[40], chunk_layout=layout, context=context
+    )
+    store.read().result()
+    assert len(calls) == 4
+    store[20:].read().result()
+    assert len(calls) == 4  # the two that there is room for
+    store[:1].read().result()
+    assert len(calls) == 5
+
+
+def test_a_write_that_somebody_forestalled_is_done_again() -> None:
+    stamp = ts.KvStore.TimestampedStorageGeneration
+    kept = {"value": [1, 2], "generation": 1}
+    seen = []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> Any:
+        chunk[...] = kept["value"]
+        return stamp(str(kept["generation"]).encode(), time.time())
+
+    def write(domain: Any, chunk: Any, parameters: Any) -> Any:
+        seen.append(parameters.if_equal)
+        if len(seen) == 1:
+            kept["value"], kept["generation"] = [5, 6], 2  # somebody else, in between
+            return stamp(b"", time.time())
+        kept["value"], kept["generation"] = chunk.tolist(), 3
+        return stamp(b"3", time.time())
+
+    store = ts.virtual_chunked(read, write, dtype="int32", shape=[2])
+    store[0] = 9
+    assert seen == [b"1", b"2"]
+    assert kept["value"] == [9, 6]
+
+
+def test_coroutines_run_on_the_loop() -> None:
+    base = ts.array(np.arange(6).reshape(2, 3))
+
+    async def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        chunk[...] = await base[domain].read() + 100
+
+    async def write(domain: Any, chunk: Any, parameters: Any) -> None:
+        await base[domain].write(chunk - 100)
+
+    async def work() -> Any:
+        layout = ts.ChunkLayout(chunk_shape=[1, 2])
+        store = ts.virtual_chunked(read, write, dtype=ts.int64, shape=[2, 3], chunk_layout=layout)
+        await store[0, 1:].write(7)
+        return await store.read()
+
+    assert asyncio.run(work()).tolist() == [[100, 7, 7], [103, 104, 105]]
+    store = ts.virtual_chunked(read, dtype=ts.int64, shape=[2, 3])
+    with pytest.raises(ValueError, match="event loop"):
+        store.read().result()
+
+
+def test_errors_of_functions_reach_who_reads_and_writes() -> None:
+    def fail(domain: Any, chunk: Any, parameters: Any) -> None:
+        raise KeyError("boom")
+
+    store = ts.virtual_chunked(fail, fail, dtype=ts.int32, shape=[2])
+    with pytest.raises(KeyError, match="boom"):
+        store.read().result()
+    with pytest.raises(KeyError, match="boom"):
+        store.write(1).result()
+    with pytest.raises(TypeError, match="not 5"):
+        ts.virtual_chunked(lambda *_: 5, dtype=ts.int32, shape=[2]).read().result()
+
+
+def test_parts_of_chunks_need_a_function_that_reads() -> None:
+    written = []
+
+    def write(domain: Any, chunk: Any, parameters: Any) -> None:
+        written.append(chunk.tolist())
+
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    store = ts.virtual_chunked(None, write, dtype=ts.int32, shape=[4], chunk_layout=layout)
+    with pytest.raises(ValueError, match="parts of chunks"):
+        store[1:4].write(8).result()
+    assert written == []  # TensorStore writes the chunks that are whole
+    store[2:4].write(8).result()
+    assert written == [[8, 8]]
+    with pytest.raises(ValueError, match="writing only"):
+        store.read().result()
+
+
+def plain_read(domain: Any, chunk: Any, parameters: Any) -> None:
+    chunk[...] = domain.origin[0]
+
+
+def test_pickling() -> None:
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    store = ts.virtual_chunked(plain_read, dtype="int8", shape=[5], chunk_layout=layout)[1:]
+    assert pickle.loads(pickle.dumps(store)).read().result().tolist() == [0, 2, 2, 4]
+    with pytest.raises(UnsupportedError, match="spec"):
+        store.spec()
+
+
+def test_what_is_not_filled_is_zero_and_empty() -> None:
+    for name, empty in [("int32", 0), ("ustring", ""), ("string", b""), ("json", None)]:
+        store = ts.virtual_chunked(lambda *_: None, dtype=name, shape=[1])
+        assert store.read().result().tolist() == [empty]
