@@ -213,6 +213,15 @@ def test_keywords_of_methods() -> None:
     assert b[:].tolist() == list(range(9))
 
 
+def test_masks_have_a_name() -> None:
+    """`mask=` in both methods, as in both generations; `meta_array` as in 2.18."""
+    a = tessarr.array(np.arange(4))
+    mask = np.array([True, False, True, False])
+    a.set_mask_selection(mask=mask, value=7)
+    assert a.get_mask_selection(mask=mask).tolist() == [7, 7]
+    assert isinstance(a.meta_array, np.ndarray)
+
+
 def test_a_view_is_not_the_array() -> None:
     a = tessarr.array(np.arange(4, dtype="u1"))
     view = a.view(dtype="i1")

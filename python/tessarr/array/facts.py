@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from tessarr import drive
 from tessarr.errors import ArgumentError
 from tessarr.metadata.node import ArrayMeta
 from tessarr.node import Node
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tessarr.codec import ArrayBytesCodec, Codec
     from tessarr.describe import ArrayInfo
     from tessarr.metadata.stages import Stages
@@ -189,6 +189,11 @@ class Facts(Node[ArrayMeta]):
     def order(self) -> MemoryOrder:
         """The layout of the elements within a stored chunk; results are always in C order."""
         return self.metadata.order
+
+    @property
+    def meta_array(self) -> np.ndarray[Any, Any]:
+        """An empty array of the kind that results are: NumPy's, as zarr-python 2 tells it."""
+        return np.empty(())
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:

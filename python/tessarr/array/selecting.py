@@ -16,11 +16,13 @@ from tessarr.indexing import (
     broadcast_value,
     default,
     fields_of,
-    mask,
     outer,
     points,
     read_target,
     split_fields,
+)
+from tessarr.indexing import (
+    mask as mask_axes,
 )
 
 if TYPE_CHECKING:
@@ -327,18 +329,18 @@ class Selecting(Facts):
 
     def get_mask_selection(
         self,
-        selection: ArrayLike,
+        mask: ArrayLike,
         out: Any = None,
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read where a mask of the array's shape is true; `out` and `fields` as elsewhere."""
-        return self._get(mask, selection, out, fields)
+        return self._get(mask_axes, mask, out, fields)
 
     def set_mask_selection(
-        self, selection: ArrayLike, value: ArrayLike, fields: FieldsLike | None = None
+        self, mask: ArrayLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write where a mask of the array's shape is true; of records, only `fields`."""
-        self._set(mask, selection, value, fields)
+        self._set(mask_axes, mask, value, fields)
 
     def get_block_selection(
         self,
