@@ -6,9 +6,7 @@ Where Tessarr differs on purpose:
   too, but 0.1.86 refuses it);
 * a fill value that the data type cannot hold is refused, where TensorStore cuts it;
 * schemas without a rank are not indexed here; TensorStore ends with a segmentation fault;
-* `translate_to` without a lower bound is an `IndexError`, as TensorStore's documentation says;
-* where aspect ratios are no multiples of each other (3.7 and 1), 0.1.86 does not follow the
-  algorithm of its source: about one chunk length of a hundred is one element more or less.
+* `translate_to` without a lower bound is an `IndexError`, as TensorStore's documentation says.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Cases:
                 lengths = [*lengths, 3]
             found["shape" + self.soft()] = lengths
         if self.maybe(0.3):
-            ratios = [self.draw.choice([0, None, 1, 1, 2, 0.5, 4, 8]) for _ in range(rank)]
+            ratios = [self.draw.choice([0, None, 1, 1, 2, 0.5, 3.7, 10]) for _ in range(rank)]
             found["aspect_ratio" + self.soft()] = ratios
         if self.maybe(0.4):
             count = self.draw.choice([1, 10, 100, 1000, 12345, 10**6, 2**20, 10**7])
@@ -356,7 +354,7 @@ def made(driver: str, metadata: JSON, schema: JSON) -> Any:
 
 def test_chunks_are_chosen_alike() -> None:
     """2500 layouts for arrays of known shape give the same read and write chunks."""
-    draw = Cases(1)
+    draw = Cases(11)
     cases = []
     for _ in range(2500):
         rank = draw.draw.choice([1, 2, 2, 3, 3, 4])
@@ -368,23 +366,6 @@ def test_chunks_are_chosen_alike() -> None:
         mine = outcome(lambda s=schema: made("zarr3", {}, s))
         cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", {}, s))))
     compare(cases)
-
-
-def test_chunks_of_any_aspect_ratio() -> None:
-    """Where ratios are no multiples of each other, few lengths differ, and by one element."""
-    draw = Cases(9)
-    found = []
-    for _ in range(300):
-        rank = draw.draw.choice([2, 3])
-        ratios = [draw.draw.choice([1, 2, 3.7, 7.3]) for _ in range(rank)]
-        layout = {"chunk": {"aspect_ratio": ratios, "elements": draw.draw.choice([1000, 10**6])}}
-        shape = [draw.draw.choice([100, 400, 4097]) for _ in range(rank)]
-        schema = {"dtype": "uint8", "domain": {"shape": shape}, "chunk_layout": layout}
-        mine, other = (make("zarr3", {}, schema)["document"] for make in (made, created))
-        pairs = [one["chunk_grid"]["configuration"]["chunk_shape"] for one in (mine, other)]
-        found.append(max(abs(a - b) for a, b in zip(*pairs, strict=True)))
-    assert max(found) <= 1
-    assert sum(found) <= 0.1 * len(found)
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])

@@ -4,7 +4,8 @@ Theory
 ------
 A chunk shape that is partly open is filled by an aspect ratio and a number of elements: lengths are
 ``ratio * factor``, cut to the extent of the array and rounded so that write chunks are multiples
-of read chunks, and the factor is searched by halving until the chunk has as many elements as
+of read chunks, and the factor is searched by halving (the range's ratio while its ends are far
+apart, then the range) until the chunk has as many elements as
 wanted, or as few below as possible. Read chunks are settled first.
 """
 
@@ -12,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
+
+import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Box, Dim
@@ -24,6 +28,8 @@ DEFAULT_ELEMENTS: Final = 1024 * 1024
 _MOST: Final = 2**63 - 1
 _LARGEST: Final = 2**62
 _SEARCHED: Final = 1_000_000
+_APART: Final = 4
+_BLOCK: Final = 1 << 14
 
 
 @dataclass(slots=True)
@@ -122,11 +128,16 @@ def _nearest_divisor(of: int, target: int) -> int:
         return of
     if of % target == 0:
         return target
-    for offset in range(1, min(_SEARCHED, of)):
-        if target > offset and of % (target - offset) == 0:
-            return target - offset
-        if of % (target + offset) == 0:
-            return target + offset
+    begin, length = 1, 16
+    while begin < _SEARCHED:
+        offsets = np.arange(begin, min(begin + length, _SEARCHED), dtype=np.int64)
+        below, above = target - offsets, target + offsets
+        fits_below = (below > 0) & (of % np.maximum(below, 1) == 0)
+        found = np.flatnonzero(fits_below | ((above > 0) & (of % above == 0)))
+        if found.size:
+            offset = int(offsets[found[0]])
+            return target - offset if fits_below[found[0]] else target + offset
+        begin, length = begin + length, min(4 * length, _BLOCK)
     return of
 
 
@@ -162,7 +173,8 @@ def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[flo
     high = 2 * max(most / ratio for ratio, most in axes)
     low, found = step, count(high)
     while low + step < high:
-        middle = low + (high - low) / 2
+        # As TensorStore 0.1.86 halves: its results depend on where the search ends.
+        middle = sqrt(low * high) if high > _APART * low else low + (high - low) / 2
         if not low < middle < high:
             break  # there is no number between the two
         total = count(middle)
