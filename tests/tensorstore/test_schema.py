@@ -188,3 +188,13 @@ def test_any_json_is_a_value_or_an_error(value: Any) -> None:
             continue
         again = make(made.to_json())
         assert repr(again.to_json()) == repr(made.to_json())
+
+
+def test_blosc_shuffles_whole_elements() -> None:
+    """Complex numbers are shuffled as a whole, records and raw bytes as bytes."""
+    found = []
+    for data_type in ("complex64", "int16", "r32"):
+        metadata = {"data_type": data_type, "shape": [4], "codecs": ["blosc"]}
+        meta = resolve.new_metadata("zarr3", metadata, ts.Schema())
+        found.append(meta.codecs.to_json()[-1]["configuration"]["typesize"])
+    assert found == [8, 2, 1]

@@ -19,6 +19,7 @@ from tessarr.codec.blosc import COMPRESSORS
 from tessarr.codec.default import default_serializer
 from tessarr.dtype import DataType
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.element import is_raw
 from tessarr.tensorstore.reading import (
     choice,
     integer,
@@ -411,7 +412,7 @@ def _default_serializer(data_type: DataType) -> Part:
 
 def _item_bytes(data_type: DataType) -> int:
     """Return the bytes of what blosc is to shuffle: records and raw elements are bytes to it."""
-    return data_type.item_bytes if data_type.unit_bytes == data_type.item_bytes else 1
+    return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
 
 
 def _complete_part(part: Part, wanted: Wanted, item_bytes: int | None) -> JSONObject:
