@@ -7,7 +7,6 @@ only where nothing is lost.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +82,7 @@ def _numbers(values: npt.NDArray[Any], source: DataType, target: DataType) -> np
     wanted = target.dtype
     with np.errstate(all="ignore"):
         if source.name.startswith("complex") and not target.name.startswith("complex"):
-            values = values.real
+            values = np.real(values)
         if values.dtype.isbuiltin != 1:  # of ml_dtypes, which converts to NumPy's own types
             values = values.astype("i1" if _kind(source) == "int" else "f4")
         if wanted.isbuiltin != 1:
@@ -202,7 +201,7 @@ def _integer_from_json(value: Any, limits: tuple[int, int]) -> int:
         except ValueError:
             number = None
     elif isinstance(value, float):
-        number = int(value) if math.isfinite(value) and value == int(value) else None
+        number = int(value) if value.is_integer() else None
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     if number is None or not limits[0] <= number <= limits[1]:

@@ -170,7 +170,7 @@ def _mean(values: Array, lengths: Sequence[int]) -> Array:
         if values.dtype.kind != "c":
             mean: Array = (total / total.dtype.type(count)).astype(values.dtype)
             return mean
-        parts = total.view(total.real.dtype)
+        parts = total.view(np.real(total).dtype)
         parts /= parts.dtype.type(count)
         return total
 
