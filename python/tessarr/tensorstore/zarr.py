@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.store import Store
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
@@ -53,6 +54,8 @@ class ZarrDriver(Driver):
         What is looked at of each element.
     opened_by
         The spec, bound, with which it was opened; None where there was none.
+    store
+        Where it is, below caches; by default the store of the array.
     """
 
     __slots__ = (
@@ -66,13 +69,22 @@ class ZarrDriver(Driver):
         "_looked_s",
         "_numpy",
         "_opened_by",
+        "_place",
         "_staged",
         "_stored",
         "_swift",
     )
 
-    def __init__(self, array: Array, field: Field = WHOLE, opened_by: Any = None) -> None:
+    def __init__(
+        self,
+        array: Array,
+        field: Field = WHOLE,
+        opened_by: Any = None,
+        *,
+        store: Store | None = None,
+    ) -> None:
         self._array = array
+        self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
         data_type = array._meta.data_type
@@ -85,14 +97,14 @@ class ZarrDriver(Driver):
             self._stored = self._fields.dtype
         self._inner = Inner(array.ndim, inner) if inner else None
         self._looked_s = time.time()
-        meta, store = array._meta, array._store
-        self._in_memory = isinstance(store, MemoryStore)
+        meta = array._meta
+        self._in_memory = isinstance(self._place, MemoryStore)
         self._swift: Shape = ()
-        if self._in_memory or isinstance(store, LocalStore):
+        if self._in_memory or isinstance(self._place, LocalStore):
             chunk = meta.chunk_shape
             if prod(chunk) * meta.data_type.item_bytes <= _SWIFT_BYTES:
                 self._swift = chunk
-        self._staged: WeakKeyDictionary[Any, Array] | None = None
+        self._staged: WeakKeyDictionary[Any, Array] = WeakKeyDictionary()
 
     # What it is
 
@@ -162,7 +174,7 @@ class ZarrDriver(Driver):
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are."""
-        return frozenset([(self._array._store, self._array._path)])
+        return frozenset([(self._place, self._array._path)])
 
     @property
     def write_chunk(self) -> Shape:
@@ -176,23 +188,27 @@ class ZarrDriver(Driver):
         """Return the array, in the transaction if there is one, and with bounds of due age."""
         array = self._array
         if using.transaction is not None:
-            if self._staged is None:
-                self._staged = WeakKeyDictionary()
+            using.transaction._check()
             staged = self._staged.get(using.transaction)
             if staged is None:
-                staged = bind(
-                    array._meta,
-                    using.transaction._staged(array._store),
-                    array._path,
-                    read_only=False,
-                    write_empty_chunks=array._write_empty_chunks,
-                )
+                staged = self._again(array._meta, using.transaction._staged(self._place))
                 self._staged[using.transaction] = staged
             array = staged
         if self._is_due():
             array.refresh()
             self._looked_s = time.time()
         return array
+
+    def _again(self, meta: ArrayMeta, store: Store) -> Array:
+        """Return the array with other metadata, or in another store."""
+        array = self._array
+        return bind(
+            meta,
+            store,
+            array._path,
+            read_only=False,
+            write_empty_chunks=array._write_empty_chunks,
+        )
 
     def _is_due(self) -> bool:
         """Whether the bounds have to be looked at before they are used."""
@@ -218,7 +234,7 @@ class ZarrDriver(Driver):
         try:
             array = self._array if using is NOTHING else self._within(using)
             if self._inner is not None:
-                return self._read_inner(array, self._inner, view, out)
+                return self._read_inner(array, using, self._inner, view, out)
             chosen = lower(view, array._meta.shape)
             self._check_stored(array, chosen)
         except (SelectionError, NotFoundError) as error:
@@ -232,40 +248,52 @@ class ZarrDriver(Driver):
             assert out is not None
             return _filled(self._read(view, None, using), out)
         result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, chosen, buffer, result)
+        future = self._elements(array, using, chosen, buffer, result)
         if out is None and chosen.size > buffer.size:
             # Something repeats: `result` was made before it was filled.
             future = converted(future, lambda _: chosen.result(buffer))
         return future if self._stored == self._numpy else converted(future, self._native)
 
     def _elements(
-        self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], result: Any
+        self,
+        array: Array,
+        using: Using,
+        chosen: Selection,
+        buffer: npt.NDArray[Any],
+        result: Any,
     ) -> Future[Any]:
         if not chosen.size:
             return Future(result)
         parts = None if self._fields is None else self._fields.parts
-        if self._swift and _few(chosen, self._swift):
+        staged = using.transaction is not None
+        if self._swift and not staged and _few(chosen, self._swift):
             try:
                 array._read(chosen.axes, chosen.out_axes, buffer, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
                 return failed(error)
             return Future(result)
         promise, future = Promise.new()
-        array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
+        source = using.transaction._array(array) if staged else array
+        source._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values.astype(self._numpy)
 
     def _read_inner(
-        self, array: Array, inner: Inner, view: IndexTransform, out: npt.NDArray[Any] | None
+        self,
+        array: Array,
+        using: Using,
+        inner: Inner,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
         chosen = lower(split.outer, array._meta.shape)
         self._check_stored(array, chosen)
         buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
-            self._elements(array, chosen, buffer, buffer),
+            self._elements(array, using, chosen, buffer, buffer),
             lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
         )
         return future if out is None else _filled(future, out)
@@ -316,31 +344,40 @@ class ZarrDriver(Driver):
         try:
             array = self._array if using is NOTHING else self._within(using)
             if self._inner is not None:
-                return self._write_inner(array, self._inner, view, values)
+                return self._write_inner(array, using, self._inner, view, values)
             chosen = lower(view, array._meta.shape)
         except SelectionError as error:
             future: Future[None] = failed(_outside(error))
             return WriteFutures._of(future, future)
-        future = self._store(array, chosen, values.astype(self._stored, copy=False))
+        future = self._store(array, using, chosen, values.astype(self._stored, copy=False))
         return WriteFutures._of(future, future)
 
-    def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
+    def _store(
+        self, array: Array, using: Using, chosen: Selection, values: npt.NDArray[Any]
+    ) -> Future[None]:
         if not chosen.size:
             return Future(None)
         parts = None if self._fields is None else self._fields.parts
         ready = chosen.buffer(values)
-        if self._swift and self._in_memory and _few(chosen, self._swift):
+        staged = using.transaction is not None
+        if self._swift and self._in_memory and not staged and _few(chosen, self._swift):
             try:
                 array._write(chosen.axes, chosen.out_axes, ready, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
                 return failed(error)
             return Future(None)
         promise, future = Promise.new()
-        array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
+        target = using.transaction._array(array) if staged else array
+        target._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
         return future
 
     def _write_inner(
-        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
+        self,
+        array: Array,
+        using: Using,
+        inner: Inner,
+        view: IndexTransform,
+        values: npt.NDArray[Any],
     ) -> WriteFutures:
         split = inner.split(view)
         chosen = lower(split.outer, array._meta.shape)
@@ -351,11 +388,11 @@ class ZarrDriver(Driver):
             elements = np.empty(whole, self._numpy)
             if not split.whole and chosen.size:
                 buffer = np.empty(chosen.buffer_shape, self._stored)
-                self._elements(array, chosen, buffer, None).result()
+                self._elements(array, using, chosen, buffer, None).result()
                 elements[...] = self._opened(chosen.result(buffer), inner)
             inner.put(split, values, elements)
             promise.set_result(None)
-            self._store(array, chosen, self._closed(elements, inner)).result()
+            self._store(array, using, chosen, self._closed(elements, inner)).result()
 
         def told() -> None:
             try:
@@ -377,13 +414,22 @@ class ZarrDriver(Driver):
 
     def _fresh(self, using: Using) -> Driver:
         array = self._within(using)
-        return self if array is self._array else ZarrDriver(array, self._field, self._opened_by)
+        return self if array is self._array else self._moved(array, using)
+
+    def _moved(self, staged: Array, using: Using) -> Driver:
+        """Return the driver with the bounds that the array has in a transaction."""
+        array = self._again(staged._meta, self._array._store)
+        made = ZarrDriver(array, self._field, self._opened_by, store=self._place)
+        made._staged[using.transaction] = self._staged[using.transaction] = staged
+        return made
 
     def resize(self, how: Resizing, using: Using) -> Future[Driver]:
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._within(using)
+        if array is not self._array:  # handles that know it keep their bounds
+            array = self._again(array._meta, array._store)
 
         def work() -> Driver:
             resize(
@@ -393,7 +439,7 @@ class ZarrDriver(Driver):
                 delete=not how.metadata_only,
                 accept=array._set_meta,
             )
-            return self if array is self._array else ZarrDriver(array, self._field, self._opened_by)
+            return self if array is self._array else self._moved(array, using)
 
         return start(work)
 

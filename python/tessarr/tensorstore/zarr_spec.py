@@ -14,6 +14,8 @@ from tessarr.flow.create import commit, documents
 from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
+from tessarr.store.given import split
+from tessarr.tensorstore.caching import cached
 from tessarr.tensorstore.context import Context, Naming, References
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
 from tessarr.tensorstore.element import Field
@@ -232,11 +234,26 @@ class ZarrSpec(DriverSpec):
         def work() -> Opened:
             meta = self._found(store, at)
             array = bind(
-                meta, place.store, at, read_only=False, write_empty_chunks=self._store_fill
+                meta,
+                self._remembering(place.store),
+                at,
+                read_only=False,
+                write_empty_chunks=self._store_fill,
             )
-            return Opened(ZarrDriver(array, self._field, self), self._labelled(view, array))
+            driver = ZarrDriver(array, self._field, self, store=place.store)
+            return Opened(driver, self._labelled(view, array))
 
         return start(work, here=here)
+
+    def _remembering(self, store: Store) -> Store:
+        """Return a store with the caches of the spec, if these have room."""
+        pool = self._references.resource("cache_pool")
+        documents = pool
+        if "metadata_cache_pool" in self._references.values:
+            documents = self._references.resource("metadata_cache_pool")
+        data = cached(store, pool, self._recheck_data)
+        metadata = cached(store, documents, self._recheck_metadata)
+        return store if data is metadata is store else split(metadata, data)
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
