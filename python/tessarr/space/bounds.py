@@ -29,7 +29,7 @@ def check_inside(
     ------
     SelectionError
     """
-    if any(dim.surely_empty for dim in dims):
+    if any(dim.empty if exact else dim.surely_empty for dim in dims):
         return
     for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
         reach = (goal.inclusive_min, goal.exclusive_max) if exact else goal.reach
@@ -92,10 +92,12 @@ def _backwards(goal: Dim, offset: int, stride: int) -> Dim:
     below, above = goal.inclusive_min == -INFINITE, goal.exclusive_max > INFINITE
     lower, upper, implicit = goal.inclusive_min - offset, goal.inclusive_max - offset, goal.implicit
     if stride < 0:
+        if goal.empty:
+            upper = lower  # so that what is empty stays where it is
         lower, upper, stride = -upper, -lower, -stride
         below, above, implicit = above, below, (implicit[1], implicit[0])
     first = -INFINITE if below else -(-lower // stride)
-    end = INFINITE + 1 if above else upper // stride + 1
+    end = INFINITE + 1 if above else first if goal.empty else upper // stride + 1
     if not (first >= -INFINITE and max(first, end) <= INFINITE + 1):
         raise SelectionError(f"{goal}, moved by {-offset}, is beyond the range of indices")
     return Dim.of(first, max(first, end), "", implicit)

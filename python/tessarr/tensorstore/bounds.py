@@ -38,9 +38,12 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
 
 
 def explicit(view: IndexTransform) -> IndexTransform:
-    """Return the view with all bounds explicit."""
-    dims = view.domain.dims
-    fixed = tuple(Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label) for dim in dims)
+    """Return the view with all bounds explicit that are those of what it views."""
+    followed = {one.input_dimension for one in view.output}
+    fixed = tuple(
+        Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
+        for k, dim in enumerate(view.domain.dims)
+    )
     return IndexTransform.of(IndexDomain.of(fixed), view.output)
 
 
@@ -96,17 +99,21 @@ def moved(
     high: list[int | None] = [None] * view.output_rank
     within: list[tuple[int, int] | None] = [None] * view.output_rank
     used: set[int] = set()
+    anything = any(one != (None, None) for one in asked)
     for k, (one, extent) in enumerate(zip(view.output, extents(view), strict=True)):
         along = one.input_dimension
         if along is None or not any(dims[along].implicit):
             within[k] = None if tied else extent
-        if along is None or asked[along] == (None, None):
+        if along is None:
             continue
-        if abs(one.factor) != 1:
+        still = asked[along] == (None, None)
+        if abs(one.factor) != 1 and anything and not (still and tied):
             raise ArgumentError(
-                f"dimension {along} cannot be resized: it has the stride {one.factor} in what "
-                "it views"
+                f"dimension {along} has the stride {one.factor} in what it views: it cannot be "
+                "resized, and what is between would be affected by resizing others"
             )
+        if still:
+            continue
         if along in used and not tied:
             raise ArgumentError(
                 f"dimension {along} is a diagonal: give resize_tied_bounds to resize all of its "

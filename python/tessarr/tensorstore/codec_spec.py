@@ -194,7 +194,7 @@ class CodecSpec:
             return result
         if self.compression.compressor is not OPEN:
             result["compressor"] = self.compression.compressor
-        result["filters"] = self.compression.filters
+        result["filters"] = self.compression.filters or None
         return result
 
     def __eq__(self, other: object) -> bool:

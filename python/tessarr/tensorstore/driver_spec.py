@@ -151,6 +151,16 @@ class DriverSpec:
         """
         return self.schema
 
+    def outline(self) -> Schema:
+        """Return what is known of the rank, the data type and the domain.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints on these contradict each other.
+        """
+        return self.effective()
+
     def changed(self, options: Options) -> Self:
         """Return the spec with options.
 

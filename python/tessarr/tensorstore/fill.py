@@ -117,7 +117,8 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     try:
         with np.errstate(all="ignore"):
             found = given.astype(wanted)
-            back = found.astype(given.dtype)
+            real = found.dtype.kind == "c" and given.dtype.kind != "c"
+            back = (np.real(found) if real else found).astype(given.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"

@@ -123,18 +123,17 @@ class Spec(Indexable):
         """Return the view, or None where not even its rank is known."""
         if self._view is not None:
             return self._view
-        known = self._driver.effective()
-        if known.domain is not None:
-            return IndexTransform(known.domain)
-        if known.rank is None:
-            return None
-        return IndexTransform(IndexDomain.of((Dim(),) * known.rank))
+        known = self._driver.outline().domain
+        return None if known is None else IndexTransform(known)
 
     def _ranked(self) -> IndexTransform:
         view = self._known()
-        if view is None:
+        if view is not None:
+            return view
+        rank = self._driver.outline().rank
+        if rank is None:
             raise ArgumentError("the rank of the spec is not known: it cannot be indexed")
-        return view
+        return IndexTransform(IndexDomain.of((Dim(),) * rank))
 
     def _dims(self) -> Box:
         return self._ranked().domain.dims
@@ -146,7 +145,7 @@ class Spec(Indexable):
 
     @property
     def transform(self) -> IndexTransform | None:
-        """Where in the array each position is; None while the rank is open."""
+        """Where in the array each position is; None while nothing is known of its domain."""
         return self._known()
 
     @property
@@ -162,22 +161,21 @@ class Spec(Indexable):
     @property
     def rank(self) -> int | None:
         """The number of dimensions, or None while it is open."""
-        view = self._known()
-        return None if view is None else view.input_rank
+        return self._driver.outline().rank if self._view is None else self._view.input_rank
 
     ndim = rank
 
     @property
     def dtype(self) -> DataType | None:
         """The data type, or None while it is open."""
-        return self._driver.effective().dtype
+        return self._driver.outline().dtype
 
     @property
     def domain(self) -> IndexDomain | None:
         """The domain, or None while it is open."""
         if self._view is not None:
             return self._view.domain
-        return self._driver.effective().domain
+        return self._driver.outline().domain
 
     @property
     def shape(self) -> Shape:
@@ -393,7 +391,7 @@ class Spec(Indexable):
         if context or include_defaults:
             result["context"] = context
         schema = self._driver.schema.to_json()
-        known = self._driver.effective()
+        known = self._driver.outline()
         rank = schema.pop("rank", None)
         schema.pop("dtype", None)
         if known.dtype is not None:

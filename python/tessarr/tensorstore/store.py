@@ -333,8 +333,6 @@ class TensorStore(Indexable):
             None if exclusive_max is None else list(exclusive_max),
             tied=resize_tied_bounds,
         )
-        if expand_only and shrink_only:
-            raise ArgumentError("give expand_only or shrink_only, not both")
         how = Resizing(
             lower,
             upper,

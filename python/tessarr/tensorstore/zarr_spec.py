@@ -25,6 +25,7 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.resolve import domain_of
+from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
 from tessarr.tensorstore.zarr2 import Zarr2
 from tessarr.tensorstore.zarr3 import Zarr3
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tessarr.drive import Flow
     from tessarr.store import Store
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.schema import Schema
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Zarr2Spec", "Zarr3Spec", "place_of"]
@@ -83,7 +83,7 @@ class ZarrSpec(DriverSpec):
             raise ArgumentError(f'"field": {name!r} is not a string')
         made._field = Field(name, _flag(members, "open_as_void", default=False))
         made._read_more(members)
-        made._check_dtype()
+        made._check_parts()
         return made
 
     def _read_more(self, members: dict[str, Any]) -> None:
@@ -91,9 +91,17 @@ class ZarrSpec(DriverSpec):
         given = members.pop("metadata", None)
         self._wanted = self._nothing if given is None else self._constraints.read(given)
 
+    def _check_parts(self) -> None:
+        """Raise an error if schema and metadata do not agree."""
+        if self._wanted is self._nothing:
+            return
+        self._check_dtype()
+        if not self._field.as_void and self._field.name is None:
+            self.outline()
+
     def _check_dtype(self) -> None:
         wanted = self.schema.dtype
-        if wanted is None or self._wanted is self._nothing:
+        if wanted is None:
             return
         element = self._wanted.element(self.schema, self._field)
         if element is not None and element.dtype != wanted:
@@ -144,12 +152,21 @@ class ZarrSpec(DriverSpec):
         found: Schema = self._wanted.effective(self.schema, self._field)
         return found
 
+    def outline(self) -> Schema:
+        """Return what is known of the rank, the data type and the domain."""
+        given = self.schema
+        if self._wanted is self._nothing and given.domain is None:
+            return given
+        parts = Schema(rank=given.rank, dtype=given.dtype, domain=given.domain)
+        found: Schema = self._wanted.effective(parts, self._field)
+        return found
+
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = copy(self)
         if options.schema is not None:
             made.schema = self.schema.merged(options.schema)
-            made._check_dtype()
+            made._check_parts()
         made._mode = self._mode.changed(options.mode, options.flags)
         if options.kvstore is not None:
             if self._place is not None:
