@@ -36,11 +36,7 @@ BROKEN = {
     "IndexTransform.__getitem__#1": "a transform that is made nowhere",
 }
 
-DIFFERENT: dict[str, dict[int, str]] = {
-    "Spec.chunk_layout": {
-        1: "what metadata state of chunks is told even where the data type is open, as in format 3"
-    },
-}
+DIFFERENT: dict[str, dict[int, str]] = {}
 """By the name of a docstring and the number of the example: why we give something else."""
 
 

@@ -332,6 +332,12 @@ class Schema(Indexable):
             made._units = units_through(self._units, transform)
         return made
 
+    def within(self, domain: IndexDomain) -> Self:
+        """Return the constraints with another domain."""
+        made = self.copy()
+        made._rank, made._domain = domain.rank, domain
+        return made
+
     def before(self, transform: IndexTransform) -> Schema:
         """Return the constraints of what is viewed, where these are those of the view.
 

@@ -155,8 +155,7 @@ class Spec(Indexable):
         view = self._view
         if view is None:
             return known
-        found = known.through(view)
-        return found.merged(Schema(domain=view.domain)) if found.domain is None else found
+        return known.through(view).within(view.domain)
 
     @property
     def rank(self) -> int | None:

@@ -118,6 +118,8 @@ class Zarr2:
             if self.fill is not OPEN:
                 fill = self._fill_bytes()
                 stated = None if fill is None else self.data_type.fill_to_json(fill, 2)
+                if self.data_type.numpy.kind == "f" and isinstance(stated, int):
+                    stated = float(stated)  # as TensorStore has it
                 result["fill_value"] = stated
         if self.order is not None:
             result["order"] = self.order

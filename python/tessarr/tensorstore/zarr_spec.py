@@ -18,7 +18,7 @@ from tessarr.store.given import split
 from tessarr.tensorstore.caching import cached
 from tessarr.tensorstore.context import Context, Naming, References
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
-from tessarr.tensorstore.element import Field
+from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.spec import Spec as Place
@@ -93,21 +93,8 @@ class ZarrSpec(DriverSpec):
 
     def _check_parts(self) -> None:
         """Raise an error if schema and metadata do not agree."""
-        if self._wanted is self._nothing:
-            return
-        self._check_dtype()
-        if not self._field.as_void and self._field.name is None:
+        if self._wanted is not self._nothing and self._field == WHOLE:
             self.outline()
-
-    def _check_dtype(self) -> None:
-        wanted = self.schema.dtype
-        if wanted is None:
-            return
-        element = self._wanted.element(self.schema, self._field)
-        if element is not None and element.dtype != wanted:
-            raise ArgumentError(
-                f"dtype {wanted.name!r} does not match that of metadata, {element.dtype.name!r}"
-            )
 
     @classmethod
     def of(
