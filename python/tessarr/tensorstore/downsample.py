@@ -179,6 +179,29 @@ class DownsampleDriver(Driver):
         """What is viewed."""
         return self._of
 
+    def base_of(self, view: IndexTransform) -> TensorStore | None:
+        """Return what is behind a view that is a box; None for others."""
+        if self.method == "stride":
+            return self._of[self._strided(view)]
+        dims: dict[int, Dim] = {}
+        maps = []
+        for one, base, factor in zip(view.output, self._of.domain.dims, self.factors, strict=True):
+            k = one.input_dimension
+            if k is None or one.factor != 1 or k in dims:
+                return None
+            dim = view.domain.dims[k]
+            low = (dim.inclusive_min + one.offset) * factor
+            high = (dim.exclusive_max + one.offset) * factor
+            by = one.offset * factor
+            low, high = max(low, base.inclusive_min), min(high, base.exclusive_max)
+            flags = (dim.implicit_lower, dim.implicit_upper)
+            dims[k] = Dim.of(low - by, max(low, high) - by, dim.label, flags)
+            maps.append(OutputIndexMap.along(k, by))
+        if len(dims) != view.input_rank:
+            return None
+        domain = IndexDomain.of(tuple(dims[k] for k in range(len(dims))))
+        return self._of[IndexTransform.of(domain, tuple(maps))]
+
     def _store(self, using: Using) -> TensorStore:
         transaction = using.transaction
         return self._of if transaction is None else self._of.with_transaction(transaction)

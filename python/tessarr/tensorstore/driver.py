@@ -203,5 +203,10 @@ class Driver:
         """The handle that this is a view of, if it is one of a single handle; else None."""
         return None
 
+    def base_of(self, view: IndexTransform) -> Any:
+        """Return the handle that a view of this is one of; None if it is one of no other."""
+        found = self.base
+        return None if found is None else found[view]
+
     def _cannot(self, act: str) -> NoReturn:
         raise UnsupportedError(f"driver {self.name!r} cannot {act}")

@@ -20,7 +20,7 @@ from tessarr.tensorstore.store import handle
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.context import Context
+    from tessarr.tensorstore.context import Context, References
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.future import Future
     from tessarr.tensorstore.store import TensorStore
@@ -151,7 +151,7 @@ class MemoryDriver(Driver):
     data_type
         That of its elements.
     context
-        What has its resources.
+        What has its resources: a context, or resources themselves.
     units
         The unit of each dimension.
     """
@@ -164,7 +164,7 @@ class MemoryDriver(Driver):
         self,
         values: npt.NDArray[Any],
         data_type: DataType,
-        context: Context | None = None,
+        context: Context | References | None = None,
         units: tuple[Any, ...] | None = None,
     ) -> None:
         self.values = values
@@ -242,7 +242,7 @@ def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
         If JSON has nothing for the data type.
     """
     if values.ndim:
-        return [elements_to_json(one, data_type) for one in values]
+        return [elements_to_json(values[k, ...], data_type) for k in range(len(values))]
     return element_to_json(values[()], data_type)
 
 

@@ -18,6 +18,7 @@ from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
 from tessarr.tensorstore.in_memory import selected
 from tessarr.tensorstore.memory import MemoryDriver, elements_to_json
 from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.units import units_through
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,9 +65,7 @@ class MemorySpec(DriverSpec):
             raise ArgumentError('an "array" has no chunks')
         domain = IndexDomain(shape=self._values.shape)
         Schema(dtype=self.schema.dtype, domain=domain).merged(schema)
-        units = schema.dimension_units
-        if units is not None and any(unit is not None for unit in units):
-            self.schema = self.schema.merged(Schema(dimension_units=units))
+        self.schema = self.schema.merged(schema)
 
     @classmethod
     def of(
@@ -75,8 +74,15 @@ class MemorySpec(DriverSpec):
         """Return the spec of those elements that a view has, and a view of them."""
         assert isinstance(driver, MemoryDriver)
         made = cls(Schema(dtype=driver.dtype))
-        made._references = References(_RESOURCES, {}).bind(driver.context or _default())
+        context = driver.context
+        if not isinstance(context, References):
+            context = References(_RESOURCES, {}).bind(context or _default())
+        made._references = context
         made._values, shown = _shown(np.asarray(selected(driver.values, view)), view)
+        units = units_through(driver.dimension_units, view)
+        if any(unit is not None for unit in units):
+            along = [one.input_dimension for one in shown.output]
+            made.schema.update(dimension_units=[None if k is None else units[k] for k in along])
         return made, shown
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -132,7 +138,10 @@ class MemorySpec(DriverSpec):
         def opened() -> Opened:
             assert self.schema.dtype is not None
             driver = MemoryDriver(
-                self._values.copy(), self.schema.dtype, None, self.schema.dimension_units
+                self._values.copy(),
+                self.schema.dtype,
+                self._references,
+                self.schema.dimension_units,
             )
             return Opened(driver, view)
 

@@ -15,6 +15,7 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, DimExpression, IndexDomain, IndexTransform, d
 from tessarr.tensorstore.after import all_done, attempt, written
+from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.data_type import dtype
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.driver_spec import Opening
@@ -289,8 +290,8 @@ def _whole(layers: Sequence[Layer], schema: Schema) -> IndexDomain:
     given: IndexDomain | None = schema.domain
     rank = schema.rank
     if layers:
-        labels = _merged_labels(layers)
         _same_rank(layers)
+        labels = _merged_labels(layers)
         if rank is not None and rank != len(labels):
             raise ArgumentError(f"rank {rank} is asked for, the layers have rank {len(labels)}")
     elif given is None:
@@ -381,6 +382,11 @@ class StackDriver(Driver):
     def domain(self) -> IndexDomain:
         """That of the whole."""
         return self._domain
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """Nothing: layers may differ."""
+        return ChunkLayout()
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:

@@ -183,8 +183,8 @@ class TensorStore(Indexable):
     @property
     def base(self) -> TensorStore | None:
         """What this is a view of, with other elements: of a cast, what is cast. Else None."""
-        found = self._driver.base
-        return None if found is None else found[self._view]
+        found: TensorStore | None = self._driver.base_of(self._view)
+        return found
 
     # Reading and writing
 

@@ -132,7 +132,10 @@ class CastSpec(ViewSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=schema.dtype))
-        made._nested = (_base(members),)
+        base = _base(members)
+        if base.domain is not None:
+            base = Spec._of(base._driver, base.transform, base._context)
+        made._nested = (base,)
         made._constrain(schema)
         return made
 
@@ -368,6 +371,9 @@ class StackSpec(ViewSpec):
             raise ArgumentError(f'"layers": {layers!r} is not a list')
         made = cls(schema)
         made._nested = tuple(Spec(one) for one in layers)
+        for k, one in enumerate(made._nested):
+            if one.domain is None:
+                raise ArgumentError(f"layer {k} has to have a domain")
         members.pop("data_copy_concurrency", None)
         return made
 
