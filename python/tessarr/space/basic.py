@@ -1,4 +1,4 @@
-"""What mostly stands in brackets, composed in one pass: integers, slices, an array of integers.
+"""What mostly stands in brackets, composed in one pass: integers, slices, arrays of integers.
 
 What comes out is what `tessarr.space.brackets` and `tessarr.space.maps.compose` give, which are
 for everything: the key is read, the bounds are checked and the maps are composed here without
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tessarr.space.domain import MAX_RANK, Box, Dim
-from tessarr.space.maps import OutputIndexMap, check_64_bits, check_range, simplified, strided
+from tessarr.space.maps import OutputIndexMap, check_64_bits, simplified, strided
 from tessarr.space.steps import interval
 
 if TYPE_CHECKING:
@@ -66,12 +66,16 @@ def basic(
     SelectionError
         If a slice does not fit.
     """
-    terms = _terms(key, len(dims), mode)
+    terms = _terms(key, len(dims))
     if terms is None:
         return None
-    new: list[Dim] = []
+    try:
+        joint = None if mode == "oindex" else _joined(terms, mode)
+    except ValueError:  # their shapes do not meet
+        return None
+    new: list[Dim] = list(joint.dims) if joint is not None and joint.first else []
     lines: list[_Line] = []
-    for term in terms:
+    for at, term in enumerate(terms):
         if term is None:
             new.append(_NEW)
             continue
@@ -88,18 +92,61 @@ def basic(
             taken, (offset, stride) = interval(dim, term)
             lines.append(_Line(offset, stride, len(new)))
             new.append(taken)
-        else:
+        elif term.size < 2 and not (term.size == 1 and dim.reach[0] <= term.item() < dim.reach[1]):
+            return None
+        elif joint is None:
             lines.append(_Line(0, 1, len(new), term))
             new += [Dim.of(0, size) for size in term.shape]
+        else:
+            if at == joint.place:
+                joint.at = len(new)
+                new += joint.dims
+            lines.append(_Line(0, 1, joint.at, term))
     after = tuple(new)
     if len(after) > MAX_RANK:
         return None
-    made = [_composed(one, dims, terms, lines, after) for one in maps]
+    view = _View(dims, terms, lines, after, joint)
+    made = [_composed(one, view) for one in maps]
     good = tuple([one for one in made if one is not None])
     return (after, good) if len(good) == len(made) else None
 
 
-def _terms(key: Any, rank: int, mode: Mode) -> list[Any] | None:
+class _Joint:
+    """Where the dimensions are along which all index arrays run together."""
+
+    __slots__ = ("at", "dims", "first", "place")
+
+    def __init__(self, dims: list[Dim], first: bool, place: int) -> None:
+        self.dims = dims
+        self.first = first
+        self.place = -1 if first else place  # the term before whose dimensions they are
+        self.at = 0
+
+
+class _View(NamedTuple):
+    """The view before, what stands in brackets, what follows of it, and the view after."""
+
+    dims: Box
+    terms: list[Any]
+    lines: list[_Line]
+    after: Box
+    joint: _Joint | None
+
+
+def _joined(terms: list[Any], mode: Mode) -> _Joint | None:
+    """Tell where index arrays meet; a single one is for itself, but comes first in vindex."""
+    places = [at for at, term in enumerate(terms) if type(term) is np.ndarray]
+    if not places or (len(places) == 1 and mode == "default"):
+        return None
+    first, last = places[0], places[-1]
+    apart = any(type(term) is slice or term is None for term in terms[first : last + 1])
+    shape = np.broadcast_shapes(*[terms[at].shape for at in places])
+    for at in places:
+        terms[at] = terms[at].reshape((1,) * (len(shape) - terms[at].ndim) + terms[at].shape)
+    return _Joint([Dim.of(0, size) for size in shape], apart or mode == "vindex", first)
+
+
+def _terms(key: Any, rank: int) -> list[Any] | None:
     """Return a term for each dimension, and for each new one."""
     if type(key) is not tuple:
         key = (key,)
@@ -117,7 +164,7 @@ def _terms(key: Any, rank: int, mode: Mode) -> list[Any] | None:
             used += 1
             arrays += kind is np.ndarray or kind is list
     missing = rank - used
-    if missing < 0 or (arrays > 1 and mode != "oindex") or (arrays and mode == "vindex"):
+    if missing < 0:
         return None
     terms = [*key]
     if missing or dots >= 0:
@@ -152,16 +199,14 @@ def _with_arrays(terms: list[Any]) -> list[Any] | None:
     return terms
 
 
-def _composed(
-    one: OutputIndexMap, dims: Box, terms: list[Any], lines: list[_Line], after: Box
-) -> OutputIndexMap | None:
+def _composed(one: OutputIndexMap, view: _View) -> OutputIndexMap | None:
     k = one.input_dimension
     if k is not None:
-        offset, stride, at, indices = lines[k]
+        offset, stride, at, indices = view.lines[k]
         if indices is not None:
-            shaped = _shaped(indices, at, len(after))
-            made = OutputIndexMap.by_array(shaped, one.offset, one.factor, dims[k].reach)
-            return simplified(made, after)
+            shaped = _shaped(indices, at, len(view.after))
+            made = OutputIndexMap.by_array(shaped, one.offset, one.factor, view.dims[k].reach)
+            return simplified(made, view.after)
         if at == k and stride == 1 and offset == 0:
             return one
         offset = one.offset + one.factor * offset
@@ -173,10 +218,11 @@ def _composed(
         return OutputIndexMap.along(at, offset, stride)
     if one.index_array is None:
         return one
-    taken = _piece(one.index_array, dims, terms, lines, after)
+    taken = _piece(one.index_array, view)
     if taken is None:
         return None
-    return simplified(OutputIndexMap.by_array(taken, one.offset, one.factor, one.within), after)
+    made = OutputIndexMap.by_array(taken, one.offset, one.factor, one.within)
+    return simplified(made, view.after)
 
 
 def _shaped(indices: Indices, at: int, rank: int) -> Indices:
@@ -186,13 +232,14 @@ def _shaped(indices: Indices, at: int, rank: int) -> Indices:
     return indices.reshape((1,) * at + indices.shape + (1,) * (rank - at - indices.ndim))
 
 
-def _piece(
-    array: Indices, dims: Box, terms: list[Any], lines: list[_Line], after: Box
-) -> Indices | None:
+def _piece(array: Indices, view: _View) -> Indices | None:
     """Index an index array itself, by the places of the indices in it."""
-    key: list[Any] = []
+    dims, terms, lines, after, joint = view
+    key: list[Any] = [None] * len(joint.dims) if joint is not None and joint.first else []
     k = 0
-    for term in terms:
+    for place, term in enumerate(terms):
+        if joint is not None and place == joint.place:
+            key += [None] * len(joint.dims)
         if term is None:
             key.append(None)
             continue
@@ -202,7 +249,8 @@ def _piece(
             if size != 1:
                 return _gathered(array, dims[k], indices, at, len(after))
             key.append(0)
-            key += [None] * indices.ndim
+            if joint is None:
+                key += [None] * indices.ndim
         elif size == 1:
             key.append(0 if at < 0 else _ALL)
         elif at < 0:
@@ -221,6 +269,7 @@ def _gathered(array: Indices, dim: Dim, indices: Indices, at: int, rank: int) ->
     """Index an array that varies along one dimension only by an index array."""
     if array.size != dim.size:
         return None
-    check_range(indices, (dim.inclusive_min, dim.exclusive_max))
+    if indices.size and not (dim.inclusive_min <= indices.min() <= indices.max() in dim):
+        return None
     places = indices - dim.inclusive_min if dim.inclusive_min else indices
     return _shaped(array.reshape(-1).take(places), at, rank)
