@@ -75,33 +75,14 @@ def basic(
         return None
     new: list[Dim] = list(joint.dims) if joint is not None and joint.first else []
     lines: list[_Line] = []
-    for at, term in enumerate(terms):
+    for place, term in enumerate(terms):
         if term is None:
             new.append(_NEW)
             continue
-        dim = dims[len(lines)]
-        if term is _ALL:
-            lines.append(_Line(0, 1, len(new)))
-            new.append(dim)
-        elif type(term) is int:
-            lower, upper = dim.reach
-            if not lower <= term < upper:
-                return None
-            lines.append(_Line(term, 0, -1))
-        elif type(term) is slice:
-            taken, (offset, stride) = interval(dim, term)
-            lines.append(_Line(offset, stride, len(new)))
-            new.append(taken)
-        elif term.size < 2 and not (term.size == 1 and dim.reach[0] <= term.item() < dim.reach[1]):
+        line = _line(place, term, dims[len(lines)], new, joint)
+        if line is None:
             return None
-        elif joint is None:
-            lines.append(_Line(0, 1, len(new), term))
-            new += [Dim.of(0, size) for size in term.shape]
-        else:
-            if at == joint.place:
-                joint.at = len(new)
-                new += joint.dims
-            lines.append(_Line(0, 1, joint.at, term))
+        lines.append(line)
     after = tuple(new)
     if len(after) > MAX_RANK:
         return None
@@ -109,6 +90,30 @@ def basic(
     made = [_composed(one, view) for one in maps]
     good = tuple([one for one in made if one is not None])
     return (after, good) if len(good) == len(made) else None
+
+
+def _line(place: int, term: Any, dim: Dim, new: list[Dim], joint: _Joint | None) -> _Line | None:
+    """Add the dimensions that come of a term, and tell how the index follows from them."""
+    at = len(new)
+    if term is _ALL:
+        new.append(dim)
+        return _Line(0, 1, at)
+    if type(term) is int:
+        lower, upper = dim.reach
+        return _Line(term, 0, -1) if lower <= term < upper else None
+    if type(term) is slice:
+        taken, (offset, stride) = interval(dim, term)
+        new.append(taken)
+        return _Line(offset, stride, at)
+    if term.size < 2 and not (term.size and dim.reach[0] <= term.item() < dim.reach[1]):
+        return None
+    if joint is None:
+        new += [Dim.of(0, size) for size in term.shape]
+        return _Line(0, 1, at, term)
+    if place == joint.place:
+        joint.at = at
+        new += joint.dims
+    return _Line(0, 1, joint.at, term)
 
 
 class _Joint:
