@@ -141,8 +141,21 @@ VALUES = [
             "-1][ts.newaxis",
             "-1, 0][ts.newaxis, ts.newaxis",
             "()][ts.newaxis",
+            ":2][ts.newaxis, ts.newaxis",
+            "-2:][ts.newaxis",
+            ":4:2][ts.newaxis",
+            "3:1:-1][ts.newaxis",
         )
     ),
+    *(
+        f"ts.IndexTransform(input_shape=[2, 3, 4])[ts.d[{dims}].{mode}"
+        "[[[True, False, True], [False, True, True]], [1, 0, 3, 2]]]"
+        for dims in ("0, 1, 2", "0, 1, -1")
+        for mode in ("oindex", "vindex")
+    ),
+    "ts.IndexTransform(input_shape=[4, 3, 2])[ts.d[2, 1, 0].oindex"
+    "[[[True, False, True], [False, True, True]], [1, 0]]]",
+    "ts.IndexTransform(input_shape=[2, 3])[[[True, False, True], [False, True, True]]]",
 ]  # fmt: skip
 
 
@@ -187,6 +200,9 @@ REFUSED = [
         f"ts.IndexTransform(input_labels=['x', 'y'])[ts.d[{key}]]"
         for key in (
             ":][ts.newaxis",
+            "1:][ts.newaxis",
+            "0:-1][ts.newaxis",
+            ":0:-1][ts.newaxis",
             "'x'][ts.newaxis",
             "'x', 0][ts.newaxis",
             "'x', 1][ts.newaxis, 3",

@@ -29,15 +29,17 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Array:
-    """An index array; one of a boolean array may stand for no dimension at all."""
+    """An index array; one of a boolean array may stand for no dimension, or go on with the last."""
 
     values: Any
     dims: int = 1
+    goes_on: bool = False
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Array):
             return NotImplemented
-        return self.dims == other.dims and np.array_equal(self.values, other.values)
+        same = (self.dims, self.goes_on) == (other.dims, other.goes_on)
+        return same and np.array_equal(self.values, other.values)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -168,7 +170,8 @@ def _term(part: Any) -> list[Any]:
 def _boolean(values: Any) -> list[Any]:
     if values.ndim == 0:
         return [_Array(np.zeros(int(values), np.int64), dims=0)]
-    return [_Array(places.astype(np.int64)) for places in np.nonzero(values)]
+    found = np.nonzero(values)
+    return [_Array(places.astype(np.int64), goes_on=k > 0) for k, places in enumerate(found)]
 
 
 def _slices(part: slice) -> list[slice]:
@@ -269,12 +272,21 @@ class _Plan:
         self.order = where
         self.terms = dict(zip(where, terms, strict=True))
         self.arrays = [at for at in where if isinstance(self.terms[at], _Array)]
-        self.groups = {at: at if mode == "oindex" else _JOINT for at in self.arrays}
+        self.groups = self._alone() if mode == "oindex" else dict.fromkeys(self.arrays, _JOINT)
         self.joint = () if mode == "oindex" else self._joint_shape()
         self.joint_first = mode == "vindex" or (mode == "default" and self._apart())
         self.new: list[Dim] = []
         self.places: dict[int, list[int]] = {}  # of a term, or of _JOINT: its new dimensions
         self.plain: dict[int, OutputIndexMap] = {}
+
+    def _alone(self) -> dict[int, int]:
+        """Give each index array dimensions of its own; those of one boolean array share them."""
+        groups: dict[int, int] = {}
+        group = _JOINT
+        for at in self.arrays:
+            group = group if self.terms[at].goes_on else at
+            groups[at] = group
+        return groups
 
     def _joint_shape(self) -> tuple[int, ...]:
         shapes = [self.terms[at].values.shape for at in self.arrays]

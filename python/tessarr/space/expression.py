@@ -301,12 +301,23 @@ def _numbered(names: Any, parts: tuple[Any, ...], dims: Box) -> Selected:
 
 
 def _single(item: Any) -> list[Any]:
-    """Return the numbers that a slice stands for, which has to say from where to where."""
+    """Return the numbers that a slice stands for.
+
+    How many dimensions there will be is not known yet: both ends have to be counted from the same
+    side.
+    """
     if not isinstance(item, slice):
         return [item]
-    if item.start is None or item.stop is None:
+    by = 1 if item.step is None else item.step
+    start, stop = item.start, item.stop
+    if start is None and stop is not None:
+        start = 0 if by > 0 else -1
+    elif stop is None and start is not None and (start < 0) == (by > 0):
+        stop = 0 if by > 0 else -1
+        return list(range(start, stop, by))
+    if start is None or stop is None or (start < 0) != (stop < 0):
         raise SelectionError(f"{_text(item)} does not tell how many new dimensions there are")
-    return list(range(item.start, item.stop, 1 if item.step is None else item.step))
+    return list(range(start, stop, by))
 
 
 def _one_each(parts: tuple[Any, ...], count: int) -> list[Any]:
