@@ -153,8 +153,8 @@ VALUES = [
         for dims in ("0, 1, 2", "0, 1, -1")
         for mode in ("oindex", "vindex")
     ),
-    "ts.IndexTransform(input_shape=[4, 3, 2])[ts.d[2, 1, 0].oindex"
-    "[[[True, False, True], [False, True, True]], [1, 0]]]",
+    ("ts.IndexTransform(input_shape=[4, 3, 2])[ts.d[2, 1, 0].oindex"
+    "[[[True, False, True], [False, True, True]], [1, 0]]]"),
     "ts.IndexTransform(input_shape=[2, 3])[[[True, False, True], [False, True, True]]]",
 ]  # fmt: skip
 
