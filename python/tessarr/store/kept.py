@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.store.mapping import StoreMapping
+from tessarr.store.wrap import WrapperStore
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["CachePool", "StagedStore"]
+__all__ = ["CachePool", "RememberingStore", "StagedStore"]
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):
@@ -35,7 +36,55 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     (b'1', False, None, b'1')
     """
 
-    __slots__ = ()
+    owner: Any = None
+    """The transaction that it belongs to."""
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove every key under a prefix, in the end."""
+        super().delete_prefix(prefix)
+        if self.owner is not None:
+            self.owner._forget_below(self, prefix)
+
+
+class RememberingStore(WrapperStore):
+    """Another store, whose answers pools remember: of documents one, of everything else one.
+
+    Parameters
+    ----------
+    store : Store
+        The store that is asked.
+    metadata, data : CachePool or None
+        Where answers are remembered; None: nowhere.
+    metadata_since, data_since : float
+        As `CachePool.store` has ``since``.
+    """
+
+    pools: tuple[CachePool, ...]
+
+    def __new__(
+        cls,
+        store: Store,
+        *,
+        metadata: CachePool | None,
+        data: CachePool | None,
+        metadata_since: float,
+        data_since: float,
+    ) -> Self:
+        sides = (
+            store if metadata is None else metadata.store(store, since=metadata_since),
+            store if data is None else data.store(store, since=data_since),
+        )
+        same = metadata is data and metadata_since == data_since
+        made = cls._make({"store": store}, sides[0] if same else _engine.SplitStore(*sides))
+        made.pools = tuple({id(pool): pool for pool in (metadata, data) if pool}.values())
+        return made
+
+    def __reduce__(self) -> Any:
+        return _below, (self._arguments["store"],)
+
+
+def _below(store: Store) -> Store:
+    return store  # a pickle remembers nothing
 
 
 class CachePool:

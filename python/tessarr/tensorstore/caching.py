@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.store import MemoryStore
-from tessarr.store.kept import CachePool
+from tessarr.store.kept import CachePool, RememberingStore
 from tessarr.tensorstore.resources import expected
 
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context import Resource
+
+_DOCUMENTS_BYTES: Final = 1 << 20
 
 __all__ = ["bound_of", "cached", "pool_of"]
 
@@ -50,23 +52,39 @@ def bound_of(recheck: Any, opened: float) -> float:
 
 
 def cached(
-    store: Store, pool: Resource | None, recheck: Any, *, opened: float | None = None
+    store: Store,
+    pool: Resource | None,
+    recheck: Any,
+    *,
+    metadata_pool: Resource | None = None,
+    recheck_metadata: Any = "open",
+    opened: float | None = None,
 ) -> Store:
-    """Return a store that remembers in a pool what `store` answers; `store` if that has no room.
+    """Return a store that remembers in pools what `store` answers; `store` if they have no room.
 
     Parameters
     ----------
     store
         Where nothing is to be waited for, in memory, nothing is remembered either.
-    pool
-        A resource ``cache_pool``.
-    recheck
-        The member ``recheck_cached_data`` or ``recheck_cached_metadata`` of a spec.
+    pool, metadata_pool
+        Resources ``cache_pool``: of chunks, and of documents; the latter by default the former.
+    recheck, recheck_metadata
+        The members ``recheck_cached_data`` and ``recheck_cached_metadata`` of a spec.
     opened
         When the store was opened, in seconds since 1970; by default now.
     """
-    since = bound_of(recheck, time.time() if opened is None else opened)
-    memory = pool_of(pool)
-    if memory is None or isinstance(store, MemoryStore):
+    now = time.time() if opened is None else opened
+    since, metadata_since = bound_of(recheck, now), bound_of(recheck_metadata, now)
+    data = pool_of(pool)
+    metadata = data if metadata_pool is None else pool_of(metadata_pool)
+    if metadata is None and metadata_since > now:
+        metadata = CachePool(_DOCUMENTS_BYTES)  # so that documents that stay are not read again
+    if (data is None and metadata is None) or isinstance(store, MemoryStore):
         return store
-    return memory.store(store, since=since)
+    return RememberingStore(
+        store,
+        metadata=metadata,
+        data=data,
+        metadata_since=metadata_since,
+        data_since=since,
+    )

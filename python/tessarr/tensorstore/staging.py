@@ -85,12 +85,21 @@ class StagedArray:
         return self._under.dtype
 
     def _write_future(
-        self, axes: Any, out_axes: Any, values: npt.NDArray[Any], promise: Promise[None], _: Any
+        self,
+        axes: Any,
+        out_axes: Any,
+        values: npt.NDArray[Any],
+        promise: Promise[None],
+        fields: Any,
     ) -> None:
         try:
             with self._lock:
                 if not self._open:
                     raise ArgumentError("Transaction not open")  # noqa: TRY301 (told by the future)
+                if fields is not None:  # the mask knows whole elements only
+                    self.apply(self._under)
+                    self._under._write_future(axes, out_axes, values, promise, fields)  # type: ignore[arg-type]
+                    return
                 self._values._write(axes, out_axes, values)
                 self._mask._write(axes, out_axes, np.broadcast_to(np.True_, values.shape))
                 self._written = True
@@ -99,17 +108,19 @@ class StagedArray:
         else:
             promise.set_result(None)
 
-    def _read_future(
+    def _read_future(  # noqa: PLR0917 (as the engine has it)
         self,
         axes: Any,
         out_axes: Any,
         out: npt.NDArray[Any],
         promise: Promise[Any],
         result: Any,
-        _: Any,
+        fields: Any,
     ) -> None:
+        if self._written and fields is not None:
+            self.apply(self._under)
         if not self._written:
-            self._under._read_future(axes, out_axes, out, promise, result, None)
+            self._under._read_future(axes, out_axes, out, promise, result, fields)  # type: ignore[arg-type]
             return
 
         def work() -> None:

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, ConflictError
-from tessarr.store.kept import StagedStore
+from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.future import Future, Promise, start
 from tessarr.tensorstore.staging import StagedArray
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
 
-__all__ = ["Transaction"]
+__all__ = ["Transaction", "elements_of"]
 
 
 class Transaction:
@@ -55,8 +58,10 @@ class Transaction:
         "_aborted",
         "_arrays",
         "_atomic",
+        "_caches",
         "_committing",
         "_future",
+        "_in_the_end",
         "_lock",
         "_promise",
         "_repeatable",
@@ -71,7 +76,9 @@ class Transaction:
         self._atomic = bool(atomic)
         self._repeatable = bool(repeatable_read)
         self._stages: dict[Any, StagedStore] = {}
-        self._arrays: dict[Any, tuple[Array, StagedArray]] = {}
+        self._arrays: dict[Any, tuple[ArrayMeta, Array, StagedArray]] = {}
+        self._caches: set[Any] = set()
+        self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
         self._committing = self._aborted = False
         self._promise: Promise[None]
@@ -112,7 +119,7 @@ class Transaction:
         with self._lock:
             if self.open:
                 self._committing = True
-                for _, staged in self._arrays.values():
+                for _, _, staged in self._arrays.values():
                     staged.close()
                 start(self._commit).add_done_callback(self._tell)
         return self._future
@@ -138,7 +145,7 @@ class Transaction:
             self._aborted = True
             for stage in self._stages.values():
                 stage.abort()
-            for _, staged in self._arrays.values():
+            for _, _, staged in self._arrays.values():
                 staged.close()
             self._stages.clear()
             self._arrays.clear()
@@ -152,17 +159,22 @@ class Transaction:
             self._arrays.clear()
         for stage in stages:
             stage.abort()  # what is left of them
+        for pool in self._caches:
+            pool.forget()
         if error is None:
+            for call in self._in_the_end:
+                call()
             self._promise.set_result(None)
         else:
             self._promise.set_exception(error)
+        self._in_the_end.clear()
 
     def _commit(self) -> None:
         arrays = list(self._arrays.values())
         direct = not self._atomic and not self._repeatable
         if not direct:
-            for array, staged in arrays:
-                staged.apply(self._over(array))
+            for _, array, staged in arrays:
+                staged.apply(array)
         changing = [stage for stage in self._stages.values() if stage.changes()]
         if self._atomic and len(changing) > 1:
             raise ArgumentError("Cannot write several stores as single atomic transaction")
@@ -180,8 +192,9 @@ class Transaction:
                     key=found,
                 )
         if direct:
-            for array, staged in arrays:
-                staged.apply(self._below(array))
+            below = {id(stage): store for store, stage in self._stages.items()}
+            for meta, array, staged in arrays:
+                staged.apply(_again(array, below[id(array._store)], meta))
 
     # Taking part
 
@@ -194,11 +207,15 @@ class Transaction:
         """Return a store that stages changes of `store`; it itself, if it is one of these."""
         with self._lock:
             self._check()
-            if any(stage is store for stage in self._stages.values()):
+            if isinstance(store, StagedStore) and store.owner is self:
                 return store
+            if isinstance(store, RememberingStore):
+                self._caches.update(store.pools)
+                store = store.store
             found = self._stages.get(store)
             if found is None:
                 found = self._stages[store] = StagedStore(store, self._repeatable)
+                found.owner = self
             return found
 
     def _array(self, array: Array) -> StagedArray:
@@ -210,32 +227,37 @@ class Transaction:
             In the store itself, or in what `_staged` made of it.
         """
         with self._lock:
-            self._check()
-            over = self._over(array)
-            key = (over._store, array._path)
+            store = self._staged(array._store)
+            key = (id(store), array._path)
             found = self._arrays.get(key)
-            if found is not None and found[0].metadata == array.metadata:
-                return found[1]
-            if found is not None:  # it has another shape now, or is seen as something else
-                found[1].apply(self._over(found[0]))
+            meta = array._meta
+            if found is not None:
+                if found[0] is meta or found[0] == meta:
+                    return found[2]
+                found[2].apply(found[1])  # it is seen as something else now
+            over = _again(array, store, meta)
             staged = StagedArray(over)
-            self._arrays[key] = (array, staged)
+            self._arrays[key] = (meta, over, staged)
             return staged
 
-    def _over(self, array: Array) -> Array:
-        """Return an array in the store that stages its changes."""
-        stage = self._stages.get(array._store)
-        if stage is None and any(one is array._store for one in self._stages.values()):
-            return array
-        store = array._store if self._committing else self._staged(array._store)
-        return _again(array, stage if stage is not None else store)
+    def _after(self, call: Callable[[], object]) -> None:
+        """Have a function called when all changes are made."""
+        self._in_the_end.append(call)
 
-    def _below(self, array: Array) -> Array:
-        """Return an array in the store itself."""
-        for store, stage in self._stages.items():
-            if stage is array._store:
-                return _again(array, store)
-        return array
+    def _settle(self, array: Array) -> None:
+        """Stage what was written to an array as chunks, before its metadata are changed."""
+        with self._lock:
+            store = self._staged(array._store)
+            found = self._arrays.pop((id(store), array._path), None)
+            if found is not None:
+                found[2].apply(found[1])
+
+    def _forget_below(self, store: Store, prefix: str) -> None:
+        """Forget what was written to arrays that are deleted."""
+        with self._lock:
+            for number, path in list(self._arrays):
+                if number == id(store) and f"{path}/".removeprefix("/").startswith(prefix):
+                    del self._arrays[number, path]
 
     # Blocks
 
@@ -258,11 +280,19 @@ class Transaction:
         return Future(None)
 
 
-def _again(array: Array, store: Store) -> Array:
+def elements_of(array: Array) -> Array | StagedArray:
+    """Return what reads and writes elements of an array, whose store may be a staged one."""
+    owner = getattr(array._store, "owner", None)
+    if not isinstance(owner, Transaction):
+        return array
+    return owner._array(array)
+
+
+def _again(array: Array, store: Store, meta: ArrayMeta) -> Array:
     return bind(
-        array.metadata,
+        meta,
         store,
         array._path,
         read_only=False,
-        write_empty_chunks=array.config.write_empty_chunks,
+        write_empty_chunks=array._write_empty_chunks,
     )
