@@ -28,6 +28,7 @@ __all__ = [
     "guarded",
     "prefixed",
     "set_threads",
+    "shared",
     "threads",
     "unpickle_memory_store",
     "watched",
@@ -223,6 +224,7 @@ class StagedStore(Store):
 
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...
+def shared(store: Store) -> Store: ...
 def delayed(
     store: Store, read_s: float, write_s: float, bytes_per_s: float | None, concurrency: int
 ) -> Store: ...

@@ -12,7 +12,7 @@ from tessarr.store.wrap import WrapperStore
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["CachePool", "RememberingStore", "StagedStore"]
+__all__ = ["CachePool", "RememberingStore", "StagedStore", "sharing"]
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):
@@ -81,6 +81,22 @@ class RememberingStore(WrapperStore):
 
     def __reduce__(self) -> Any:
         return _below, (self._arguments["store"],)
+
+
+def sharing(store: Store) -> Store:
+    """Return a store for reads that belong together: what one has read, others need not read.
+
+    Examples
+    --------
+    >>> from tessarr.store import CountingStore, LocalStore
+    >>> import tempfile
+    >>> store = CountingStore(LocalStore(tempfile.mkdtemp()))
+    >>> store.put("a", b"1")
+    >>> together = sharing(store)
+    >>> together.get("a"), together.get("a"), store.counts()["opens"]
+    (b'1', b'1', 1)
+    """
+    return _engine.shared(store)
 
 
 def _below(store: Store) -> Store:

@@ -1,13 +1,19 @@
-"""Batches: reads that begin together."""
+"""Batches: reads that begin together, and share what they read of stores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from tessarr.array import bind
 from tessarr.errors import ArgumentError
+from tessarr.store.kept import sharing
 from tessarr.tensorstore.future import Future, Promise
+
+if TYPE_CHECKING:
+    from tessarr.array import Array
+    from tessarr.store import Store
 
 __all__ = ["Batch"]
 
@@ -16,6 +22,8 @@ T = TypeVar("T")
 
 class Batch:
     """Collects reads, which begin when it is submitted.
+
+    They share what they read: a shard is opened once for all of them, and its index read once.
 
     Notes
     -----
@@ -33,12 +41,14 @@ class Batch:
     b'1'
     """
 
-    __slots__ = ("__weakref__", "_lock", "_submitted", "_waiting")
+    __slots__ = ("__weakref__", "_arrays", "_lock", "_stores", "_submitted", "_waiting")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: list[Callable[[], object]] = []
         self._submitted = False
+        self._stores: dict[int, tuple[Store, Store]] = {}
+        self._arrays: dict[tuple[int, str], tuple[Array, Array]] = {}
 
     def submit(self) -> None:
         """Begin all reads; no more can be added.
@@ -83,6 +93,25 @@ class Batch:
             self._waiting.append(once)
         future._begin = once
         return future
+
+    def _store(self, store: Store) -> Store:
+        """Return a store in which all reads of the batch share what they read."""
+        with self._lock:
+            found = self._stores.get(id(store))
+            if found is None:
+                found = self._stores[id(store)] = (store, sharing(store))
+            return found[1]
+
+    def _over(self, array: Array) -> Array:
+        """Return an array whose reads share what they read with others of the batch."""
+        store = self._store(array._store)
+        with self._lock:
+            key = (id(store), array._path)
+            found = self._arrays.get(key)
+            if found is None or found[0] is not array:
+                over = bind(array._meta, store, array._path, read_only=True)
+                found = self._arrays[key] = (array, over)
+            return found[1]
 
     def __enter__(self) -> Self:
         return self

@@ -233,6 +233,8 @@ class ZarrDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         try:
             array = self._array if using is NOTHING else self._within(using)
+            if using.batch is not None and using.transaction is None:
+                array = using.batch._over(array)
             if self._inner is not None:
                 return self._read_inner(array, using, self._inner, view, out)
             chosen = lower(view, array._meta.shape)

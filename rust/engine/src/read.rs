@@ -110,6 +110,20 @@ impl Reader<'_> {
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        if source.in_memory().is_none()
+            && source.size() <= GROUP_BYTES
+            && portion.is_full(self.array)
+            && !shard::is_known(shard, source)
+        {
+            // All of a small shard, its index included, is one request.
+            let mut whole = scratch.take();
+            let done = sized(&mut whole, source.size() as usize).and_then(|out| {
+                source.read_at(0, out)?;
+                self.shard(shard, portion, source.fetched(0, out), scratch)
+            });
+            scratch.give(whole);
+            return done;
+        }
         let index = shard::index(shard, source, scratch)?;
         let level = &shard.level;
         let division = portion.divide(&shard.cuts)?;

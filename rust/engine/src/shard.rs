@@ -56,10 +56,20 @@ impl Shard {
     }
 }
 
+fn key_of(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
+    let size = source.size();
+    source.place().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
+}
+
+/// Whether the index is remembered.
+pub fn is_known(shard: &Shard, source: Source<'_>) -> bool {
+    key_of(shard, source).as_ref().and_then(cache::get).is_some()
+}
+
 /// The decoded index of the shard at `source`.
 pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
     let size = source.size();
-    let key = source.place().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id });
+    let key = key_of(shard, source);
     if let Some(index) = key.as_ref().and_then(cache::get) {
         return Ok(index);
     }

@@ -248,6 +248,8 @@ class KvStore:
         except ArgumentError as error:
             return failed(error)
         store = self._store()
+        if batch is not None:
+            store = batch._store(store)
         return self._do(lambda: _read(store, full, known, span), batch)
 
     def __getitem__(self, key: str | bytes) -> bytes:

@@ -18,6 +18,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<StagedStore>()?;
     module.add_function(wrap_pyfunction!(prefixed, module)?)?;
     module.add_function(wrap_pyfunction!(guarded, module)?)?;
+    module.add_function(wrap_pyfunction!(shared, module)?)?;
     module.add_function(wrap_pyfunction!(delayed, module)?)?;
     module.add_function(wrap_pyfunction!(watched, module)?)
 }
@@ -31,6 +32,12 @@ fn made(inner: impl engine::Store + 'static) -> Store {
 fn prefixed(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
     let made_here = engine::PrefixStore::new(store.get().engine(), prefix);
     made_here.map(made).map_err(|error| to_py(store.py(), error))
+}
+
+/// `store`, each value of which is opened once, and each part of it read once.
+#[pyfunction]
+fn shared(store: &Bound<'_, Store>) -> Store {
+    made(engine::SharedStore::new(store.get().engine()))
 }
 
 /// `store`, refusing every change.

@@ -1,0 +1,272 @@
+"""How often files are asked for: never more than TensorStore does for the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore
+
+theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")
+
+VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
+
+
+class Side:
+    """One implementation, on a folder of its own, and what it asked for so far."""
+
+    def __init__(self, folder: Path, *, real: bool) -> None:
+        self.ts: Any = theirs if real else ours
+        self.real = real
+        self.store = CountingStore(LocalStore(folder))
+        self.kvstore: Any = {"driver": "tessarr", "store": self.store}
+        if real:
+            self.kvstore = {"driver": "file", "path": f"{folder}/"}
+        self.context = self.ts.Context({"cache_pool#big": {"total_bytes_limit": 10**8}})
+        self.counts: dict[str, int] = {}
+
+    def open(self, path: str = "", **options: Any) -> Any:
+        spec = {"driver": "zarr3", "kvstore": {**self.kvstore, "path": self._path(path)}}
+        pool = options.pop("pool", None)
+        if pool:
+            spec["cache_pool"] = pool
+        return self.ts.open(spec, context=self.context, **options).result()
+
+    def _path(self, path: str) -> str:
+        return f"{self.kvstore.get('path', '')}{path}"
+
+    def create(self, path: str, *, sharded: bool = True) -> Any:
+        layout = {"write_chunk": {"shape": [32, 32]}, "read_chunk": {"shape": [8, 8]}}
+        if not sharded:
+            layout = {"chunk": {"shape": [32, 32]}}
+        made = self.open(
+            path,
+            create=True,
+            dtype=self.ts.int32,
+            shape=[64, 64],
+            chunk_layout=self.ts.ChunkLayout(layout),
+            codec=self.ts.CodecSpec({"driver": "zarr3", "codecs": [_zstd(sharded=sharded)]}),
+        )
+        made.write(VALUES).result()
+        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        return made
+
+    def asked(self) -> dict[str, int]:
+        """Return opens, reads and writes so far."""
+        if not self.real:
+            found = self.store.counts()
+            names = {"opens": "opens", "reads": "reads", "writes": "updates"}
+            return {name: found[key] for name, key in names.items()}
+        metrics = theirs.experimental_collect_matching_metrics("/tensorstore/kvstore/file/")
+        values = {one["name"].rpartition("/")[2]: one["values"][0].get("value", 0) for one in metrics}
+        return {
+            "opens": values.get("open_read", 0),
+            "reads": values.get("batch_read", 0),
+            "writes": values.get("write", 0),
+        }
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        before = self.asked()
+        yield
+        after = self.asked()
+        self.counts = {name: after[name] - before[name] for name in after}
+
+
+def _zstd(*, sharded: bool) -> Any:
+    zstd = {"name": "zstd", "configuration": {"level": 1}}
+    if not sharded:
+        return zstd
+    return {"name": "sharding_indexed", "configuration": {"codecs": [{"name": "bytes"}, zstd]}}
+
+
+def opening(side: Side) -> None:
+    side.create("a/")
+    side.context = side.ts.Context()
+    with side.counting():
+        side.open("a/")
+
+
+def opening_again(side: Side) -> None:
+    side.create("a/")
+    side.open("a/", pool="cache_pool#big")
+    with side.counting():
+        side.open("a/", pool="cache_pool#big")
+
+
+def one_part(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def one_part_again(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    found[3, 3].read().result()
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def one_part_kept(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
+    found[3, 3].read().result()
+    with side.counting():
+        found[3, 3].read().result()
+        found[5, 5].read().result()
+
+
+def another_part_kept(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
+    found[3, 3].read().result()
+    with side.counting():
+        found[13, 13].read().result()
+
+
+def one_part_checked(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/", pool="cache_pool#big")
+    found[3, 3].read().result()
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def whole_shard(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        found[:32, :32].read().result()
+
+
+def everything(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        found.read().result()
+
+
+def a_chunk(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/")
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def a_chunk_kept(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    found[3, 3].read().result()
+    with side.counting():
+        found[4, 4].read().result()
+
+
+def what_is_missing(side: Side) -> None:
+    made = side.create("b/", sharded=False)
+    made[:32, :32].write(0).result()
+    with side.counting():
+        made[3, 3].read().result()
+
+
+def part_of_a_chunk_written(side: Side) -> None:
+    made = side.create("b/", sharded=False)
+    with side.counting():
+        made[3, 3].write(1).result()
+
+
+def chunk_written(side: Side) -> None:
+    made = side.create("b/", sharded=False)
+    with side.counting():
+        made[:32, :32].write(1).result()
+
+
+def part_of_a_shard_written(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting():
+        made[:8, :8].write(1).result()
+
+
+def shard_written(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting():
+        made[:32, :32].write(1).result()
+
+
+def transaction_over_a_shard(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = made.with_transaction(transaction)
+        for at in range(0, 32, 4):
+            inside[at : at + 4, :32].write(at + 1).result()
+
+
+def transaction_over_parts(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = made.with_transaction(transaction)
+        for at in range(0, 32, 8):
+            inside[at, at].write(1).result()
+
+
+def metadata_checked(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", recheck_cached_metadata=True, recheck_cached_data=True)
+    found[3, 3].read().result()
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def batch_of_one_shard(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at, at].read(batch=batch) for at in (0, 9, 17, 25)]
+        for future in futures:
+            future.result()
+
+
+SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
+    opening: (1, 1, 0),
+    opening_again: (1, 0, 0),
+    one_part: (1, 2, 0),
+    one_part_again: (1, 1, 0),
+    one_part_kept: (0, 0, 0),
+    another_part_kept: (1, 1, 0),
+    one_part_checked: (1, 0, 0),
+    whole_shard: (1, 1, 0),
+    everything: (4, 4, 0),
+    a_chunk: (1, 1, 0),
+    a_chunk_kept: (0, 0, 0),
+    what_is_missing: (1, 0, 0),
+    part_of_a_chunk_written: (0, 0, 1),
+    chunk_written: (0, 0, 1),
+    part_of_a_shard_written: (0, 0, 1),
+    shard_written: (0, 0, 1),
+    transaction_over_a_shard: (0, 0, 1),
+    transaction_over_parts: (0, 0, 1),
+    metadata_checked: (1, 1, 0),
+    batch_of_one_shard: (1, 5, 0),
+}
+"""Opens, reads and writes of ours; to read what is changed belongs to the write."""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_requests_are_not_more(scenario: Callable[[Side], None], tmp_path: Path) -> None:
+    sides = [Side(tmp_path / word, real=word == "theirs") for word in ("ours", "theirs")]
+    for side in sides:
+        scenario(side)
+    mine, real = (side.counts for side in sides)
+    assert tuple(mine.values()) == SCENARIOS[scenario]
+    for kind, count in mine.items():
+        assert count <= real[kind], (kind, mine, real)
