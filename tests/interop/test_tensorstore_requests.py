@@ -66,7 +66,9 @@ class Side:
             names = {"opens": "opens", "reads": "reads", "writes": "updates"}
             return {name: found[key] for name, key in names.items()}
         metrics = theirs.experimental_collect_matching_metrics("/tensorstore/kvstore/file/")
-        values = {one["name"].rpartition("/")[2]: one["values"][0].get("value", 0) for one in metrics}
+        values = {
+            one["name"].rpartition("/")[2]: one["values"][0].get("value", 0) for one in metrics
+        }
         return {
             "opens": values.get("open_read", 0),
             "reads": values.get("batch_read", 0),

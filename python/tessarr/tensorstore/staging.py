@@ -98,7 +98,7 @@ class StagedArray:
                     raise ArgumentError("Transaction not open")  # noqa: TRY301 (told by the future)
                 if fields is not None:  # the mask knows whole elements only
                     self.apply(self._under)
-                    self._under._write_future(axes, out_axes, values, promise, fields)  # type: ignore[arg-type]
+                    self._under._write_future(axes, out_axes, values, promise, fields)
                     return
                 self._values._write(axes, out_axes, values)
                 self._mask._write(axes, out_axes, np.broadcast_to(np.True_, values.shape))
@@ -120,7 +120,7 @@ class StagedArray:
         if self._written and fields is not None:
             self.apply(self._under)
         if not self._written:
-            self._under._read_future(axes, out_axes, out, promise, result, fields)  # type: ignore[arg-type]
+            self._under._read_future(axes, out_axes, out, promise, result, fields)
             return
 
         def work() -> None:
