@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
 
-__all__ = ["Transaction", "elements_of"]
+__all__ = ["Transaction"]
 
 
 class Transaction:
@@ -278,14 +278,6 @@ class Transaction:
             return self.commit_async()
         self.abort()
         return Future(None)
-
-
-def elements_of(array: Array) -> Array | StagedArray:
-    """Return what reads and writes elements of an array, whose store may be a staged one."""
-    owner = getattr(array._store, "owner", None)
-    if not isinstance(owner, Transaction):
-        return array
-    return owner._array(array)
 
 
 def _again(array: Array, store: Store, meta: ArrayMeta) -> Array:

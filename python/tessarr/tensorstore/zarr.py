@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -191,7 +192,7 @@ class ZarrDriver(Driver):
             using.transaction._check()
             staged = self._staged.get(using.transaction)
             if staged is None:
-                staged = self._again(array._meta, using.transaction._staged(self._place))
+                staged = self._again(array._meta, using.transaction._staged(array._store))
                 self._staged[using.transaction] = staged
             array = staged
         if self._is_due():
@@ -432,6 +433,7 @@ class ZarrDriver(Driver):
         array = self._within(using)
         if array is not self._array:  # handles that know it keep their bounds
             array = self._again(array._meta, array._store)
+            using.transaction._settle(array)
 
         def work() -> Driver:
             resize(
@@ -441,7 +443,10 @@ class ZarrDriver(Driver):
                 delete=not how.metadata_only,
                 accept=array._set_meta,
             )
-            return self if array is self._array else self._moved(array, using)
+            if array is self._array:
+                return self
+            using.transaction._after(partial(self._array._set_meta, array._meta))
+            return self._moved(array, using)
 
         return start(work)
 

@@ -14,7 +14,6 @@ from tessarr.flow.create import commit, documents
 from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
-from tessarr.store.given import split
 from tessarr.tensorstore.caching import cached
 from tessarr.tensorstore.context import Context, Naming, References
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
@@ -229,7 +228,7 @@ class ZarrSpec(DriverSpec):
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         self._mode.check()
         place = self._place._open()
-        store = place.store
+        store = remembering = self._remembering(place.store)
         if opening.transaction is not None:
             store = opening.transaction._staged(store)
         at = place.key(self._place.path).strip("/")
@@ -238,11 +237,7 @@ class ZarrSpec(DriverSpec):
         def work() -> Opened:
             meta = self._found(store, at)
             array = bind(
-                meta,
-                self._remembering(place.store),
-                at,
-                read_only=False,
-                write_empty_chunks=self._store_fill,
+                meta, remembering, at, read_only=False, write_empty_chunks=self._store_fill
             )
             driver = ZarrDriver(array, self._field, self, store=place.store)
             return Opened(driver, self._labelled(view, array))
@@ -251,13 +246,16 @@ class ZarrSpec(DriverSpec):
 
     def _remembering(self, store: Store) -> Store:
         """Return a store with the caches of the spec, if these have room."""
-        pool = self._references.resource("cache_pool")
-        documents = pool
+        documents = None
         if "metadata_cache_pool" in self._references.values:
             documents = self._references.resource("metadata_cache_pool")
-        data = cached(store, pool, self._recheck_data)
-        metadata = cached(store, documents, self._recheck_metadata)
-        return store if data is metadata is store else split(metadata, data)
+        return cached(
+            store,
+            self._references.resource("cache_pool"),
+            self._recheck_data,
+            metadata_pool=documents,
+            recheck_metadata=self._recheck_metadata,
+        )
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
