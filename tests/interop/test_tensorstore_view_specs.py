@@ -84,25 +84,23 @@ MEAN: dict[str, Any] = {
     "downsample_factors": [2],
     "downsample_method": "mean",
 }
+CHANGES: list[dict[str, Any]] = [
+    *({"array": [[1, 2], [3]]}, {"array": [1.5]}, {"array": ["3"]}, {"array": 3}),
+    *({"array": [[1, 2], [3, 4]]}, {"array": []}, {"array": [[], []]}, {"array": None}),
+    *({"array": [2**40]}, {"array": {"a": 1}}, {"rank": 1}, {"rank": 2}, {"foo": 1}),
+    *({"schema": {"domain": {"shape": [4]}}}, {"schema": {"domain": {"shape": [3]}}}),
+    *({"schema": {"chunk_layout": {"chunk": {"shape": [2]}}}}, {"create": 5}),
+    *({"schema": {"fill_value": 3}}, {"schema": {"codec": {"driver": "zarr3"}}}),
+    {"schema": {"dimension_units": ["4nm"]}},
+    {"transform": {"input_inclusive_min": [1], "input_exclusive_max": [3]}},
+    {"transform": {"input_shape": [9]}},
+    {"data_copy_concurrency": {"limit": 3}},
+    {"context": {"data_copy_concurrency": {"limit": 3}}},
+]
 OPENED: list[dict[str, Any]] = [
     ARRAY,
     MOVED,
-    *(
-        ARRAY | more
-        for more in [
-            *({"array": [[1, 2], [3]]}, {"array": [1.5]}, {"array": ["3"]}, {"array": 3}),
-            *({"array": [[1, 2], [3, 4]]}, {"array": []}, {"array": [[], []]}, {"array": None}),
-            *({"array": [2**40]}, {"array": {"a": 1}}, {"rank": 1}, {"rank": 2}, {"foo": 1}),
-            *({"schema": {"domain": {"shape": [4]}}}, {"schema": {"domain": {"shape": [3]}}}),
-            *({"schema": {"chunk_layout": {"chunk": {"shape": [2]}}}}, {"create": 5}),
-            *({"schema": {"fill_value": 3}}, {"schema": {"codec": {"driver": "zarr3"}}}),
-            {"schema": {"dimension_units": ["4nm"]}},
-            {"transform": {"input_inclusive_min": [1], "input_exclusive_max": [3]}},
-            {"transform": {"input_shape": [9]}},
-            {"data_copy_concurrency": {"limit": 3}},
-            {"context": {"data_copy_concurrency": {"limit": 3}}},
-        ]
-    ),
+    *({**ARRAY, **more} for more in CHANGES),
     {"driver": "array", "array": [1]},
     {"driver": "array", "dtype": "int32"},
     {"driver": "array", "dtype": "json", "array": [[1, "a"], [None, True]]},
