@@ -27,6 +27,7 @@ DRIVERS: Final[dict[str, str]] = {
     "array": "tessarr.tensorstore.memory_spec:MemorySpec",
     "cast": "tessarr.tensorstore.view_spec:CastSpec",
     "downsample": "tessarr.tensorstore.view_spec:DownsampleSpec",
+    "json": "tessarr.tensorstore.json_driver:JsonSpec",
     "stack": "tessarr.tensorstore.view_spec:StackSpec",
 }
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""

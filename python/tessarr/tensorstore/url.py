@@ -36,6 +36,8 @@ def spec_of_url(url: str) -> JSONObject:
             found = {"driver": _FORMATS[scheme], "kvstore": kvstore}
             if text:
                 found["path"] = _unquoted(url, text)
+        elif scheme == "json" and found is None:
+            found = {"driver": "json", "kvstore": kvstore, "json_pointer": _unquoted(url, text)}
         elif scheme in _VIEWS:
             base = found or {"driver": "auto", "kvstore": kvstore}
             found = _VIEWS[scheme](base, _unquoted(url, text))

@@ -1,0 +1,105 @@
+"""Values in JSON documents are read and written as TensorStore does it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+from interop.views import outcome
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+DOCUMENT = b'{"a": {"b": [1, 2]}, "c": 1, "": {"": 5}, "x/y": 7, "t~": 8, "n": null}'
+POINTERS = [
+    *("", "/a", "/a/b", "/a/b/0", "/a/b/1", "/a/b/2", "/a/b/5", "/a/b/-", "/a/x", "/q/r"),
+    *(
+        "/a/b/01",
+        "/a/b/x",
+        "/c/d",
+        "/x~1y",
+        "/t~0",
+        "/",
+        "//",
+        "/n",
+        "/n/m",
+        "/a/b/-/z",
+        "/a/b/2/z",
+    ),
+    *("a", "/a~", "/a~2"),
+]
+
+
+class Document:
+    """A document in memory, on either side."""
+
+    def __init__(self, package: Any, content: bytes | None = DOCUMENT) -> None:
+        self.package = package
+        self.context = package.Context()
+        self.store = package.KvStore.open("memory://", context=self.context).result()
+        if content is not None:
+            self.store["x.json"] = content
+
+    def open(self, pointer: str, **options: Any) -> Any:
+        spec = {"driver": "json", "kvstore": "memory://x.json", "json_pointer": pointer}
+        return self.package.open(spec, context=self.context, **options).result()
+
+
+@pytest.mark.parametrize("pointer", POINTERS)
+@pytest.mark.parametrize("content", [DOCUMENT, None, b"{bad", b"3"])
+def test_reading(pointer: str, content: bytes | None) -> None:
+    def read(package: Any) -> Any:
+        return Document(package, content).open(pointer).read().result().item()
+
+    assert outcome(lambda: read(ts)) == outcome(lambda: read(theirs))
+
+
+@pytest.mark.parametrize("pointer", POINTERS)
+@pytest.mark.parametrize("content", [DOCUMENT, None, b"{bad", b"3", b"null", b"[]"])
+def test_writing(pointer: str, content: bytes | None) -> None:
+    def written(package: Any) -> Any:
+        document = Document(package, content)
+        document.open(pointer).write({"z": [1.5, None, "é"]}).result()
+        return document.store["x.json"]
+
+    assert outcome(lambda: written(ts)) == outcome(lambda: written(theirs))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({}, {"dtype": "json"}, {"dtype": "int32"}, {"rank": 0}, {"rank": 1}, {"create": True}),
+        *({"read": True}, {"write": True}, {"fill_value": 3}, {"shape": [1]}),
+    ],
+    ids=str,
+)
+def test_opening(options: dict[str, Any]) -> None:
+    def made(package: Any) -> Any:
+        store = Document(package).open("/a", **options)
+        return (
+            *(str(store.domain), store.mode, repr(store), repr(store.spec()), store.url),
+            *(repr(store.schema), repr(store.kvstore)),
+        )
+
+    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+
+
+def test_urls_and_pickling(tmp_path: Any) -> None:
+    place = tmp_path / "x.json"
+    place.write_bytes(DOCUMENT)
+    store = ts.open(f"file://{place}|json:/a/b").result()
+    assert store.read().result().item() == [1, 2]
+    again = pickle.loads(pickle.dumps(store))
+    again[...] = "new"
+    assert store.read().result().item() == "new"
+    assert ts.cast(store, "ustring").read().result().item() == "new"
+
+
+def test_writers_of_one_document_lose_nothing() -> None:
+    document = Document(ts, b"{}")
+    writes = [document.open(f"/{k}").write(k) for k in range(40)]
+    for one in writes:
+        one.result()
+    assert document.open("").read().result().item() == {str(k): k for k in range(40)}
