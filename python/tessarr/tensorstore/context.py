@@ -320,7 +320,7 @@ class References:
         Members that mean nothing where they are absent.
     """
 
-    __slots__ = ("kinds", "optional", "values")
+    __slots__ = ("_context", "_values", "kinds", "optional")
 
     def __init__(
         self,
@@ -329,8 +329,22 @@ class References:
         optional: frozenset[str] = frozenset(),
     ) -> None:
         self.kinds = kinds
-        self.values = dict(values)
         self.optional = optional
+        self._values = dict(values)
+        self._context: Context | None = None  # where all are, if nobody asked for them yet
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The resources by the names of members, or their references or JSON."""
+        context = self._context
+        if context is not None:
+            self._values = self._bound(context)
+            self._context = None
+        return self._values
+
+    def has(self, member: str) -> bool:
+        """Return whether anything was said of a member."""
+        return member in self._values
 
     @classmethod
     def parse(
@@ -373,15 +387,25 @@ class References:
 
     def bind(self, context: Context) -> References:
         """Return all with the resources of a context; those that are bound stay."""
+        if self._context is not None:
+            return self
+        plain = context._spec is None and context._parent is None
+        if self._values or not plain:
+            return References(self.kinds, self._bound(context), self.optional)
+        made = References(self.kinds, {}, self.optional)
+        made._context = context
+        return made
+
+    def _bound(self, context: Context) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for member, kind in self.kinds.items():
-            if member in self.optional and member not in self.values:
+            if member in self.optional and member not in self._values:
                 continue
-            value = self.values.get(member, kind)
+            value = self._values.get(member, kind)
             values[member] = (
                 value if isinstance(value, Resource) else context._bound(KINDS[kind], value)
             )
-        return References(self.kinds, values, self.optional)
+        return values
 
     def strip(self) -> References:
         """Return none but those of the context that it is opened with."""
@@ -402,7 +426,9 @@ class References:
 
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; it has to be bound."""
-        found = self.values[member]
+        if self._context is not None:
+            return self._context._bound(KINDS[self.kinds[member]], self.kinds[member])
+        found = self._values[member]
         if not isinstance(found, Resource):
             raise TypeError(f"{member} is not bound to a context")
         return found

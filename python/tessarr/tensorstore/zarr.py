@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.indexing import Selection
+    from tessarr.indexing.fields import Fields
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
@@ -42,6 +43,49 @@ __all__ = ["ZarrDriver"]
 
 _SWIFT_BYTES: Final = 1 << 16
 _FEW: Final = 4
+_KEPT: Final = 512
+
+
+class _Facts(NamedTuple):
+    """What follows from the metadata of an array, and from what is looked at of its elements."""
+
+    dtype: DataType
+    numpy: np.dtype[Any]
+    fields: Fields | None
+    stored: np.dtype[Any]
+    inner: Inner | None
+    domain: IndexDomain
+    swift: Shape
+
+
+_facts: dict[tuple[int, Field], tuple[ArrayMeta, _Facts]] = {}
+
+
+def _facts_of(meta: ArrayMeta, field: Field) -> _Facts:
+    """Return what follows from metadata, or recall it."""
+    found = _facts.get((id(meta), field))
+    if found is not None and found[0] is meta:
+        return found[1]
+    data_type = meta.data_type
+    dtype, shape = element_of(data_type, field)
+    fields, stored = None, data_type.numpy
+    if data_type.elements is None and stored.names and not field.as_void:
+        fields = fields_of(field.name or stored.names[0], stored)
+        stored = fields.dtype
+    chunk = meta.chunk_shape
+    made = _Facts(
+        dtype,
+        dtype.dtype,
+        fields,
+        stored,
+        Inner(meta.rank, shape) if shape else None,
+        resolve.domain_of(meta, field),
+        chunk if prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES else (),
+    )
+    if len(_facts) >= _KEPT:
+        _facts.clear()
+    _facts[id(meta), field] = (meta, made)
+    return made
 
 
 class ZarrDriver(Driver):
@@ -88,23 +132,13 @@ class ZarrDriver(Driver):
         self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
-        data_type = array._meta.data_type
-        self._dtype, inner = element_of(data_type, field)
-        self._numpy = self._dtype.dtype
-        self._fields = None
-        self._stored = data_type.numpy
-        if data_type.elements is None and self._stored.names and not field.as_void:
-            self._fields = fields_of(field.name or self._stored.names[0], self._stored)
-            self._stored = self._fields.dtype
-        self._inner = Inner(array.ndim, inner) if inner else None
+        facts = _facts_of(array._meta, field)
+        self._dtype, self._numpy = facts.dtype, facts.numpy
+        self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
         self._looked_s = time.time()
-        meta = array._meta
         self._in_memory = isinstance(self._place, MemoryStore)
-        self._swift: Shape = ()
-        if self._in_memory or isinstance(self._place, LocalStore):
-            chunk = meta.chunk_shape
-            if prod(chunk) * meta.data_type.item_bytes <= _SWIFT_BYTES:
-                self._swift = chunk
+        near = self._in_memory or isinstance(self._place, LocalStore)
+        self._swift: Shape = facts.swift if near else ()
         self._staged: WeakKeyDictionary[Any, Array] = WeakKeyDictionary()
 
     # What it is
@@ -132,7 +166,7 @@ class ZarrDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """Where there are elements."""
-        return resolve.domain_of(self._array._meta, self._field)
+        return _facts_of(self._array._meta, self._field).domain
 
     @property
     def metadata(self) -> ArrayMeta:

@@ -195,7 +195,8 @@ class ZarrSpec(DriverSpec):
         )
 
     def _with(self, references: References, place: Place | None) -> Self:
-        made = copy(self)
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)  # as copy() would, but at once
         made._references, made._place = references, place
         return made
 
@@ -247,7 +248,7 @@ class ZarrSpec(DriverSpec):
     def _remembering(self, store: Store) -> Store:
         """Return a store with the caches of the spec, if these have room."""
         documents = None
-        if "metadata_cache_pool" in self._references.values:
+        if self._references.has("metadata_cache_pool"):
             documents = self._references.resource("metadata_cache_pool")
         return cached(
             store,
