@@ -376,7 +376,11 @@ class WriteFutures:
     Examples
     --------
     >>> import tessarr.tensorstore as ts
-    >>> store = ts.KvStore.open("memory://").result()
+    >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+    >>> store = ts.open(spec, create=True, dtype=ts.int32, shape=[4]).result()
+    >>> writing = store.write(7)
+    >>> writing.copy.result(), writing.result(), store[1].read().result()
+    (None, None, array(7, dtype=int32))
     """
 
     __slots__ = ("_commit", "_copy")

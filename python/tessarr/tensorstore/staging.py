@@ -8,6 +8,7 @@ one change of it in the end, and what others have written to the rest meanwhile 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future as Running
 from concurrent.futures import wait
@@ -162,13 +163,7 @@ class StagedArray:
         with self._lock:
             if not self._written:
                 return
-            whole = self._cells()
-            box = self._one_box(whole)
-            if box is not None:
-                target[box] = self._values[box]
-            else:
-                boxes = (self._box(cell, tuple(at + 1 for at in cell)) for cell in sorted(whole))
-                _together([self._mover(box, target) for box in boxes])
+            _together([self._mover(box, target) for box in self._boxes()])
             self._store.delete_prefix("c/")
             self._store.delete("c")
             self._written = False
@@ -199,18 +194,40 @@ class StagedArray:
             for cut, a, b, size in zip(cuts, first, end, self.shape, strict=True)
         )
 
-    def _one_box(self, cells: set[tuple[int, ...]]) -> Box | None:
-        """Return the box that all the chunks make, if they do, and all of it was written."""
-        if len(cells) < 2 or not self.shape:
-            return None
-        corners = [(min(along), max(along) + 1) for along in zip(*cells, strict=True)]
-        if np.prod([b - a for a, b in corners]) != len(cells):
-            return None
-        box = self._box(tuple(a for a, _ in corners), tuple(b for _, b in corners))
-        count = int(np.prod([side.stop - side.start for side in box]))
+    def _boxes(self) -> list[Box]:
+        """Return what to write as one, so that each chunk is in one box only.
+
+        That is all, if all that was written is a box; else chunks, and rows of chunks all of
+        which was written.
+        """
+        cells = sorted(self._cells())
+        if not cells:
+            return []
+        around = self._box(
+            tuple(map(min, zip(*cells, strict=True))),
+            tuple(max(along) + 1 for along in zip(*cells, strict=True)),
+        )
+        count = math.prod(side.stop - side.start for side in around)
         if count * max(self.dtype.itemsize, 1) > _AT_ONCE_BYTES:
-            return None
-        return box if bool(np.all(self._mask[box])) else None
+            return [self._box(cell, tuple(at + 1 for at in cell)) for cell in cells]
+        mask = np.asarray(self._mask[around])
+        part = _written_part(mask)
+        if part is not None and mask[part].all():
+            return [_moved(part, around)]
+        boxes: list[Box] = []
+        begin: tuple[int, ...] | None = None  # of a row of chunks that were written whole
+        for at, cell in enumerate(cells):
+            end = tuple(place + 1 for place in cell)
+            box = self._box(cell, end)
+            whole = bool(mask[_moved(box, around, -1)].all())
+            begin = cell if begin is None else begin
+            if whole and at + 1 < len(cells) and cells[at + 1] == (*cell[:-1], cell[-1] + 1):
+                following = self._box(cells[at + 1], tuple(place + 1 for place in cells[at + 1]))
+                if mask[_moved(following, around, -1)].all():
+                    continue
+            boxes.append(self._box(begin, end))
+            begin = None
+        return boxes
 
     def _mover(self, box: Box, target: Array) -> Callable[[], None]:
         def move() -> None:
@@ -218,10 +235,7 @@ class StagedArray:
             inner = _written_part(mask)
             if inner is None:
                 return
-            part = tuple(
-                slice(side.start + cut.start, side.start + cut.stop)
-                for side, cut in zip(box, inner, strict=True)
-            )
+            part = _moved(inner, box)
             values = self._values[part]
             chosen = mask[inner]
             if chosen.all():
@@ -232,6 +246,14 @@ class StagedArray:
             target.vindex[places] = values[where]
 
         return move
+
+
+def _moved(box: Box, origin: Box, sign: int = 1) -> Box:
+    """Return a box, counted from the origin of another one; or, with -1, the other way round."""
+    return tuple(
+        slice(side.start + sign * other.start, side.stop + sign * other.start)
+        for side, other in zip(box, origin, strict=True)
+    )
 
 
 def _written_part(mask: npt.NDArray[np.bool_]) -> Box | None:

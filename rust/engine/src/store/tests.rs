@@ -108,6 +108,10 @@ fn each(test: impl Fn(&dyn Store)) {
     test(&PrefixStore::new(memory.clone(), "a/b/").unwrap());
     test(&CachedStore::new(Arc::new(MemoryStore::new()), u64::MAX, None));
     test(&CachedStore::new(local_in(&folder, "cached"), 400, None));
+    test(&CachePool::new(u64::MAX).store(local_in(&folder, "checked"), 7, Fresh::Now));
+    test(&StagedStore::new(Arc::new(MemoryStore::new()), false));
+    test(&StagedStore::new(local_in(&folder, "staged"), true));
+    test(&SharedStore::new(local_in(&folder, "shared")));
     let latency = Latency { concurrency: 4, bytes_per_second: Some(1e12), ..Latency::default() };
     test(&WatchedStore::watched_by(Arc::new(MemoryStore::new()), latency));
 }
@@ -604,5 +608,29 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
     });
     let end = (&store as &dyn Store).get("a")?;
     assert_eq!(end.as_deref().map(number), Some(1000));
+    Ok(())
+}
+
+#[test]
+fn what_is_shared_is_asked_for_once() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "asked");
+    inner.put("k", &[7; 100])?;
+    let counting = Arc::new(CountingStore::new(inner));
+    let shared = SharedStore::new(counting.clone());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return };
+                let mut out = [0; 10];
+                assert!(object.read_at(20, &mut out).is_ok());
+                assert_eq!(out, [7; 10]);
+                assert!(shared.open("absent", Want::Whole).is_ok_and(|found| found.is_none()));
+            });
+        }
+    });
+    assert_eq!((counting.counts().opens, counting.counts().reads), (2, 1));
+    (&shared as &dyn Store).put("k", &[8; 100])?;
+    assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
     Ok(())
 }

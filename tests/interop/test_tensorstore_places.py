@@ -1,0 +1,185 @@
+"""Specs of contexts and of key-value stores: the same as TensorStore's, or the same refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="the specs are compared with TensorStore's")
+
+FILE_LOCK = {"acquire_timeout": "5s", "mode": "lockfile"}
+RETRIES = {"max_retries": 3, "initial_delay": "1s", "max_delay": "3s"}
+
+CONTEXTS: list[Any] = [
+    {},
+    None,
+    5,
+    [],
+    "cache_pool",
+    {"cache_pool": {}},
+    {"cache_pool": 5},
+    {"cache_pool": None},
+    {"cache_pool": "cache_pool#a"},
+    {"cache_pool#a": "cache_pool"},
+    {"cache_pool": "cache_pool"},
+    {"cache_pool#": {}},
+    {"#a": {}},
+    {"cache_pool#a": "data_copy_concurrency"},
+    *({"cache_pool": {"total_bytes_limit": value}} for value in (0, 5.0, 5.5, -1, True, "x")),
+    {"cache_pool": {"total_bytes_limit": 0, "foo": 1}},
+    {"nope": {}},
+    *({"data_copy_concurrency": {"limit": value}} for value in ("shared", 0, 3, None, "x")),
+    *({"file_io_sync": value} for value in (True, False, {}, 1)),
+    *({"file_io_mode": {"mode": value}} for value in ("default", "memmap", "direct", "x", 1)),
+    *({"file_io_locking": {"mode": value}} for value in ("os", "lockfile", "none", "x", False)),
+    {"file_io_locking": FILE_LOCK},
+    *(
+        {"file_io_locking": {"mode": "lockfile", "acquire_timeout": value}}
+        for value in ("60s", "90s", "1h30m", "1.5s", "250ms", "0.25s", "1ns", "1us", "x", "1", 5)
+    ),
+    {"file_io_retries": {}},
+    {"file_io_retries": {"max_retries": 3}},
+    {"memory_key_value_store": {}},
+    {"memory_key_value_store": {"a": 1}},
+    {"gcs_user_project": {"project_id": "x"}},
+    {"s3_request_retries": RETRIES},
+    {"http_request_retries": RETRIES},
+    {"s3_request_concurrency": {"limit": 8}},
+    {"aws_credentials": {"type": "anonymous"}},
+    {"aws_credentials": {"type": "other"}},
+    {"aws_credentials": {}},
+]
+
+PLACES: list[Any] = [
+    5,
+    None,
+    {},
+    {"driver": "memory"},
+    {"driver": "memory", "path": "abc/"},
+    {"driver": "memory", "path": 5},
+    {"driver": "memory", "extra": 1},
+    {"driver": "memory", "atomic": False},
+    {"driver": "memory", "atomic": True},
+    {"driver": "memory", "atomic": 3},
+    *(
+        {"driver": "memory", "memory_key_value_store": value}
+        for value in ({}, None, {"a": 1}, "cache_pool", "memory_key_value_store#a", 5)
+    ),
+    {"driver": "file"},
+    {"driver": "file", "path": "a b/ü/%"},
+    *({"driver": "file", "path": value} for value in ("a//b", "../a", "a/./b", "/", "/a", "a/.."))
+    ,
+    {"driver": "file", "path": "/tmp/x", "file_io_sync": False},
+    {"driver": "file", "path": "/tmp/x", "file_io_concurrency": {"limit": 3}},
+    {"driver": "file", "path": "/tmp/x", "file_io_locking": FILE_LOCK},
+    {"driver": "file", "path": "/tmp/x", "file_io_mode": {"mode": "memmap"}},
+    {
+        "driver": "file",
+        "path": "/tmp/x",
+        "file_io_concurrency": "file_io_concurrency#x",
+        "context": {"file_io_concurrency#x": {"limit": 5}},
+    },
+    {"driver": "file", "path": "/tmp/x", "context": {"cache_pool": {"total_bytes_limit": 1}}},
+    {"driver": "file", "path": "/tmp/x", "context": {"other": {}}},
+    {"driver": "nope"},
+    {"driver": 5},
+    {"path": "x"},
+    {"driver": "zip"},
+    {"driver": "zip", "base": "memory://"},
+    {"driver": "zip", "base": "memory://a.zip", "path": "x"},
+    {"driver": "http"},
+    {"driver": "http", "base_url": "http://h/p", "path": "x"},
+    {"driver": "s3"},
+    {"driver": "s3", "bucket": "bb1", "path": "x"},
+    {"driver": "s3", "bucket": "b", "path": "x"},
+    {"driver": "gcs", "bucket": "my-bucket", "path": "x"},
+    {"driver": "gcs", "bucket": "b"},
+    {"driver": "gcs"},
+    "memory:",
+    "memory://",
+    "memory://a/b",
+    "memory://%41",
+    "memory://abc?x",
+    "memory://abc#x",
+    "file:///a%20b/",
+    "file://a/b",
+    "file:///a?x",
+    "file:///a/x.zip|zip:inner",
+    "file:///a/x.zip|zip",
+    "file:///a|zarr3:",
+    "/tmp/x",
+    "",
+    "foo://x",
+    "s3://bucket/a b",
+    "s3://b/p",
+    "gs://my-bucket/p",
+    "gs://b/p",
+    "http://h/p?q=1",
+    "https://h:80/p",
+]
+
+
+def told(work: Any) -> Any:
+    """Return what `work` gives; of an error only that there is one that callers may expect."""
+    try:
+        return work()
+    except (ValueError, NotImplementedError):
+        return "refused"
+
+
+@pytest.mark.parametrize("json", CONTEXTS, ids=repr)
+def test_contexts(json: Any) -> None:
+    for whole in (False, True):
+        mine, real = (
+            told(lambda ts=ts: ts.Context.Spec(json).to_json(include_defaults=whole))  # type: ignore[misc]
+            for ts in (ours, theirs)
+        )
+        assert mine == real
+    if isinstance(json, dict):
+        for key in json:
+            for whole in (False, True):
+                mine, real = (
+                    told(lambda ts=ts: ts.Context(json)[key].to_json(whole))  # type: ignore[misc]
+                    for ts in (ours, theirs)
+                )
+                assert mine == real
+    assert told(lambda: repr(ours.Context.Spec(json))) == told(
+        lambda: repr(theirs.Context.Spec(json))
+    )
+
+
+@pytest.mark.parametrize("json", PLACES, ids=repr)
+def test_key_value_stores(json: Any) -> None:
+    asked = {
+        "json": lambda spec: spec.to_json(),
+        "whole": lambda spec: spec.to_json(include_defaults=True),
+        "url": lambda spec: spec.url,
+        "path": lambda spec: spec.path,
+        "below": lambda spec: (spec / "x").to_json(),
+        "behind": lambda spec: (spec + "x").to_json(),
+    }
+    for name, ask in asked.items():
+        mine, real = (
+            told(lambda ts=ts: ask(ts.KvStore.Spec(json)))  # type: ignore[misc]
+            for ts in (ours, theirs)
+        )
+        assert mine == real, name
+
+
+@pytest.mark.parametrize("path", ["", "s", "s/", "/s"])
+@pytest.mark.parametrize("more", ["", "t", "/t", "t/"])
+def test_paths(path: str, more: str) -> None:
+    mine, real = (
+        [(spec / more).path, (spec + more).path]
+        for spec in (ts.KvStore.Spec({"driver": "memory", "path": path}) for ts in (ours, theirs))
+    )
+    assert mine == real
+
+
+@pytest.mark.parametrize("number", range(40, 100, 3))
+def test_lines_are_broken_alike(number: int) -> None:
+    json = {"cache_pool#" + "a" * number: {}, "file_io_locking": FILE_LOCK, "file_io_sync": False}
+    assert repr(ours.Context.Spec(json)) == repr(theirs.Context.Spec(json))
