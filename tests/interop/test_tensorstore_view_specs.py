@@ -252,3 +252,20 @@ def test_layers_that_are_specs_are_opened_when_they_are_needed(tmp_path: Any) ->
     both[2:4] = [8, 9]
     assert both.read().result().tolist() == [7, 7, 8, 9, 7, 7]
     assert pickle.loads(pickle.dumps(both))[3].read().result() == 9
+
+
+def test_bases_of_downsampled_views() -> None:
+    def bases(package: Any) -> list[str]:
+        base = package.array(np.arange(60).reshape(6, 10)).translate_to[1, 2].label["x", "y"]
+        view = package.downsample(base, [2, 3], "mean")
+        stride = package.downsample(base, [2, 3], "stride")
+        boxes = [view, view[1:3], view[:, 2:], view[1:2, 1:3].translate_by[5, 5], stride[1:, ::2]]
+        return [repr(one.base) for one in boxes]
+
+    assert bases(ts) == bases(theirs)
+    assert ts.downsample(ts.array([1, 2, 3]), [2], "max")[[0, 1]].base is None
+
+
+def test_astype() -> None:
+    store = ts.array([1, 2, 3], dtype=ts.uint32)
+    assert repr(store.astype(ts.string)) == repr(ts.cast(store, ts.string))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tessarr.space import Box, Step
     from tessarr.space.brackets import Mode
     from tessarr.tensorstore.codec_spec import CodecSpec
+    from tessarr.tensorstore.data_type import DTypeLike
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.open_mode import OpenMode
@@ -362,6 +364,18 @@ class TensorStore(Indexable):
         return converted(future, lambda found: StorageStatistics(*found))
 
     StorageStatistics = StorageStatistics
+
+    def astype(self, dtype: DTypeLike) -> TensorStore:
+        """Return a view with another data type; see `cast`.
+
+        Parameters
+        ----------
+        dtype
+            The data type of the view.
+        """
+        # What makes views is made of handles.
+        found: TensorStore = import_module("tessarr.tensorstore.views").cast(self, dtype)
+        return found
 
     # As a spec
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutine
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -528,8 +528,6 @@ def _covers(cutter: Cutter, part: Part, box: IndexDomain) -> bool:
     if view.size < box.size or any(one.index_array is not None for one in view.output):
         return False
     followed = {one.input_dimension for one in view.output if one.factor}
-    unfollowed = [k for k, dim in enumerate(view.domain.dims) if k not in followed]
-    repeats = 1
-    for k in unfollowed:
-        repeats *= view.domain.dims[k].size
+    shape = view.domain.shape
+    repeats = prod(size for k, size in enumerate(shape) if k not in followed)
     return view.size == box.size * repeats
