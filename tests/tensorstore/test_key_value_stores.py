@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import tessarr.tensorstore as ts
-from tessarr.stores import MemoryStore, SQLiteStore
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
 
 Range = ts.KvStore.KeyRange
 
@@ -95,6 +96,16 @@ def test_ranges_of_keys(store: ts.KvStore) -> None:
     assert store.list().result() == [b"a", b"c"]
     store.delete_range(Range()).result()
     assert store.list().result() == []
+
+
+def test_folders_beside_the_path_are_not_listed(tmp_path: Path) -> None:
+    counting = CountingStore(LocalStore(tmp_path))
+    store = ts.KvStore.open(counting).result()
+    for key in ("data", "data1/x", "data2/é/y", "other/z", "dat"):
+        store[key] = b"1"
+    before = counting.counts()["lists"]
+    assert (store / "data").list().result() == [b"", b"1/x", "2/é/y".encode()]
+    assert counting.counts()["lists"] - before == 3
 
 
 def test_paths_are_put_together() -> None:

@@ -291,9 +291,8 @@ class KvStore:
         if chosen is not None and chosen.empty:
             return []
         start = self._place.key(self._path)
-        folder = start[: start.rfind("/") + 1]
-        found = self._store().list(folder)
-        keys = (key[len(start) :] for key in found if key.startswith(start))
+        found = _below(self._store(), start)
+        keys = (key[len(start) :] for key in found)
         return [key for key in keys if chosen is None or chosen._holds(key.encode())]
 
     # Writing
@@ -400,6 +399,19 @@ class KvStore:
                     there.put(end + key, value)
 
         return self._do(work)
+
+
+def _below(store: Store, start: str) -> Names:
+    """Return the keys that begin with a text; folders beside it are not looked into."""
+    folder = start[: start.rfind("/") + 1]
+    if folder == start:
+        return store.list(folder)
+    keys, prefixes = store.list_dir(folder)
+    found = [key for key in keys if key.startswith(start)]
+    for prefix in prefixes:
+        if prefix.startswith(start):
+            found += store.list(prefix)
+    return sorted(found, key=str.encode)
 
 
 def _reopened(spec: Spec) -> KvStore:
