@@ -180,7 +180,10 @@ class TensorStore(Indexable):
     @property
     def kvstore(self) -> Any:
         """Where the array is stored, or None."""
-        return self._driver.kvstore
+        found = self._driver.kvstore
+        if found is None or self._transaction is None:
+            return found
+        return found.with_transaction(self._transaction)
 
     @property
     def base(self) -> TensorStore | None:

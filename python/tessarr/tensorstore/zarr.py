@@ -106,6 +106,7 @@ class ZarrDriver(Driver):
     __slots__ = (
         "__weakref__",
         "_array",
+        "_assumed",
         "_dtype",
         "_field",
         "_fields",
@@ -136,6 +137,7 @@ class ZarrDriver(Driver):
         self._dtype, self._numpy = facts.dtype, facts.numpy
         self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
         self._looked_s = time.time()
+        self._assumed = opened_by is not None and opened_by.open_mode.assume_cached_metadata
         self._in_memory = isinstance(self._place, MemoryStore)
         near = self._in_memory or isinstance(self._place, LocalStore)
         self._swift: Shape = facts.swift if near else ()
@@ -447,10 +449,13 @@ class ZarrDriver(Driver):
         if using.batch is not None:
             later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
             return later
-        return start(lambda: self._fresh(using), here=not self._is_due())
+        return start(lambda: self._fresh(using), here=not (self._is_due() or self._assumed))
 
     def _fresh(self, using: Using) -> Driver:
         array = self._within(using)
+        if self._assumed:
+            array.refresh()
+            self._assumed = False
         return self if array is self._array else self._moved(array, using)
 
     def _moved(self, staged: Array, using: Using) -> Driver:

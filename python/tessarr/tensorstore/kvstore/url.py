@@ -70,6 +70,8 @@ def _wrong(url: str, why: str) -> ArgumentError:
 
 
 def _unquoted(path: str) -> str:
+    if "%" not in path:
+        return path
     from urllib.parse import unquote
 
     try:

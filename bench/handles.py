@@ -1,0 +1,72 @@
+"""What a handle costs, here and with TensorStore: ``python -m bench.handles [folder]``.
+
+Both open the same array (uncompressed chunks of 100², 20 kB each) and do the same calls. Rounds of
+the two alternate in one process, and the least time of a round counts, as other work on the machine only
+adds to it. The folder is best one in memory: what is to be seen is not the disk.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ROUNDS = 30
+
+
+def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return how often each call is repeated in a round, and what it does."""
+    folder = {"driver": "zarr3", "kvstore": url}
+    memory = ts.open("memory://|zarr3:", create=True, dtype="uint16", shape=[1000, 1000],
+                     chunk_layout=ts.ChunkLayout(chunk_shape=[100, 100])).result()  # fmt: skip
+    values = np.arange(10**6, dtype="u2").reshape(1000, 1000)
+    memory.write(values).result()
+    store, spec = ts.open(folder).result(), ts.Spec(folder)
+    one = store[5, 5]
+    return {
+        "open by JSON": (100, lambda: ts.open(folder).result()),
+        "open by a spec": (100, lambda: ts.open(spec).result()),
+        "index": (500, lambda: store[5, 5]),
+        "read an element of a view": (100, lambda: one.read().result()),
+        "index and read an element": (100, lambda: store[5, 5].read().result()),
+        "index and read a chunk": (50, lambda: store[100:200, 100:200].read().result()),
+        "read all": (2, lambda: store.read().result()),
+        "write an element": (20, lambda: store[5, 5].write(3).result()),
+        "write all": (2, lambda: store.write(values).result()),
+        "memory: index and read an element": (100, lambda: memory[5, 5].read().result()),
+        "memory: read all": (2, lambda: memory.read().result()),
+        "memory: write an element": (100, lambda: memory[5, 5].write(3).result()),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    import tensorstore
+    import tessarr.tensorstore
+
+    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
+        url = f"file://{folder}/"
+        layout = tensorstore.ChunkLayout(chunk_shape=[100, 100])
+        options = {"create": True, "dtype": "uint16", "shape": [1000, 1000]}
+        made = tensorstore.open({"driver": "zarr3", "kvstore": url}, chunk_layout=layout, **options)
+        made.result().write(np.arange(10**6, dtype="u2").reshape(1000, 1000)).result()
+        theirs, ours = calls(tensorstore, url), calls(tessarr.tensorstore, url)
+        print("| | TensorStore | here | ratio |\n|---|---|---|---|")
+        for name in theirs:
+            least = [float("inf"), float("inf")]
+            for _ in range(ROUNDS):
+                for k, (count, act) in enumerate((theirs[name], ours[name])):
+                    begun = time.perf_counter()
+                    for _ in range(count):
+                        act()
+                    least[k] = min(least[k], (time.perf_counter() - begun) / count)
+            one, other = (1e6 * seconds for seconds in least)
+            print(f"| {name} | {one:.1f} µs | {other:.1f} µs | {one / other:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Opening and creating by specs: modes, members, fields, pickling, resizing."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.stores
+import tessarr.tensorstore as ts
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+
+RECORDS = [["a", "|u1"], ["b", "<i2"], ["c", "<f4", [2, 3]]]
+
+
+@pytest.fixture
+def context() -> ts.Context:
+    return ts.Context()
+
+
+def opened(context: ts.Context, driver: str = "zarr3", **options: Any) -> ts.TensorStore:
+    spec = {"driver": driver, "kvstore": "memory://a/", **options.pop("members", {})}
+    return ts.open(spec, context=context, **options).result()
+
+
+def test_modes(context: ts.Context) -> None:
+    with pytest.raises(NotFoundError):
+        opened(context)
+    with pytest.raises(ArgumentError, match="shape"):
+        opened(context, create=True, dtype="int8")
+    made = opened(context, create=True, dtype="int8", shape=[4, 5])
+    made[...] = 7
+    with pytest.raises(ExistsError, match="delete_existing"):
+        opened(context, create=True, dtype="int8", shape=[4, 5])
+    assert (
+        opened(context, open=True, create=True, dtype="int8", shape=[4, 5])[1, 1].read().result()
+        == 7
+    )
+    with pytest.raises(ArgumentError, match="dtype"):
+        opened(context, dtype="int16")
+    with pytest.raises(ArgumentError, match="delete_existing"):
+        opened(context, delete_existing=True)
+    again = opened(context, create=True, delete_existing=True, dtype="int8", shape=[3])
+    assert again.kvstore.list().result() == [b"zarr.json"]
+    assert not np.any(again)
+    assert opened(context, read=True).mode == "r"
+
+
+def test_assumed_metadata(context: ts.Context) -> None:
+    assumed = opened(context, open=True, assume_metadata=True, dtype="int16", shape=[3])
+    assumed[1] = 5
+    assert assumed.kvstore.list().result() == [b"c/0"]
+    assert assumed.read().result().tolist() == [0, 5, 0]
+    with pytest.raises(ArgumentError, match="assume_metadata"):
+        assumed.resize(exclusive_max=[4]).result()
+    with pytest.raises(ArgumentError, match="assume_metadata"):
+        opened(context, create=True, assume_metadata=True, dtype="int16", shape=[3])
+    cached = opened(context, open=True, assume_cached_metadata=True, dtype="int16", shape=[3])
+    with pytest.raises(NotFoundError):
+        cached.resolve().result()
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_the_format_is_found_out(tmp_path: Path, driver: str) -> None:
+    made = ts.open(
+        {"driver": driver, "kvstore": f"file://{tmp_path}"}, create=True, dtype="bool", shape=[2]
+    ).result()
+    for given in (
+        f"file://{tmp_path}",
+        made.kvstore,
+        tessarr.stores.LocalStore(tmp_path),
+        made.url,
+    ):
+        found = ts.open(given).result()
+        assert found.spec().to_json()["driver"] == driver
+        assert found.dtype == ts.bool
+    with pytest.raises(NotFoundError, match=r"zarr\.json"):
+        ts.open(f"file://{tmp_path}/other").result()
+    with pytest.raises(ArgumentError, match="format"):
+        ts.open(f"file://{tmp_path}", create=True, dtype="bool", shape=[2]).result()
+
+
+def test_fields(context: ts.Context) -> None:
+    members = {"metadata": {"dtype": RECORDS, "shape": [4, 5]}}
+    with pytest.raises(ArgumentError, match="'a', 'b', 'c'"):
+        opened(context, "zarr", members=members, create=True)
+    b = opened(context, "zarr", members={**members, "field": "b"}, create=True)
+    a = opened(context, "zarr", members={"field": "a"})
+    b[1] = 7
+    a[...] = 1
+    np.testing.assert_array_equal(b[1].read().result(), np.full(5, 7, "i2"), strict=True)
+    c = opened(context, "zarr", members={"field": "c"})
+    assert c.shape == (4, 5, 2, 3)
+    c[1, :, 0, :] = [1, 2, 3]
+    c[2, 2, 1] = 5
+    assert c[1, 2].read().result().tolist() == [[1, 2, 3], [0, 0, 0]]
+    assert c.vindex[[0, 1], [2, 2], [0, 0], [1, 2]].read().result().tolist() == [0, 3]
+    assert c[2, 2].read().result().tolist() == [[0, 0, 0], [5, 5, 5]]
+    assert b[1, 2].read().result() == 7
+    out = np.empty((2, 3), "f4")
+    assert c[1, 0].read(out=out).result() is out
+    assert out[0].tolist() == [1, 2, 3]
+
+
+def test_elements_as_bytes(context: ts.Context) -> None:
+    a = opened(context, create=True, dtype="uint16", shape=[3])
+    a[...] = [1, 2, 3]
+    raw = opened(context, members={"open_as_void": True})
+    assert (raw.dtype, str(raw.domain)) == (ts.byte, "{ [0, 3*), [0, 2) }")
+    assert raw[:, 0].read().result().view("u1").tolist() == [1, 2, 3]
+    raw[0] = np.array([9, 1], "u1").view("V1")
+    raw[1, 1] = np.array(4, "u1").view("V1")
+    assert a.read().result().tolist() == [265, 1026, 3]
+
+
+def test_big_endian_and_text_of_fixed_length(context: ts.Context) -> None:
+    big = opened(context, "zarr", members={"metadata": {"dtype": ">i4", "shape": [4]}}, create=True)
+    big[...] = [1, 2, 3, 4]
+    found = big[::-1].read().result()
+    np.testing.assert_array_equal(found, np.array([4, 3, 2, 1], "i4"), strict=True)
+    text = ts.open(
+        {"driver": "zarr", "kvstore": "memory://", "metadata": {"dtype": "|S3", "shape": [2]}},
+        create=True,
+    ).result()
+    text[1] = np.array([b"a", b"b", b"c"])
+    assert (text.dtype, text.shape) == (ts.char, (2, 3))
+    assert text.read().result().tolist() == [[b"", b"", b""], [b"a", b"b", b"c"]]
+
+
+def test_chunks_that_are_not_stored(context: ts.Context) -> None:
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    strict = {"fill_missing_data_reads": False, "store_data_equal_to_fill_value": True}
+    store = opened(
+        context, members=strict, create=True, dtype="int8", shape=[4], chunk_layout=layout
+    )
+    with pytest.raises(NotFoundError, match="c/0"):
+        store.read().result()
+    assert store.storage_statistics(query_not_stored=True).result().not_stored
+    store[0] = 0
+    assert store[:2].read().result().tolist() == [0, 0]
+    statistics = store.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+    assert (statistics.not_stored, statistics.fully_stored) == (False, False)
+    part = store[:2].storage_statistics(query_fully_stored=True).result()
+    assert (part.not_stored, part.fully_stored) == (None, True)
+
+
+def test_pickles(tmp_path: Path) -> None:
+    store = ts.open(f"file://{tmp_path}|zarr3:", create=True, dtype="int8", shape=[4]).result()
+    store[...] = [1, 2, 3, 4]
+    view = pickle.loads(pickle.dumps(store[1:3]))
+    assert (view.read().result().tolist(), view.mode) == ([2, 3], "rw")
+    spec = pickle.loads(pickle.dumps(store.spec()))
+    assert spec == store.spec()
+    with pytest.raises(ArgumentError, match="transaction"):
+        pickle.dumps(store.with_transaction(ts.Transaction()))
+
+
+def test_resizing_keeps_other_handles(context: ts.Context) -> None:
+    layout = ts.ChunkLayout(chunk_shape=[2, 2])
+    store = opened(context, create=True, dtype="int8", shape=[4, 4], chunk_layout=layout)
+    store[...] = 1
+    smaller = store.resize(exclusive_max=[2, None]).result()
+    assert (smaller.shape, store.shape) == ((2, 4), (4, 4))
+    assert store.resolve().result().shape == (2, 4)
+    assert sorted(store.kvstore.list().result()) == [b"c/0/0", b"c/0/1", b"zarr.json"]
+    with pytest.raises(ArgumentError, match="outside"):
+        store.read().result()
+    with pytest.raises(ArgumentError, match="interval"):
+        store.resize(exclusive_max=[-1, None])
+    with pytest.raises(ArgumentError, match="shrink_only"):
+        store.resize(exclusive_max=[9, None], shrink_only=True).result()
+    with pytest.raises(ArgumentError, match="resize_tied_bounds"):
+        store[:, :2].resize(exclusive_max=[1, None]).result()
+    with pytest.raises(ArgumentError, match="explicit"):
+        store[:2].resize(exclusive_max=[1, None])
+    with pytest.raises(ArgumentError, match="1 bounds"):
+        store.resize(exclusive_max=[1])
+
+
+def test_transactions(context: ts.Context) -> None:
+    store = opened(context, create=True, dtype="int8", shape=[4])
+    with ts.Transaction() as transaction:
+        inside = store.with_transaction(transaction)
+        inside[1] = 5
+        longer = inside.resize(exclusive_max=[6]).result()
+        longer[5] = 6
+        assert longer.read().result().tolist() == [0, 5, 0, 0, 0, 6]
+        assert not np.any(store)
+    assert opened(context).read().result().tolist() == [0, 5, 0, 0, 0, 6]
+
+
+def test_batches(context: ts.Context) -> None:
+    store = opened(context, create=True, dtype="int8", shape=[4])
+    with ts.Batch() as batch:
+        future = store.read(batch=batch)
+        again = ts.open(store.spec(retain_context=True), batch=batch)
+        assert not future.done()
+    assert future.result().tolist() == [0, 0, 0, 0]
+    assert again.result().shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "json",
+    [
+        {},
+        [],
+        None,
+        3,
+        "foo",
+        "memory://a|zarr:",
+        "memory://a|zarr3:?x",
+        "memory://a|zarr3:|zarr2:",
+        {"driver": 3},
+        {"driver": "n5"},
+        {"driver": "zarr3", "foo": 1},
+        {"driver": "zarr3", "path": 3},
+        {"driver": "zarr3", "path": "a"},
+        {"driver": "zarr3", "open": 1},
+        {"driver": "zarr3", "field": 1},
+        {"driver": "zarr3", "field": "a", "open_as_void": True},
+        {"driver": "zarr3", "recheck_cached_data": "x"},
+        {"driver": "zarr3", "fill_missing_data_reads": "x"},
+        {"driver": "zarr3", "rank": 3, "transform": {"input_rank": 2}},
+        {"driver": "zarr3", "dtype": 3},
+        {"driver": "zarr3", "metadata": {"data_type": "r16", "shape": [4]}, "dtype": "int8"},
+    ],
+)
+def test_what_is_no_spec(json: Any) -> None:
+    with pytest.raises(ValueError, match="."):
+        ts.Spec(json)
