@@ -1,8 +1,8 @@
 """What a handle costs, here and with TensorStore: ``python -m bench.handles [folder]``.
 
 Both open the same array (uncompressed chunks of 100², 20 kB each) and do the same calls. Rounds of
-the two alternate in one process, and the least time of a round counts, as other work on the machine only
-adds to it. The folder is best one in memory: what is to be seen is not the disk.
+the two alternate in one process, and the least time of a round counts, as other work on the
+machine only adds to it. The folder is best one in memory: what is to be seen is not the disk.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         url = f"file://{folder}/"
         layout = tensorstore.ChunkLayout(chunk_shape=[100, 100])
-        options = {"create": True, "dtype": "uint16", "shape": [1000, 1000]}
+        options: dict[str, Any] = {"create": True, "dtype": "uint16", "shape": [1000, 1000]}
         made = tensorstore.open({"driver": "zarr3", "kvstore": url}, chunk_layout=layout, **options)
         made.result().write(np.arange(10**6, dtype="u2").reshape(1000, 1000)).result()
         theirs, ours = calls(tensorstore, url), calls(tessarr.tensorstore, url)

@@ -230,5 +230,5 @@ def test_batches(context: ts.Context) -> None:
     ],
 )
 def test_what_is_no_spec(json: Any) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ArgumentError):
         ts.Spec(json)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import marshal
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
@@ -73,6 +74,11 @@ class Spec(Indexable):
         if isinstance(json, Spec):
             self._take(json)
             return
+        key = _key_of(json)
+        found = None if key is None else _read.get(key)
+        if found is not None:
+            self._take(found)
+            return
         members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
         if "driver" not in members:
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')
@@ -87,6 +93,10 @@ class Spec(Indexable):
         self._view = None if view is None else IndexTransform(json=members_of(view, "transform"))
         self._driver = driver_spec(name).parse(members, self._common(members))
         nothing_else(members)
+        if key is not None:
+            if len(_read) >= _KEPT:
+                _read.clear()
+            _read[key] = self.copy()
 
     def _common(self, members: dict[str, Any]) -> Schema:
         given = members.pop("schema", None)
@@ -418,6 +428,21 @@ class Spec(Indexable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Spec, (self._unbound().to_json(),)
+
+
+_KEPT: Final = 256
+_KEPT_BYTES: Final = 1 << 14
+_read: dict[bytes, Spec] = {}
+"""Specs that were read, by their JSON."""
+
+
+def _key_of(json: Any) -> bytes | None:
+    """Return bytes that only equal JSON has, or None where it is more than JSON, or long."""
+    try:
+        key = marshal.dumps(json, 2)
+    except ValueError:
+        return None
+    return key if len(key) <= _KEPT_BYTES else None
 
 
 def spec_of(given: Any) -> Spec:
