@@ -269,3 +269,23 @@ def test_bases_of_downsampled_views() -> None:
 def test_astype() -> None:
     store = ts.array([1, 2, 3], dtype=ts.uint32)
     assert repr(store.astype(ts.string)) == repr(ts.cast(store, ts.string))
+
+
+@pytest.mark.parametrize("kind", ["cast", "downsample", "stack"])
+def test_nested_views_have_a_limit(kind: str) -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        json = ARRAY
+        for _ in range(levels):
+            json = {
+                "cast": {"driver": "cast", "dtype": "int32", "base": json},
+                "downsample": {**MEAN, "base": json},
+                "stack": {"driver": "stack", "layers": [json]},
+            }[kind]
+        return json
+
+    store = ts.open(nested(32)).result()
+    assert store.read().result()[0] in (1, 2)
+    assert repr(store).count(f"'{kind}'") == 32
+    for levels in (33, 3000):
+        with pytest.raises(ValueError, match="nested"):
+            ts.Spec(nested(levels))

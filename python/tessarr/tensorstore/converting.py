@@ -182,7 +182,10 @@ def _float_from_json(value: Any) -> float:
         except ValueError:
             pass
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            pass
     raise DataError(f"expected a number, not {value!r}", kind="cannot_cast")
 
 

@@ -39,6 +39,7 @@ _RESOURCES: Final = {
     "data_copy_concurrency": "data_copy_concurrency",
 }
 _JSON: Final = dtype("json")
+_LAST: Final = 1e300  # seconds since 1970
 
 
 class JsonDriver(Driver):
@@ -364,6 +365,6 @@ class JsonSpec(DriverSpec):
 def _recheck(value: Any) -> Any:
     if isinstance(value, bool) or value == "open":
         return value
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and -_LAST < value < _LAST:
         return float(value)
     raise ArgumentError(f'"recheck_cached_data": {value!r} is no boolean, number or "open"')

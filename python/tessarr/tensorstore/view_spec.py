@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
@@ -35,16 +35,39 @@ if TYPE_CHECKING:
 
 __all__ = ["CastSpec", "DownsampleSpec", "StackSpec"]
 
+_MAX_LEVELS: Final = 32
+"""How many views may be nested, which are opened one in the other."""
+
 
 class ViewSpec(DriverSpec):
     """What a spec says of a view: what it is of, which are specs again."""
 
     _nested: tuple[Spec, ...]
+    _known: Schema | None = None
 
     def _with(self, nested: Iterable[Spec]) -> Self:
         made = copy(self)
-        made._nested = tuple(nested)
+        made._set_nested(nested)
         return made
+
+    def _set_nested(self, nested: Iterable[Spec]) -> None:
+        self._nested = tuple(nested)
+        self._known = None
+        if self._levels() > _MAX_LEVELS:
+            raise ArgumentError(f"more than {_MAX_LEVELS} views are nested")
+
+    def _levels(self) -> int:
+        inner = (one._driver for one in self._nested)
+        return 1 + max((one._levels() for one in inner if isinstance(one, ViewSpec)), default=0)
+
+    def effective(self) -> Schema:
+        """Return all that is known of the view without looking."""
+        if self._known is None:  # it is asked for by every view of it
+            self._known = self._effective()
+        return self._known
+
+    def _effective(self) -> Schema:
+        raise NotImplementedError
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options: those of opening are those of what is viewed."""
@@ -67,6 +90,7 @@ class ViewSpec(DriverSpec):
     def _constrain(self, schema: Schema) -> None:
         """Add constraints."""
         self.schema = self.schema.merged(schema)
+        self._known = None
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
@@ -114,13 +138,20 @@ def nested_json(
     return found
 
 
+def _spec(given: Any) -> Spec:
+    try:
+        return Spec(given)
+    except RecursionError:
+        raise ArgumentError(f"more than {_MAX_LEVELS} views are nested") from None
+
+
 def _base(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
     if "base" not in members:
         raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
     base = members.pop("base")
     if data_type is not None and isinstance(base, dict):
         base = {"dtype": data_type.name, **base}
-    return Spec(base)
+    return _spec(base)
 
 
 class CastSpec(ViewSpec):
@@ -135,7 +166,7 @@ class CastSpec(ViewSpec):
         base = _base(members)
         if base.domain is not None:
             base = Spec._of(base._driver, base.transform, base._context)
-        made._nested = (base,)
+        made._set_nested([base])
         made._constrain(schema)
         return made
 
@@ -143,7 +174,7 @@ class CastSpec(ViewSpec):
     def made(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of what another one opens."""
         found = cls(Schema(dtype=data_type))
-        found._nested = (Spec._of(base._driver, None, base._context),)
+        found._set_nested([Spec._of(base._driver, None, base._context)])
         return Spec._of(found, base._view)
 
     def _constrain(self, schema: Schema) -> None:
@@ -159,8 +190,9 @@ class CastSpec(ViewSpec):
         if set(schema.chunk_layout.to_json()) - {"rank"}:
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
-        self._nested = (base,)
+        self._set_nested([base])
         self.schema = self.schema.merged(Schema(dtype=schema.dtype))
+        self._known = None
 
     @classmethod
     def of(
@@ -171,7 +203,7 @@ class CastSpec(ViewSpec):
         of = driver.of
         spec, shown = driver_spec(of.name).of(of, view, minimal=minimal)
         made = cls(Schema(dtype=driver.dtype))
-        made._nested = (Spec._of(spec, None),)
+        made._set_nested([Spec._of(spec, None)])
         return made, shown
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -182,8 +214,7 @@ class CastSpec(ViewSpec):
             "base": nested_json(base, naming, include_defaults=include_defaults, without=without)
         }
 
-    def effective(self) -> Schema:
-        """Return all that is known of the view without looking."""
+    def _effective(self) -> Schema:
         base, target = self._nested[0].schema, self.schema.dtype
         known = Schema(
             rank=base.rank,
@@ -274,7 +305,7 @@ class DownsampleSpec(ViewSpec):
         if base.dtype is not None:
             check_method(method, base.dtype)
         self._factors, self._method = tuple(factors), method
-        self._nested = (base,)
+        self._set_nested([base])
 
     @classmethod
     def made(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
@@ -290,7 +321,7 @@ class DownsampleSpec(ViewSpec):
         if schema.dtype is not None:
             base = self._nested[0].copy()
             base.update(dtype=schema.dtype)
-            self._nested = (base,)
+            self._set_nested([base])
         if schema.fill_value is not None or schema.codec is not None:
             raise ArgumentError(
                 "a downsampled view has neither a fill value nor a codec of its own"
@@ -305,7 +336,7 @@ class DownsampleSpec(ViewSpec):
         assert isinstance(driver, DownsampleDriver)
         made = cls(Schema())
         made._factors, made._method = driver.factors, driver.method
-        made._nested = (driver.base._spec(minimal=minimal),)
+        made._set_nested([driver.base._spec(minimal=minimal)])
         return made, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -322,8 +353,7 @@ class DownsampleSpec(ViewSpec):
             "downsample_method": self._method,
         }
 
-    def effective(self) -> Schema:
-        """Return all that is known of the view without looking."""
+    def _effective(self) -> Schema:
         base = self._nested[0]
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
@@ -370,7 +400,7 @@ class StackSpec(ViewSpec):
         if not isinstance(layers, list):
             raise ArgumentError(f'"layers": {layers!r} is not a list')
         made = cls(schema)
-        made._nested = tuple(Spec(one) for one in layers)
+        made._set_nested(_spec(one) for one in layers)
         for k, one in enumerate(made._nested):
             if one.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
@@ -386,7 +416,7 @@ class StackSpec(ViewSpec):
         made = cls(Schema(dtype=driver.dtype, domain=driver.domain))
         if any(unit is not None for unit in driver.dimension_units):
             made.schema.update(dimension_units=driver.dimension_units)
-        made._nested = tuple(
+        made._set_nested(
             one._spec(minimal=minimal) if isinstance(one, TensorStore) else one
             for one in driver.layers
         )
@@ -400,8 +430,7 @@ class StackSpec(ViewSpec):
             ]
         }
 
-    def effective(self) -> Schema:
-        """Return all that is known of the whole without looking."""
+    def _effective(self) -> Schema:
         known = self.schema.copy()
         for one in self._nested:
             if one.dtype is not None:
