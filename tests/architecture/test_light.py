@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import tessarr
+from tessarr.space import IndexDomain, IndexTransform
 
 PACKAGE = str(Path(tessarr.__file__).parent)
 
@@ -78,3 +79,21 @@ def test_opening_again_parses_nothing(tmp_path: Path) -> None:
     calls = calls_of(lambda: tessarr.open_array(str(tmp_path)))
     assert not any("metadata" in module or "codec" in module for module, _ in calls), calls
     assert len(calls) <= 20, calls
+
+
+def test_indexing_a_view_takes_few_calls() -> None:
+    """Views are composed in microseconds: in few calls, however many positions there are."""
+    view = IndexTransform(IndexDomain(shape=[100000, 100, 50]))
+    indices = np.arange(10000)
+    taken = view[indices]
+    actions: list[Callable[[], object]] = [
+        lambda: view[5],
+        lambda: view[5:100, ::2],
+        lambda: view[indices],
+        lambda: view.vindex[indices, indices[:1]],
+        lambda: taken[indices],
+        lambda: taken[10:500],
+    ]
+    for action in actions:
+        calls = calls_of(action)
+        assert 0 < len(calls) <= 60, calls

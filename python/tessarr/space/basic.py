@@ -66,13 +66,15 @@ def basic(
     SelectionError
         If a slice does not fit.
     """
-    terms = _terms(key, len(dims))
+    terms, arrays = _terms(key, len(dims))
     if terms is None:
         return None
-    try:
-        joint = None if mode == "oindex" else _joined(terms, mode)
-    except ValueError:  # their shapes do not meet
-        return None
+    joint = None
+    if arrays > (mode == "default") and mode != "oindex":
+        try:
+            joint = _joined(terms, mode)
+        except ValueError:  # their shapes do not meet
+            return None
     new: list[Dim] = list(joint.dims) if joint is not None and joint.first else []
     lines: list[_Line] = []
     for place, term in enumerate(terms):
@@ -87,9 +89,13 @@ def basic(
     if len(after) > MAX_RANK:
         return None
     view = _View(dims, terms, lines, after, joint)
-    made = [_composed(one, view) for one in maps]
-    good = tuple([one for one in made if one is not None])
-    return (after, good) if len(good) == len(made) else None
+    made: list[OutputIndexMap] = []
+    for one in maps:
+        composed = _composed(one, view)
+        if composed is None:
+            return None
+        made.append(composed)
+    return after, tuple(made)
 
 
 def _line(place: int, term: Any, dim: Dim, new: list[Dim], joint: _Joint | None) -> _Line | None:
@@ -138,11 +144,9 @@ class _View(NamedTuple):
     joint: _Joint | None
 
 
-def _joined(terms: list[Any], mode: Mode) -> _Joint | None:
-    """Tell where index arrays meet; a single one is for itself, but comes first in vindex."""
+def _joined(terms: list[Any], mode: Mode) -> _Joint:
+    """Tell where index arrays meet."""
     places = [at for at, term in enumerate(terms) if type(term) is np.ndarray]
-    if not places or (len(places) == 1 and mode == "default"):
-        return None
     first, last = places[0], places[-1]
     apart = any(type(term) is slice or term is None for term in terms[first : last + 1])
     shape = np.broadcast_shapes(*[terms[at].shape for at in places])
@@ -151,8 +155,8 @@ def _joined(terms: list[Any], mode: Mode) -> _Joint | None:
     return _Joint([Dim.of(0, size) for size in shape], apart or mode == "vindex", first)
 
 
-def _terms(key: Any, rank: int) -> list[Any] | None:
-    """Return a term for each dimension, and for each new one."""
+def _terms(key: Any, rank: int) -> tuple[list[Any] | None, int]:
+    """Return a term for each dimension, and for each new one; and how many are index arrays."""
     if type(key) is not tuple:
         key = (key,)
     used = arrays = 0
@@ -160,23 +164,23 @@ def _terms(key: Any, rank: int) -> list[Any] | None:
     for at, term in enumerate(key):
         kind = type(term)
         if kind not in _KNOWN or (kind is slice and not _integral(term)):
-            return None
+            return None, 0
         if kind is EllipsisType:
             if dots >= 0:
-                return None
+                return None, 0
             dots = at
         elif term is not None:
             used += 1
             arrays += kind is np.ndarray or kind is list
     missing = rank - used
     if missing < 0:
-        return None
+        return None, 0
     terms = [*key]
     if missing or dots >= 0:
         terms = [*key, *[_ALL] * missing]
         if dots >= 0:
             terms = [*key[:dots], *[_ALL] * missing, *key[dots + 1 :]]
-    return _with_arrays(terms) if arrays else terms
+    return (_with_arrays(terms) if arrays else terms), arrays
 
 
 def _integral(term: slice) -> bool:
@@ -191,14 +195,16 @@ _WHOLE_NUMBERS: Final = frozenset("iu")
 
 
 def _with_arrays(terms: list[Any]) -> list[Any] | None:
-    """Return the terms with copies of the index arrays, if these are of integers."""
+    """Return the terms with copies of index arrays, or with the places where a mask is true."""
     for at, term in enumerate(terms):
         if type(term) is np.ndarray or type(term) is list:
             try:
                 values = np.asarray(term)
             except ValueError:
                 return None
-            if values.dtype.kind not in _WHOLE_NUMBERS or values.dtype == np.uint64:
+            if values.dtype == bool and values.ndim == 1:
+                (values,) = np.nonzero(values)
+            elif values.dtype.kind not in _WHOLE_NUMBERS or values.dtype == np.uint64:
                 return None
             terms[at] = values.astype(np.int64)
     return terms

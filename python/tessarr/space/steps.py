@@ -175,7 +175,8 @@ def interval(dim: Dim, key: slice) -> tuple[Dim, Line]:
     step = 1 if key.step is None else int(key.step.__index__())
     if step == 0:
         raise SelectionError(f"{_text(key)}: a step of 0")
-    start, stop = (None if end is None else int(end.__index__()) for end in (key.start, key.stop))
+    start = None if key.start is None else int(key.start.__index__())
+    stop = None if key.stop is None else int(key.stop.__index__())
     if start is None and stop is None and step == 1:
         return dim, SAME
     implicit = (dim.implicit_lower and start is None, dim.implicit_upper and stop is None)

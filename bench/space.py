@@ -1,0 +1,118 @@
+"""Indexing views and handles, beside TensorStore: ``python -m bench.space``.
+
+Each act is timed many times, and the best of several rounds counts. With ``--instructions`` (by
+valgrind) instructions are counted instead, which do not depend on what else runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ENGINES = ("tessarr.tensorstore", "tensorstore")
+
+
+def acts(ts: Any) -> dict[str, Callable[[], object]]:
+    """Give what is measured, by name."""
+    draw = np.random.default_rng(0)
+    view = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
+    long, other = draw.integers(0, 10000, 10000), draw.integers(0, 1000, 10000)
+    taken = view[long]
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    layout = ts.ChunkLayout(chunk_shape=[100, 100])
+    how = {"create": True, "dtype": ts.uint16, "shape": [1000, 1000], "chunk_layout": layout}
+    handle = ts.open(spec, **how).result()
+    handle[...] = np.arange(1000000, dtype="u2").reshape(1000, 1000)
+    points = draw.integers(0, 1000, 1000)
+    return {
+        "view[5]": lambda: view[5],
+        "view[5:100]": lambda: view[5:100],
+        "view[5:100:3, ::2]": lambda: view[5:100:3, ::2],
+        "view[10 000 indices]": lambda: view[long],
+        "view.oindex[10 000, 1000]": lambda: view.oindex[long, other[:1000]],
+        "view.vindex[10 000, 10 000]": lambda: view.vindex[long, other],
+        "view[mask of 10 000]": lambda: view[long > 5000],
+        "view of indices [10:500]": lambda: taken[10:500],
+        "view of indices [10 000 indices]": lambda: taken[long],
+        "view.T": lambda: view.T,
+        "view[d[0, 1].label.translate_to]": lambda: view[
+            ts.d[0, 1].label["x", "y"].translate_to[3]
+        ],
+        "handle[5, 6]": lambda: handle[5, 6],
+        "handle[5, 6].read()": lambda: handle[5, 6].read().result(),
+        "handle[5:10, 6:20].read()": lambda: handle[5:10, 6:20].read().result(),
+        "handle[a chunk].read()": lambda: handle[100:200, 100:200].read().result(),
+        "handle.oindex[100, 100].read()": lambda: (
+            handle.oindex[points[:100], points[:100]].read().result()
+        ),
+        "handle.vindex[1000, 1000].read()": lambda: handle.vindex[points, points].read().result(),
+        "handle[5, 6].write(3)": lambda: handle[5, 6].write(3).result(),
+    }
+
+
+def seconds(act: Callable[[], object], count: int = 200, rounds: int = 7) -> float:
+    """Return the time that an act takes."""
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(count):
+            act()
+        best = min(best, (time.perf_counter() - start) / count)
+    return best
+
+
+def instructions(engine: str, name: str) -> float:
+    """Return how many instructions an act takes: the difference of two runs."""
+    few, many = (_counted(engine, name, count) for count in (100, 5100))
+    return (many - few) / 5000
+
+
+def _counted(engine: str, name: str, count: int) -> int:
+    code = f"from bench.space import repeat; repeat({engine!r}, {name!r}, {count})"
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    done = subprocess.run(
+        [*tool, sys.executable, "-c", code],
+        env=os.environ | {"PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
+    assert found, done.stderr
+    return int(found[1])
+
+
+def repeat(engine: str, name: str, count: int) -> None:
+    """Do an act so many times."""
+    act = acts(importlib.import_module(engine))[name]
+    for _ in range(count):
+        act()
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instructions", action="store_true")
+    counted = parser.parse_args().instructions
+    unit = "thousand instructions" if counted else "µs"
+    print(f"| {unit} | Tessarr | TensorStore |\n|---|---|---|")
+    tables = [acts(importlib.import_module(engine)) for engine in ENGINES]
+    for name in tables[0]:
+        if counted:
+            row = [instructions(engine, name) / 1e3 for engine in ENGINES]
+        else:
+            row = [seconds(table[name]) * 1e6 for table in tables]
+        print(f"| `{name}` | {row[0]:.1f} | {row[1]:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
