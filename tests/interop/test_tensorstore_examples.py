@@ -54,18 +54,7 @@ def _no_waiting_for_ever() -> typing.Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-UNFINISHED: set[str] = set()
-"""What is being written."""
-
-
-@pytest.mark.parametrize(
-    "session",
-    [
-        pytest.param(one, marks=pytest.mark.xfail(strict=False) if one.name in UNFINISHED else ())
-        for one in SESSIONS
-    ],
-    ids=lambda session: session.name,
-)
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
 def test_examples_of_tensorstore(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

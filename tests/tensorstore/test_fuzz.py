@@ -200,7 +200,7 @@ def test_any_json_is_a_value_or_an_error(
 ) -> None:
     """What is accepted gives JSON that is accepted, and gives the same JSON again."""
 
-    @settings(max_examples=settings().max_examples)
+    @settings(max_examples=settings().max_examples // 2)
     @given(form | JSON)
     def check(json: Any) -> None:
         try:
