@@ -232,3 +232,8 @@ def test_batches(context: ts.Context) -> None:
 def test_what_is_no_spec(json: Any) -> None:
     with pytest.raises(ArgumentError):
         ts.Spec(json)
+
+
+def test_a_staleness_bound_of_the_wrong_type() -> None:
+    with pytest.raises(TypeError, match="recheck_cached_data"):
+        ts.Spec("memory://a|zarr3:").update(recheck_cached_data="x")

@@ -159,9 +159,9 @@ class ZarrSpec(DriverSpec):
                 raise ArgumentError("kvstore is given twice: the spec has one")
             made._place = _folder(place_of(options.kvstore))
         if options.recheck_metadata is not None:
-            made._recheck_metadata = recheck_of(options.recheck_metadata, "recheck_cached_metadata")
+            made._recheck_metadata = _asked(options.recheck_metadata, "recheck_cached_metadata")
         if options.recheck_data is not None:
-            made._recheck_data = recheck_of(options.recheck_data, "recheck_cached_data")
+            made._recheck_data = _asked(options.recheck_data, "recheck_cached_data")
         return made
 
     # Resources
@@ -408,6 +408,14 @@ def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
 
 def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
     return recheck_of(members.pop(name, default), name)
+
+
+def _asked(value: Any, name: str) -> Recheck:
+    """Return the staleness bound that a keyword states."""
+    try:
+        return recheck_of(value, name)
+    except ArgumentError as error:
+        raise TypeError(str(error)) from error
 
 
 def recheck_of(value: Any, name: str) -> Recheck:
