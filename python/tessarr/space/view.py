@@ -26,17 +26,15 @@ from tessarr.space.domain import (
     check_labels,
     size_of,
 )
+from tessarr.space.map_json import array_map, map_from_json, map_to_json
 from tessarr.space.maps import (
     OutputIndexMap,
     OutputIndexMaps,
     OutputIndexMethod,
     Step,
-    array_map,
     braces,
     compose,
     identity,
-    map_from_json,
-    map_to_json,
 )
 from tessarr.space.names import chosen, numbers, place_of
 from tessarr.space.steps import (
