@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options, driver_spec
+from tessarr.tensorstore.context import References
+from tessarr.tensorstore.driver_spec import Opened, Opening, Options, driver_spec
 from tessarr.tensorstore.future import Future, start
-from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.zarr_spec import place_of
+from tessarr.tensorstore.placed_spec import PlacedSpec, place_of
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
     from tessarr.tensorstore.context import Context, Naming
+    from tessarr.tensorstore.kvstore.spec import Spec as Place
     from tessarr.tensorstore.schema import Schema
     from tessarr.types import JSONObject
 
@@ -23,20 +24,22 @@ __all__ = ["AutoSpec"]
 _DOCUMENTS = {"zarr.json": "zarr3", ".zarray": "zarr"}
 
 
-class AutoSpec(DriverSpec):
+class AutoSpec(PlacedSpec):
     """What a spec says that does not name the format."""
 
     name = "auto"
 
-    _place: Place | None
-    _options: Options
+    _rechecks: Options
+    _context: Context | None = None
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
         made = cls(schema)
         made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
-        made._options = Options()
+        made._mode = OpenMode(open=True)
+        made._references = References.parse({}, {})
+        made._rechecks = Options()
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -45,72 +48,31 @@ class AutoSpec(DriverSpec):
             return {}
         return {"kvstore": self._place._json(naming, include_defaults=include_defaults)}
 
-    def changed(self, options: Options) -> Self:
-        """Return the spec with options."""
-        made = copy(self)
-        if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
-        if options.kvstore is not None:
-            if self._place is not None:
-                raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = place_of(options.kvstore)
-        old = self._options
-        mode = OpenMode(open=True) if old.mode is None else old.mode
-        made._options = Options(
-            mode=mode.changed(options.mode, options.flags),
+    def _take_rechecks(self, options: Options) -> None:
+        old = self._rechecks
+        self._rechecks = Options(
             recheck_metadata=_later(options.recheck_metadata, old.recheck_metadata),
             recheck_data=_later(options.recheck_data, old.recheck_data),
         )
-        return made
-
-    def see(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
-        if self._place is not None:
-            self._place._see(naming)
-
-    def same(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
-        assert isinstance(other, AutoSpec)
-        return self._place == other._place
-
-    _context: Context | None = None
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
-        made = self._with(self._place and self._place._bound(context))
+        """Return the spec with the resources of a context; it keeps the context for the format."""
+        made = super().bind(context)
         made._context = context
         return made
 
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return self._with(self._place and self._place._stripped())
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
-        return self._with(self._place and self._place._unbound(naming))
-
-    def _with(self, place: Place | None) -> Self:
-        made = copy(self)
-        made._place = place
+    def _with(self, references: References, place: Place | None) -> Self:
+        made = super()._with(references, place)
         made._context = None
         return made
 
     @property
-    def open_mode(self) -> OpenMode:
-        """What opening may do."""
-        return OpenMode(open=True) if self._options.mode is None else copy(self._options.mode)
-
-    @property
-    def kvstore(self) -> Any:
-        """Where it is."""
-        return None if self._place is None else self._place.copy()
-
-    @property
     def url(self) -> str:
         """The URL that says the same."""
-        if self._place is None:
-            raise ArgumentError("the spec has no kvstore: there is no URL")
-        return self._place.url
+        return super().url.removesuffix("|")
+
+    def _suffix(self) -> str:
+        return ""
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open."""
@@ -137,7 +99,11 @@ class AutoSpec(DriverSpec):
                 found = driver_spec(name).parse({"kvstore": place}, self.schema)
                 if context is not None:
                     found = found.bind(context)
-                return found.changed(self._options).open(view, opening).result()
+                return (
+                    found.changed(replace(self._rechecks, mode=self._mode))
+                    .open(view, opening)
+                    .result()
+                )
         raise NotFoundError(
             f"there is no array that is known at {path!r} of {at.store}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",

@@ -16,14 +16,14 @@ from tessarr._json import load
 from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.after import attempt
-from tessarr.tensorstore.context import Context, Naming, References
+from tessarr.tensorstore.context import Naming, References
 from tessarr.tensorstore.data_type import dtype, json_value
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
+from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.future import Future, WriteFutures, start
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.open_mode import OpenMode
+from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
 from tessarr.tensorstore.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _RESOURCES: Final = {
     "data_copy_concurrency": "data_copy_concurrency",
 }
 _JSON: Final = dtype("json")
-_LAST: Final = 1e300  # seconds since 1970
 
 
 class JsonDriver(Driver):
@@ -222,23 +221,20 @@ def steps_of(pointer: str) -> tuple[str, ...]:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
-class JsonSpec(DriverSpec):
+class JsonSpec(PlacedSpec):
     """What a spec says of a value in a document."""
 
     name = "json"
 
-    _place: Place | None
     _pointer: str
-    _references: References
-    _mode: OpenMode
-    _recheck: Any
+    _recheck: Recheck
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=_JSON, rank=0).merged(schema))
-        made._check()
-        made._place = Place(members.pop("kvstore")) if "kvstore" in members else None
+        made._check_parts()
+        made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
         pointer = members.pop("json_pointer", "")
         if not isinstance(pointer, str):
             raise ArgumentError(f'"json_pointer": {pointer!r} is not a string')
@@ -246,10 +242,12 @@ class JsonSpec(DriverSpec):
         made._pointer = pointer
         made._mode = OpenMode.take(members)
         made._references = References.parse(_RESOURCES, members)
-        made._recheck = _recheck(members.pop("recheck_cached_data", "open"))
+        made._recheck = recheck_of(
+            members.pop("recheck_cached_data", "open"), "recheck_cached_data"
+        )
         return made
 
-    def _check(self) -> None:
+    def _check_parts(self) -> None:
         if self.schema.fill_value is not None:
             raise ArgumentError("a value in a document has no fill value")
         if self.schema.codec is not None:
@@ -281,73 +279,14 @@ class JsonSpec(DriverSpec):
         """Return all that is known: everything."""
         return self.schema.merged(Schema(domain=IndexDomain.of(())))
 
-    def changed(self, options: Options) -> Self:
-        """Return the spec with options."""
-        made = copy(self)
-        if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
-            made._check()
-        made._mode = self._mode.changed(options.mode, options.flags)
-        if options.kvstore is not None:
-            if self._place is not None:
-                raise ArgumentError("kvstore is given twice: the spec has one")
-            given = options.kvstore
-            made._place = given.spec() if isinstance(given, KvStore) else Place(given)
+    def _take_rechecks(self, options: Options) -> None:
         if options.recheck_data is not None:
-            made._recheck = _recheck(options.recheck_data)
-        return made
+            self._recheck = asked(options.recheck_data, "recheck_cached_data")
 
-    def see(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
-        for resource in self._references.resources():
-            naming.see(resource)
-        if self._place is not None:
-            self._place._see(naming)
-
-    def same(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
-        assert isinstance(other, JsonSpec)
-        return self._references.same(other._references) and self._place == other._place
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
-        return self._with(
-            self._references.bind(context), self._place and self._place._bound(context)
-        )
-
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return self._with(self._references.strip(), self._place and self._place._stripped())
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
-        return self._with(
-            self._references.unbind(naming), self._place and self._place._unbound(naming)
-        )
-
-    def _with(self, references: References, place: Place | None) -> Self:
-        made = copy(self)
-        made._references, made._place = references, place
-        return made
-
-    @property
-    def open_mode(self) -> OpenMode:
-        """What opening may do."""
-        return copy(self._mode)
-
-    @property
-    def kvstore(self) -> Any:
-        """Where the document is."""
-        return None if self._place is None else self._place.copy()
-
-    @property
-    def url(self) -> str:
-        """The URL that says the same."""
-        if self._place is None:
-            raise ArgumentError("the spec has no kvstore: there is no URL")
+    def _suffix(self) -> str:
         from urllib.parse import quote
 
-        return f"{self._place.url}|json:{quote(self._pointer)}"
+        return f"json:{quote(self._pointer)}"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Read nothing yet: the document need not exist."""
@@ -360,11 +299,3 @@ class JsonSpec(DriverSpec):
             return Opened(JsonDriver(document, self._pointer, self), view)
 
         return attempt(opened)
-
-
-def _recheck(value: Any) -> Any:
-    if isinstance(value, bool) or value == "open":
-        return value
-    if isinstance(value, int | float) and -_LAST < value < _LAST:
-        return float(value)
-    raise ArgumentError(f'"recheck_cached_data": {value!r} is no boolean, number or "open"')

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
 from tessarr.array import bind
@@ -15,14 +14,15 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.caching import cached
-from tessarr.tensorstore.context import Context, Naming, References
-from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
+from tessarr.tensorstore.context import Naming, References
+from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
+from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
 from tessarr.tensorstore.resolve import domain_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject, ZarrFormat
 
-__all__ = ["Zarr2Spec", "Zarr3Spec", "place_of"]
-
-Recheck: TypeAlias = "bool | float | str"
+__all__ = ["Zarr2Spec", "Zarr3Spec"]
 
 _RESOURCES: Final = {
     "cache_pool": "cache_pool",
@@ -48,7 +46,7 @@ _RESOURCES: Final = {
 _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
 
 
-class ZarrSpec(DriverSpec):
+class ZarrSpec(PlacedSpec):
     """What a spec says of an array of Zarr."""
 
     zarr_format: ClassVar[ZarrFormat]
@@ -57,10 +55,7 @@ class ZarrSpec(DriverSpec):
     _nothing: ClassVar[Any]
 
     _wanted: Any
-    _place: Place | None
-    _mode: OpenMode
     _field: Field
-    _references: References
     _recheck_metadata: Recheck
     _recheck_data: Recheck
     _fill_missing: bool
@@ -147,77 +142,17 @@ class ZarrSpec(DriverSpec):
         found: Schema = self._wanted.effective(parts, self._field)
         return found
 
-    def changed(self, options: Options) -> Self:
-        """Return the spec with options."""
-        made = copy(self)
-        if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
-            made._check_parts()
-        made._mode = self._mode.changed(options.mode, options.flags)
-        if options.kvstore is not None:
-            if self._place is not None:
-                raise ArgumentError("kvstore is given twice: the spec has one")
-            made._place = _folder(place_of(options.kvstore))
+    def _put_at(self, place: Place) -> Place:
+        return _folder(place)
+
+    def _take_rechecks(self, options: Options) -> None:
         if options.recheck_metadata is not None:
-            made._recheck_metadata = _asked(options.recheck_metadata, "recheck_cached_metadata")
+            self._recheck_metadata = asked(options.recheck_metadata, "recheck_cached_metadata")
         if options.recheck_data is not None:
-            made._recheck_data = _asked(options.recheck_data, "recheck_cached_data")
-        return made
+            self._recheck_data = asked(options.recheck_data, "recheck_cached_data")
 
-    # Resources
-
-    def see(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
-        for resource in self._references.resources():
-            naming.see(resource)
-        if self._place is not None:
-            self._place._see(naming)
-
-    def same(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
-        assert isinstance(other, ZarrSpec)
-        return self._references.same(other._references) and self._place == other._place
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
-        return self._with(
-            self._references.bind(context), self._place and self._place._bound(context)
-        )
-
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return self._with(self._references.strip(), self._place and self._place._stripped())
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
-        return self._with(
-            self._references.unbind(naming), self._place and self._place._unbound(naming)
-        )
-
-    def _with(self, references: References, place: Place | None) -> Self:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)  # as copy() would, but at once
-        made._references, made._place = references, place
-        return made
-
-    # Facts
-
-    @property
-    def open_mode(self) -> OpenMode:
-        """What opening may do."""
-        return copy(self._mode)
-
-    @property
-    def kvstore(self) -> Any:
-        """Where it is."""
-        return None if self._place is None else self._place.copy()
-
-    @property
-    def url(self) -> str:
-        """The URL that says the same."""
-        if self._place is None:
-            raise ArgumentError("the spec has no kvstore: there is no URL")
-        return f"{self._place.url}|{self._scheme}:"
+    def _suffix(self) -> str:
+        return f"{self._scheme}:"
 
     _scheme: ClassVar[str]
 
@@ -371,13 +306,6 @@ class Zarr2Spec(ZarrSpec):
     _scheme = "zarr2"
 
 
-def place_of(given: Any) -> Place:
-    """Return the spec of a key-value store that a user means."""
-    found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
-    assert isinstance(found, Place)
-    return found
-
-
 def _folder(place: Place) -> Place:
     """Return the place with a slash at the end of its path."""
     if not place.path or place.path.endswith("/"):
@@ -408,21 +336,3 @@ def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
 
 def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
     return recheck_of(members.pop(name, default), name)
-
-
-def _asked(value: Any, name: str) -> Recheck:
-    """Return the staleness bound that a keyword states."""
-    try:
-        return recheck_of(value, name)
-    except ArgumentError as error:
-        raise TypeError(str(error)) from error
-
-
-def recheck_of(value: Any, name: str) -> Recheck:
-    """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
-    if isinstance(value, bool) or value == "open":
-        found: Recheck = value
-        return found
-    if isinstance(value, int | float) and isfinite(value):
-        return float(value)
-    raise ArgumentError(f'"{name}": {value!r} is no boolean, number or "open"')
