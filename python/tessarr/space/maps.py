@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -306,6 +307,7 @@ class Step(NamedTuple):
         return Step(self.dims, compose(before.maps, before.dims, self))
 
 
+@cache
 def identity(rank: int) -> tuple[OutputIndexMap, ...]:
     """Return the maps that leave positions as they are."""
     return tuple(map(OutputIndexMap.along, range(rank)))

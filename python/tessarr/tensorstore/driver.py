@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tessarr.errors import UnsupportedError
+from tessarr.space import IndexTransform
+from tessarr.space.maps import identity
+from tessarr.tensorstore.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.space import IndexDomain
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.future import Future, WriteFutures
 
@@ -91,6 +94,12 @@ class Driver:
     def domain(self) -> IndexDomain:
         """Where there are elements, with labels; bounds that may be resized are implicit."""
         raise NotImplementedError
+
+    @property
+    def whole(self) -> IndexTransform:
+        """The view of the whole domain."""
+        domain = self.domain
+        return IndexTransform.of(domain, identity(domain.rank))
 
     @property
     def readable(self) -> bool:
@@ -192,6 +201,18 @@ class Driver:
     def dimension_units(self) -> tuple[Any, ...]:
         """The `Unit`, or None, of each dimension of `domain`."""
         return (None,) * self.domain.rank
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known of it, of the dimensions of `domain`."""
+        return Schema(
+            dtype=self.dtype,
+            domain=self.domain,
+            chunk_layout=self.chunk_layout,
+            codec=self.codec,
+            fill_value=self.fill_value,
+            dimension_units=self.dimension_units,
+        )
 
     @property
     def kvstore(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.open_mode import OpenMode
@@ -63,8 +63,6 @@ class Options:
         Where it is, if that is not said yet.
     recheck_metadata, recheck_data
         Since when what is remembered is fresh; None leaves it.
-    minimal
-        Whether what could be looked up is left out.
     """
 
     mode: OpenMode | None = None
@@ -73,11 +71,21 @@ class Options:
     kvstore: Any = None
     recheck_metadata: Any = None
     recheck_data: Any = None
-    minimal: bool | None = None
+
+    @classmethod
+    def of(cls, keywords: dict[str, Any]) -> Options:
+        """Return the options that keywords state, but for those of schemas; they are taken out."""
+        both = keywords.pop("recheck_cached", None)
+        return cls(
+            mode=keywords.pop("open_mode", None),
+            kvstore=keywords.pop("kvstore", None),
+            recheck_metadata=keywords.pop("recheck_cached_metadata", both),
+            recheck_data=keywords.pop("recheck_cached_data", both),
+            flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """How something is opened.
 
     Parameters
@@ -94,8 +102,7 @@ class Opening:
     batch: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What was opened.
 
     Parameters

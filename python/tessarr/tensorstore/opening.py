@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver_spec import Opening
 from tessarr.tensorstore.future import Future, converted, failed
+from tessarr.tensorstore.keywords import SpecKeywords
 from tessarr.tensorstore.spec import Spec, spec_of
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-    from tessarr.space import IndexDomain
     from tessarr.tensorstore.batch import Batch
-    from tessarr.tensorstore.chunk_layout import ChunkLayout
-    from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.context import Context
-    from tessarr.tensorstore.data_type import DTypeLike
     from tessarr.tensorstore.driver_spec import Opened
-    from tessarr.tensorstore.open_mode import OpenMode
-    from tessarr.tensorstore.schema import Schema
-    from tessarr.tensorstore.units import UnitLike
 
 __all__ = ["open", "open_spec"]
 
@@ -35,28 +25,10 @@ def open(
     *,
     read: bool | None = None,
     write: bool | None = None,
-    open_mode: OpenMode | None = None,
-    open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
-    create: bool | None = None,
-    delete_existing: bool | None = None,
-    assume_metadata: bool | None = None,
-    assume_cached_metadata: bool | None = None,
     context: Context | None = None,
     transaction: Any = None,
     batch: Batch | None = None,
-    kvstore: Any = None,
-    recheck_cached_metadata: Any = None,
-    recheck_cached_data: Any = None,
-    recheck_cached: Any = None,
-    rank: int | None = None,
-    dtype: DTypeLike | None = None,
-    domain: IndexDomain | None = None,
-    shape: Iterable[int] | None = None,
-    chunk_layout: ChunkLayout | None = None,
-    codec: CodecSpec | None = None,
-    fill_value: npt.ArrayLike | None = None,
-    dimension_units: Iterable[UnitLike] | None = None,
-    schema: Schema | None = None,
+    **keywords: Unpack[SpecKeywords],
 ) -> Future[TensorStore]:
     """Open an array, or create it.
 
@@ -67,21 +39,22 @@ def open(
         an array whose format is found out.
     read, write
         Whether it shall be read and written; by default both, if that is possible.
-    open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
-        What opening may do: see `OpenMode`. By default an array is opened that exists.
     context
         Where to find the resources that the spec names; by default each call has its own.
     transaction
         What opening, reading and writing take part in.
     batch
         What collects reads until it is submitted.
-    kvstore
-        Where the array is, if the spec does not say.
-    recheck_cached_metadata, recheck_cached_data, recheck_cached
-        Since when metadata and chunks, or both, that are remembered are fresh: True (they are
-        looked at again), False, ``"open"``, or seconds since 1970.
-    rank, dtype, domain, shape, chunk_layout, codec, fill_value, dimension_units, schema
-        What the array has to be, and what a new one shall be: see `Schema`.
+    **keywords
+        Where the array is (``kvstore``), if the spec does not say; constraints, as `Schema` has
+        them: what the array has to be, and what a new one shall be; and how it is opened:
+
+        ``open_mode``, ``open``, ``create``, ``delete_existing``, ``assume_metadata``, \
+        ``assume_cached_metadata``
+            What opening may do: see `OpenMode`. By default an array is opened that exists.
+        ``recheck_cached_metadata``, ``recheck_cached_data``, ``recheck_cached``
+            Since when metadata and chunks, or both, that are remembered are fresh: True (they
+            are looked at again), False, ``"open"``, or seconds since 1970.
 
     Returns
     -------
@@ -102,30 +75,8 @@ def open(
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
     made = spec_of(spec)
-    changes: dict[str, Any] = {
-        "open_mode": open_mode,
-        "open": open,
-        "create": create,
-        "delete_existing": delete_existing,
-        "assume_metadata": assume_metadata,
-        "assume_cached_metadata": assume_cached_metadata,
-        "kvstore": kvstore,
-        "recheck_cached_metadata": recheck_cached_metadata,
-        "recheck_cached_data": recheck_cached_data,
-        "recheck_cached": recheck_cached,
-        "rank": rank,
-        "dtype": dtype,
-        "domain": domain,
-        "shape": shape,
-        "chunk_layout": chunk_layout,
-        "codec": codec,
-        "fill_value": fill_value,
-        "dimension_units": dimension_units,
-        "schema": schema,
-    }
-    given = {name: value for name, value in changes.items() if value is not None}
-    if given:
-        made.update(**given)
+    if keywords:
+        made.update(**keywords)
     both = not read and not write
     opening = Opening(bool(read) or both, bool(write) or both, transaction, batch)
     if batch is not None:

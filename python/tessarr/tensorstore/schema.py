@@ -6,8 +6,8 @@ hard; chunk layouts and codecs are merged by rules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,14 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Box, Dim, Indexable, IndexDomain, IndexTransform, Step
 from tessarr.tensorstore import through
 from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.chunk_views import layout_before, layout_through
 from tessarr.tensorstore.codec_spec import CodecSpec
-from tessarr.tensorstore.data_type import DTypeLike
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.fill import fill_from_json, fill_of, fill_to_json, same_fill
+from tessarr.tensorstore.keywords import SchemaKeywords, given
 from tessarr.tensorstore.reading import as_integer, integer, items, members_of, nothing_else
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
-    UnitLike,
     Units,
     merged_units,
     units_before,
@@ -94,51 +94,15 @@ class Schema(Indexable):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        json: Any = None,
-        /,
-        *,
-        rank: int | None = None,
-        dtype: DTypeLike | None = None,
-        domain: IndexDomain | None = None,
-        shape: Iterable[int] | None = None,
-        chunk_layout: ChunkLayout | None = None,
-        codec: CodecSpec | None = None,
-        fill_value: npt.ArrayLike | None = None,
-        dimension_units: Iterable[UnitLike] | None = None,
-        schema: Schema | None = None,
-    ) -> None:
+    def __init__(self, json: Any = None, /, **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = _NO_LAYOUT, ()
         if isinstance(json, Schema):
             self._take(json)
         elif json is not None:
             self._read(members_of(json, "schema"))
-        given = (
-            rank,
-            dtype,
-            domain,
-            shape,
-            chunk_layout,
-            codec,
-            fill_value,
-            dimension_units,
-            schema,
-        )
-        if all(one is None for one in given):
-            return
-        self.update(
-            rank=rank,
-            dtype=dtype,
-            domain=domain,
-            shape=shape,
-            chunk_layout=chunk_layout,
-            codec=codec,
-            fill_value=fill_value,
-            dimension_units=dimension_units,
-            schema=schema,
-        )
+        if parts:
+            self.update(**parts)
 
     def _read(self, members: dict[str, Any]) -> None:
         if "rank" in members:
@@ -160,20 +124,13 @@ class Schema(Indexable):
             self._add_units(units_from_json(members.pop("dimension_units")))
         nothing_else(members, "schema")
 
-    def update(
-        self,
-        *,
-        rank: int | None = None,
-        dtype: DTypeLike | None = None,
-        domain: IndexDomain | None = None,
-        shape: Iterable[int] | None = None,
-        chunk_layout: ChunkLayout | None = None,
-        codec: CodecSpec | None = None,
-        fill_value: npt.ArrayLike | None = None,
-        dimension_units: Iterable[UnitLike] | None = None,
-        schema: Schema | None = None,
-    ) -> None:
+    def update(self, **parts: Unpack[SchemaKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        **parts
+            As for the class.
 
         Raises
         ------
@@ -181,24 +138,10 @@ class Schema(Indexable):
             If constraints contradict each other.
         """
         made = self.copy()
-        if rank is not None:
-            made._fix_rank(as_integer(rank), "rank")
-        if dtype is not None:
-            made._add_dtype(DataType(dtype))
-        if domain is not None:
-            made._add_domain(_instance(domain, IndexDomain, "domain"))
-        if shape is not None:
-            made._add_domain(_domain_of(shape))
-        if chunk_layout is not None:
-            made._add_layout(_instance(chunk_layout, ChunkLayout, "chunk_layout"))
-        if codec is not None:
-            made._add_codec(_instance(codec, CodecSpec, "codec"))
-        if fill_value is not None:
-            made._add_fill(fill_of(fill_value, made._dtype))
-        if dimension_units is not None:
-            made._add_units(units_of(dimension_units))
-        if schema is not None:
-            made._merge(_instance(schema, Schema, "schema"))
+        stated = given(parts, SchemaKeywords)
+        for name, add in _PARTS.items():
+            if name in stated:
+                add(made, stated[name])
         self._take(made)
 
     def _merge(self, other: Schema) -> None:
@@ -325,17 +268,23 @@ class Schema(Indexable):
         if self._domain is not None:
             transform = through.bounded(transform, self._domain)
             made._domain = transform.domain
-        made._layout = self._layout.through(transform)
+        made._layout = layout_through(self._layout, transform)
         if self._fill is not None:
             made._fill = through.array_through(self._fill, transform, self._domain)
         if self._units:
             made._units = units_through(self._units, transform)
         return made
 
-    def within(self, domain: IndexDomain) -> Self:
-        """Return the constraints with another domain."""
-        made = self.copy()
-        made._rank, made._domain = domain.rank, domain
+    def viewed(self, view: IndexTransform) -> Self:
+        """Return the constraints of a view whose domain is to be as it is.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit.
+        """
+        made = self.copy() if through.unmoved(view) else self.through(view)
+        made._rank, made._domain = view.input_rank, view.domain
         return made
 
     def before(self, transform: IndexTransform) -> Schema:
@@ -352,7 +301,7 @@ class Schema(Indexable):
             )
         made = self.copy()
         made._rank = transform.output_rank
-        made._layout = self._layout.before(transform)
+        made._layout = layout_before(self._layout, transform)
         if self._domain is not None:
             made._domain = through.domain_before(self._domain, transform)
         if self._fill is not None:
@@ -460,6 +409,22 @@ def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     if not isinstance(value, wanted):
         raise TypeError(f"{what}: {value!r} is not a {wanted.__name__}")
     return value
+
+
+_PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
+    "rank": lambda made, rank: made._fix_rank(as_integer(rank), "rank"),
+    "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
+    "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
+    "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
+    "chunk_layout": lambda made, layout: made._add_layout(
+        _instance(layout, ChunkLayout, "chunk_layout")
+    ),
+    "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
+    "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
+    "dimension_units": lambda made, units: made._add_units(units_of(units)),
+    "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
+}
+"""How constraints are added, by their keywords, in this order."""
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:

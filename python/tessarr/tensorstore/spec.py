@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import marshal
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming
 from tessarr.tensorstore.driver_spec import DRIVERS, DriverSpec, Options, driver_spec
+from tessarr.tensorstore.keywords import OF_SCHEMA, SpecKeywords, given
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.reading import integer, members_of, nothing_else
@@ -18,17 +19,14 @@ from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.url import spec_of_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
     from tessarr.space import Box, Step
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
-    from tessarr.tensorstore.data_type import DTypeLike
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.open_mode import OpenMode
-    from tessarr.tensorstore.units import UnitLike, Units
+    from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["Spec", "spec_of"]
@@ -165,7 +163,7 @@ class Spec(Indexable):
         view = self._view
         if view is None:
             return known
-        return known.through(view).within(view.domain)
+        return known.viewed(view)
 
     @property
     def rank(self) -> int | None:
@@ -253,88 +251,41 @@ class Spec(Indexable):
     def update(
         self,
         *,
-        open_mode: OpenMode | None = None,
-        open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
-        create: bool | None = None,
-        delete_existing: bool | None = None,
-        assume_metadata: bool | None = None,
-        assume_cached_metadata: bool | None = None,
         unbind_context: bool | None = None,
         strip_context: bool | None = None,
         context: Context | None = None,
-        kvstore: Any = None,
         minimal_spec: bool | None = None,
-        recheck_cached_metadata: Any = None,
-        recheck_cached_data: Any = None,
-        recheck_cached: Any = None,
-        rank: int | None = None,
-        dtype: DTypeLike | None = None,
-        domain: IndexDomain | None = None,
-        shape: Iterable[int] | None = None,
-        chunk_layout: ChunkLayout | None = None,
-        codec: CodecSpec | None = None,
-        fill_value: npt.ArrayLike | None = None,
-        dimension_units: Iterable[UnitLike] | None = None,
-        schema: Schema | None = None,
+        **keywords: Unpack[SpecKeywords],
     ) -> None:
         """Add constraints, or change how it is opened; nothing is changed by what fails.
 
         Parameters
         ----------
-        open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
-            What opening may do: see `OpenMode`. `open` and `create` take the place of what
-            was said before.
         unbind_context
             Replace bound resources by their JSON.
         strip_context
             Remove resources, so that those of the context are used with which it is opened.
         context
             Bind resources to those of a context.
-        kvstore
-            Where the array is, if that was not said.
         minimal_spec
             Nothing to a spec.
-        recheck_cached_metadata, recheck_cached_data, recheck_cached
-            Since when metadata and chunks, or both, are fresh: True, False, ``"open"``, or seconds
-            since 1970.
-        rank, dtype, domain, shape, chunk_layout, codec, fill_value, dimension_units, schema
-            Constraints, of the dimensions of the view: see `Schema`.
+        **keywords
+            As for `open`: how it is opened (`open` and `create` take the place of what was said
+            before), where the array is, and constraints, of the dimensions of the view.
 
         Raises
         ------
         ArgumentError
             If constraints contradict each other.
         """
-        both = recheck_cached
-        options = Options(
-            mode=open_mode,
-            flags={
-                "open": open,
-                "create": create,
-                "delete_existing": delete_existing,
-                "assume_metadata": assume_metadata,
-                "assume_cached_metadata": assume_cached_metadata,
-            },
-            kvstore=kvstore,
-            recheck_metadata=both if recheck_cached_metadata is None else recheck_cached_metadata,
-            recheck_data=both if recheck_cached_data is None else recheck_cached_data,
-            minimal=minimal_spec,
-        )
-        parts = {
-            "rank": rank,
-            "dtype": dtype,
-            "domain": domain,
-            "shape": shape,
-            "chunk_layout": chunk_layout,
-            "codec": codec,
-            "fill_value": fill_value,
-            "dimension_units": dimension_units,
-            "schema": schema,
-        }
-        given = {name: value for name, value in parts.items() if value is not None}
-        if given:
-            options.schema = self._wanted(given)
-        made = self._of(self._driver.changed(options), self._view, self._context)
+        changes = given(keywords, SpecKeywords)
+        parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
+        made = self
+        if parts or changes:
+            options = Options.of(changes)
+            if parts:
+                options.schema = self._wanted(parts)
+            made = self._of(self._driver.changed(options), self._view, self._context)
         if unbind_context:
             made = made._unbound()
         if strip_context:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import numpy as np
 
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
-from tessarr.space.maps import identity
 from tessarr.tensorstore.bounds import explicit, moved, propagated
 from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.chunk_views import layout_through
 from tessarr.tensorstore.copying import copy
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
 from tessarr.tensorstore.driver_spec import Opening, driver_spec
 from tessarr.tensorstore.future import Future, WriteFutures, converted, failed
+from tessarr.tensorstore.keywords import OpenKeywords
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.spec import Spec
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.data_type import DTypeLike
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.open_mode import OpenMode
     from tessarr.tensorstore.units import Units
     from tessarr.types import Shape
 
@@ -391,7 +391,9 @@ class TensorStore(Indexable):
     def chunk_layout(self) -> ChunkLayout:
         """How the array is cut into chunks, along the dimensions of the view."""
         found: ChunkLayout | None = self._driver.chunk_layout
-        return ChunkLayout(rank=self.rank) if found is None else found.through(self._view)
+        if found is None:
+            return ChunkLayout(rank=self.rank)
+        return layout_through(found, self._view)
 
     @property
     def codec(self) -> CodecSpec | None:
@@ -415,63 +417,34 @@ class TensorStore(Indexable):
     @property
     def schema(self) -> Schema:
         """All that is known of the array, of the dimensions of the view."""
-        return Schema(
-            dtype=self.dtype,
-            domain=self.domain,
-            chunk_layout=self.chunk_layout,
-            codec=self.codec,
-            fill_value=self.fill_value,
-            dimension_units=self.dimension_units,
-        )
+        return self._driver.schema.viewed(self._view)
 
     def spec(
         self,
         *,
-        open_mode: OpenMode | None = None,
-        open: bool | None = None,  # noqa: A002 (as TensorStore calls it)
-        create: bool | None = None,
-        delete_existing: bool | None = None,
-        assume_metadata: bool | None = None,
-        assume_cached_metadata: bool | None = None,
         minimal_spec: bool | None = None,
         retain_context: bool | None = None,
         unbind_context: bool | None = None,
-        recheck_cached_metadata: Any = None,
-        recheck_cached_data: Any = None,
-        recheck_cached: Any = None,
+        **keywords: Unpack[OpenKeywords],
     ) -> Spec:
         """Return the spec that opens, or creates, the same again.
 
         Parameters
         ----------
-        open_mode, open, create, delete_existing, assume_metadata, assume_cached_metadata
-            What opening may do: see `OpenMode`.
         minimal_spec
             Whether metadata are left out that are found where the array is.
         retain_context
             Mean the very resources that this handle has.
         unbind_context
             Say in JSON which resources are shared.
-        recheck_cached_metadata, recheck_cached_data, recheck_cached
-            As for `open`.
+        **keywords
+            How it is to be opened, as for `open`.
         """
         made = self._spec(minimal=bool(minimal_spec))
-        changes: dict[str, Any] = {
-            "open_mode": open_mode,
-            "open": open,
-            "create": create,
-            "delete_existing": delete_existing,
-            "assume_metadata": assume_metadata,
-            "assume_cached_metadata": assume_cached_metadata,
-            "recheck_cached_metadata": recheck_cached_metadata,
-            "recheck_cached_data": recheck_cached_data,
-            "recheck_cached": recheck_cached,
-        }
-        made.update(**{name: value for name, value in changes.items() if value is not None})
-        if unbind_context:
-            made.update(unbind_context=True)
-        elif not retain_context:
-            made.update(strip_context=True)
+        if keywords:
+            made.update(**keywords)
+        if unbind_context or not retain_context:
+            made.update(unbind_context=unbind_context, strip_context=not unbind_context)
         return made
 
     def _spec(self, *, minimal: bool = False) -> Spec:
@@ -533,8 +506,7 @@ def handle(
         What reads and writes take part in.
     """
     if view is None:
-        domain = driver.domain
-        view = IndexTransform.of(domain, identity(len(domain.dims)))
+        view = driver.whole
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
     made: TensorStore = object.__new__(TensorStore)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.space.maps import identity
 from tessarr.types import Shape
 
 __all__ = [
@@ -31,12 +32,18 @@ __all__ = [
     "order_through",
     "strided",
     "unbroadcast",
+    "unmoved",
 ]
 
 T = TypeVar("T")
 _LAST: Final = 1 << 20
 _LARGEST: Final = 1 << 28
 _UNLIMITED: Final = Dim()
+
+
+def unmoved(transform: IndexTransform) -> bool:
+    """Tell whether every position of a view is itself: then what is said of dimensions holds."""
+    return transform.output == identity(transform.input_rank)
 
 
 def strided(transform: IndexTransform) -> list[tuple[int, int, int]]:
@@ -262,7 +269,7 @@ def array_through(
     """
     rank = transform.input_rank
     if not values.ndim or not transform.output_rank:
-        return values.reshape(())
+        return values if not values.ndim else values.reshape(())
     first = transform.output_rank - values.ndim
     taken: list[Any] = []
     for axis, size in enumerate(values.shape):

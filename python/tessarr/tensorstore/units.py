@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
-from tessarr.tensorstore.through import carried, carried_back
+from tessarr.tensorstore.through import carried, carried_back, unmoved
 
 __all__ = [
     "Unit",
@@ -189,6 +189,10 @@ def merged_units(old: Units, new: Units) -> Units:
 
 def units_through(units: Units, transform: IndexTransform) -> Units:
     """Return the units along the dimensions of a view."""
+    if unmoved(transform):
+        return units
+    if not any(units):
+        return (None,) * transform.input_rank
     return carried(units, transform, lambda unit, _, stride: unit * abs(stride))
 
 

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, NotFoundError, SelectionError
-from tessarr.indexing.fields import fields_of
 from tessarr.resizing import resize
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.synchronizer import chunk_keys
-from tessarr.tensorstore import resolve
 from tessarr.tensorstore.driver import NOTHING, Driver
-from tessarr.tensorstore.element import WHOLE, Field, element_of
+from tessarr.tensorstore.element import WHOLE, Field
+from tessarr.tensorstore.facts import facts_of
 from tessarr.tensorstore.future import Future, Promise, WriteFutures, converted, failed, start
-from tessarr.tensorstore.inner import Inner
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
     from tessarr.indexing import Selection
-    from tessarr.indexing.fields import Fields
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
@@ -36,56 +32,15 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.facts import Facts
+    from tessarr.tensorstore.inner import Inner
+    from tessarr.tensorstore.schema import Schema
     from tessarr.tensorstore.units import Units
-    from tessarr.types import JSONObject, Shape
+    from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
 
-_SWIFT_BYTES: Final = 1 << 16
 _FEW: Final = 4
-_KEPT: Final = 512
-
-
-class _Facts(NamedTuple):
-    """What follows from the metadata of an array, and from what is looked at of its elements."""
-
-    dtype: DataType
-    numpy: np.dtype[Any]
-    fields: Fields | None
-    stored: np.dtype[Any]
-    inner: Inner | None
-    domain: IndexDomain
-    swift: Shape
-
-
-_facts: dict[tuple[int, Field], tuple[ArrayMeta, _Facts]] = {}
-
-
-def _facts_of(meta: ArrayMeta, field: Field) -> _Facts:
-    """Return what follows from metadata, or recall it."""
-    found = _facts.get((id(meta), field))
-    if found is not None and found[0] is meta:
-        return found[1]
-    data_type = meta.data_type
-    dtype, shape = element_of(data_type, field)
-    fields, stored = None, data_type.numpy
-    if data_type.elements is None and stored.names and not field.as_void:
-        fields = fields_of(field.name or stored.names[0], stored)
-        stored = fields.dtype
-    chunk = meta.chunk_shape
-    made = _Facts(
-        dtype,
-        dtype.dtype,
-        fields,
-        stored,
-        Inner(meta.rank, shape) if shape else None,
-        resolve.domain_of(meta, field),
-        chunk if prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES else (),
-    )
-    if len(_facts) >= _KEPT:
-        _facts.clear()
-    _facts[id(meta), field] = (meta, made)
-    return made
 
 
 class ZarrDriver(Driver):
@@ -133,7 +88,7 @@ class ZarrDriver(Driver):
         self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
-        facts = _facts_of(array._meta, field)
+        facts = facts_of(array._meta, field)
         self._dtype, self._numpy = facts.dtype, facts.numpy
         self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
         self._looked_s = time.time()
@@ -166,35 +121,44 @@ class ZarrDriver(Driver):
         return self._dtype
 
     @property
-    def domain(self) -> IndexDomain:
-        """Where there are elements."""
-        return _facts_of(self._array._meta, self._field).domain
+    def facts(self) -> Facts:
+        """What follows from the metadata as they were when they were looked at last."""
+        return facts_of(self._array._meta, self._field)
 
     @property
-    def metadata(self) -> ArrayMeta:
-        """The metadata as they were when they were looked at last."""
-        return self._array._meta
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self.facts.domain
+
+    @property
+    def whole(self) -> IndexTransform:
+        """The view of the whole domain."""
+        return self.facts.whole
 
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return resolve.chunk_layout_of(self._array._meta, self._field)
+        return self.facts.chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        return resolve.codec_of(self._array._meta)
+        return self.facts.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """What elements are that are not stored."""
-        found: npt.NDArray[Any] | None = resolve.fill_value_of(self._array._meta, self._field)
-        return found
+        return self.facts.fill_value
 
     @property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
-        return resolve.units_of(self._array._meta, self._field)
+        return self.facts.dimension_units
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known of it."""
+        return self.facts.schema
 
     @property
     def kvstore(self) -> Any:
@@ -510,10 +474,6 @@ class ZarrDriver(Driver):
             return none if not_stored else None, every if fully_stored else None
 
         return start(work)
-
-    def metadata_json(self) -> JSONObject:
-        """Return the metadata as specs state them."""
-        return resolve.metadata_json(self._array._meta)
 
 
 def _few(chosen: Selection, chunk: Shape) -> bool:

@@ -378,14 +378,9 @@ def _with_chunks(
     given: ChunkLayout, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
 ) -> ChunkLayout:
     chunked = rank - len(inner)
-    layout = given.copy()
-    layout.update(
-        rank=rank,
-        grid_origin=[0] * rank,
-        chunk_shape=[*(chunks or (0,) * chunked), *inner],
-        inner_order=None if order is None else _axes(order, chunked, len(inner)),
-    )
-    return layout
+    shape = (*(chunks or (0,) * chunked), *inner)
+    order_of = None if order is None else _axes(order, chunked, len(inner))
+    return given.merge(ChunkLayout.known(rank, shape, shape, order_of))
 
 
 def _data_type(value: Any, what: str) -> data_types.DataType:

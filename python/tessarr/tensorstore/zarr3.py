@@ -420,18 +420,14 @@ def _with_chunks(
     """Return a layout, and what is known of chunks: of all dimensions, or all but the inner."""
     rank -= len(inner)
     order, read = (None, None) if chain is None else chain.layout(rank, chunk)
-    layout = given.copy()
     more: Shape = () if given.rank == rank else inner
-    if order is not None:
-        order = (*order, *range(rank, rank + len(more)))
-    layout.update(
-        rank=rank + len(more),
-        grid_origin=[0] * (rank + len(more)),
-        write_chunk_shape=None if chunk is None else [*chunk, *more],
-        inner_order=order,
-        read_chunk_shape=None if read is None else [*read, *more],
+    found = ChunkLayout.known(
+        rank + len(more),
+        None if chunk is None else (*chunk, *more),
+        None if read is None else (*read, *more),
+        None if order is None else (*order, *range(rank, rank + len(more))),
     )
-    return layout
+    return given.merge(found)
 
 
 def _fill_bytes(stored: data_types.DataType, value: Any) -> bytes:

@@ -30,6 +30,8 @@ from tessarr.tensorstore.zarr2 import Zarr2
 from tessarr.tensorstore.zarr3 import Zarr3
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.array import Array
     from tessarr.drive import Flow
     from tessarr.store import Store
@@ -55,6 +57,7 @@ class ZarrSpec(PlacedSpec):
     _nothing: ClassVar[Any]
 
     _wanted: Any
+    _known: dict[str, Any]
     _field: Field
     _recheck_metadata: Recheck
     _recheck_data: Recheck
@@ -65,6 +68,7 @@ class ZarrSpec(PlacedSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states; take its members out of `members`."""
         made = cls(schema)
+        made._known = {}
         made._mode = OpenMode.take(members)
         made._place = _place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
@@ -87,6 +91,7 @@ class ZarrSpec(PlacedSpec):
 
     def _check_parts(self) -> None:
         """Raise an error if schema and metadata do not agree."""
+        self._known = {}
         if self._wanted is not self._nothing and self._field == WHOLE:
             self.outline()
 
@@ -100,7 +105,10 @@ class ZarrSpec(PlacedSpec):
         made = copy(opened)
         made.schema = type(opened.schema)(dtype=driver.dtype)
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
-        made._wanted = cls._constraints.read({} if minimal else driver.metadata_json())
+        made._wanted, made._known = cls._nothing, {}
+        if not minimal:
+            made._wanted = driver.facts.constraints
+            made._known = {"effective": driver.facts.schema, "outline": driver.facts.schema}
         return made, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -130,7 +138,9 @@ class ZarrSpec(PlacedSpec):
 
     def effective(self) -> Schema:
         """Return all that is known of the array without looking."""
-        found: Schema = self._wanted.effective(self.schema, self._field)
+        found: Schema = self._recalled(
+            "effective", lambda: self._wanted.effective(self.schema, self._field)
+        )
         return found
 
     def outline(self) -> Schema:
@@ -139,7 +149,23 @@ class ZarrSpec(PlacedSpec):
         if self._wanted is self._nothing and given.domain is None:
             return given
         parts = Schema(rank=given.rank, dtype=given.dtype, domain=given.domain)
-        found: Schema = self._wanted.effective(parts, self._field)
+        found: Schema = self._recalled(
+            "outline", lambda: self._wanted.effective(parts, self._field)
+        )
+        return found
+
+    def _metadata(self) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        found: ArrayMeta = self._recalled(
+            "metadata", lambda: self._wanted.create(self.schema, self._field)
+        )
+        return found
+
+    def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
+        """Return what follows from schema and metadata: with other resources it is the same."""
+        found = self._known.get(what)
+        if found is None:
+            found = self._known[what] = find()
         return found
 
     def _put_at(self, place: Place) -> Place:
@@ -223,8 +249,7 @@ class ZarrSpec(PlacedSpec):
         """Return the metadata of the array, which is created where that is wanted."""
         mode = self._mode
         if mode.assume_metadata or mode.assume_cached_metadata:
-            found: ArrayMeta = self._wanted.create(self.schema, self._field)
-            return found
+            return self._metadata()
         if mode.open:
             meta = self._existing(store, at)
             if meta is not None:
@@ -261,7 +286,7 @@ class ZarrSpec(PlacedSpec):
         return open_flow.find(at, zarr_format=self.zarr_format, kind="array")
 
     def _created(self, store: Store, at: str) -> ArrayMeta:
-        meta: ArrayMeta = self._wanted.create(self.schema, self._field)
+        meta = self._metadata()
         if self._mode.delete_existing:
             store.delete_prefix(open_flow.prefix_of(at))
         stored = documents(meta)

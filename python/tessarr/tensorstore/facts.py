@@ -1,0 +1,122 @@
+"""What follows from the metadata of an open array: found out once for each document."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.indexing.fields import fields_of
+from tessarr.space import IndexTransform
+from tessarr.tensorstore import resolve
+from tessarr.tensorstore.element import WHOLE, Field, element_of
+from tessarr.tensorstore.inner import Inner
+from tessarr.tensorstore.schema import Schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.codec_spec import CodecSpec
+    from tessarr.tensorstore.units import Units
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["Facts", "facts_of"]
+
+_SWIFT_BYTES: Final = 1 << 16
+_KEPT: Final = 512
+
+
+class Facts:
+    """What follows from metadata, and from what is looked at of each element; never changed.
+
+    Parameters
+    ----------
+    meta
+        The metadata.
+    field
+        What is looked at of each element.
+    """
+
+    def __init__(self, meta: ArrayMeta, field: Field) -> None:
+        self.meta, self.field = meta, field
+        data_type = meta.data_type
+        self.dtype, shape = element_of(data_type, field)
+        self.numpy = self.dtype.dtype
+        self.fields, self.stored = None, data_type.numpy
+        if data_type.elements is None and self.stored.names and not field.as_void:
+            self.fields = fields_of(field.name or self.stored.names[0], self.stored)
+            self.stored = self.fields.dtype
+        self.inner = Inner(meta.rank, shape) if shape else None
+        chunk = meta.chunk_shape
+        small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
+        self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
+        self.domain = resolve.domain_of(meta, field)
+        self.whole = IndexTransform(self.domain)
+
+    @cached_property
+    def chunk_layout(self) -> ChunkLayout:
+        """The layout of chunks; not to be modified."""
+        return resolve.chunk_layout_of(self.meta, self.field)
+
+    @cached_property
+    def codec(self) -> CodecSpec:
+        """How chunks are encoded."""
+        return resolve.codec_of(self.meta)
+
+    @cached_property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored."""
+        found: npt.NDArray[Any] | None = resolve.fill_value_of(self.meta, self.field)
+        return found
+
+    @cached_property
+    def dimension_units(self) -> Units:
+        """The unit of each dimension."""
+        return resolve.units_of(self.meta, self.field)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All of it; not to be modified."""
+        return Schema(
+            dtype=self.dtype,
+            domain=self.domain,
+            chunk_layout=self.chunk_layout,
+            codec=self.codec,
+            fill_value=self.fill_value,
+            dimension_units=self.dimension_units,
+        )
+
+    @cached_property
+    def metadata_json(self) -> JSONObject:
+        """The metadata as the member ``metadata`` of a spec states them; not to be modified."""
+        return resolve.metadata_json(self.meta)
+
+    @cached_property
+    def constraints(self) -> resolve.Constraints:
+        """The constraints that only these metadata meet."""
+        return resolve.constraints_of(self.meta)
+
+
+_facts: dict[tuple[int, Field], Facts] = {}
+
+
+def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
+    """Return what follows from metadata, or recall it.
+
+    Examples
+    --------
+    >>> from tessarr.tensorstore.schema import Schema
+    >>> facts = facts_of(resolve.new_metadata("zarr3", {}, Schema(dtype="int8", shape=[3, 4])))
+    >>> facts.domain, facts.codec
+    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
+    """
+    found = _facts.get((id(meta), field))
+    if found is not None and found.meta is meta:
+        return found
+    made = Facts(meta, field)
+    if len(_facts) >= _KEPT:
+        _facts.clear()
+    _facts[id(meta), field] = made
+    return made
