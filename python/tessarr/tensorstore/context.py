@@ -272,13 +272,20 @@ class Naming:
     def __init__(self, *, bound: bool = False) -> None:
         self._bound = bound
         self._uses: dict[int, tuple[Resource, int]] = {}
+        self._named: dict[int, str] | None = None
 
     def see(self, resource: Resource) -> None:
         """Count one use of a resource: all are counted before the first is named."""
+        self._named = None
         found = self._uses.get(id(resource))
         self._uses[id(resource)] = (resource, 1 if found is None else found[1] + 1)
 
     def _names(self) -> dict[int, str]:
+        if self._named is None:
+            self._named = self._found()
+        return self._named
+
+    def _found(self) -> dict[int, str]:
         keys = [one._key for one, _ in self._uses.values() if one._key and not one._kind.plain]
         names: dict[int, str] = {}
         counts: dict[str, int] = {}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.schema import Schema, SchemaKeywords
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.future import Future
     from tessarr.types import JSONObject
 
-__all__ = ["DRIVERS", "DriverSpec", "Opened", "Opening", "Options", "driver_spec"]
+__all__ = [
+    "DRIVERS",
+    "OF_SCHEMA",
+    "DriverSpec",
+    "OpenKeywords",
+    "Opened",
+    "Opening",
+    "Options",
+    "SpecKeywords",
+    "driver_spec",
+]
 
 DRIVERS: Final[dict[str, str]] = {
     "zarr3": "tessarr.tensorstore.zarr_spec:Zarr3Spec",
@@ -33,6 +44,7 @@ DRIVERS: Final[dict[str, str]] = {
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""
 
 
+@cache
 def driver_spec(name: str) -> type[DriverSpec]:
     """Return what reads the specs of a driver.
 
@@ -47,6 +59,30 @@ def driver_spec(name: str) -> type[DriverSpec]:
     module, _, member = where.partition(":")
     found: type[DriverSpec] = getattr(import_module(module), member)
     return found
+
+
+class OpenKeywords(TypedDict, total=False):
+    """How something is opened: see `tessarr.tensorstore.open`."""
+
+    open_mode: OpenMode | None
+    open: bool | None
+    create: bool | None
+    delete_existing: bool | None
+    assume_metadata: bool | None
+    assume_cached_metadata: bool | None
+    recheck_cached_metadata: bool | float | str | None
+    recheck_cached_data: bool | float | str | None
+    recheck_cached: bool | float | str | None
+
+
+class SpecKeywords(OpenKeywords, SchemaKeywords, total=False):
+    """What a spec says beside its driver: see `tessarr.tensorstore.open`."""
+
+    kvstore: Any
+
+
+OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
+"""The keywords of schemas."""
 
 
 @dataclass(slots=True)

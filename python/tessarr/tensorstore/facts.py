@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.units import Units
-    from tessarr.types import JSONObject, Shape
+    from tessarr.types import Shape
 
 __all__ = ["Facts", "facts_of"]
 
@@ -89,14 +89,19 @@ class Facts:
         )
 
     @cached_property
-    def metadata_json(self) -> JSONObject:
-        """The metadata as the member ``metadata`` of a spec states them; not to be modified."""
-        return resolve.metadata_json(self.meta)
+    def element(self) -> Schema:
+        """The data type alone; not to be modified."""
+        return Schema(dtype=self.dtype)
 
     @cached_property
     def constraints(self) -> resolve.Constraints:
         """The constraints that only these metadata meet."""
         return resolve.constraints_of(self.meta)
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """What specs with these constraints need not find out anew."""
+        return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
 
 
 _facts: dict[tuple[int, Field], Facts] = {}

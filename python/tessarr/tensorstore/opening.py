@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.bounds import propagated
-from tessarr.tensorstore.driver_spec import Opening
+from tessarr.tensorstore.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.future import Future, converted, failed
-from tessarr.tensorstore.keywords import SpecKeywords
 from tessarr.tensorstore.spec import Spec, spec_of
 from tessarr.tensorstore.store import TensorStore, handle
 

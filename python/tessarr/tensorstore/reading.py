@@ -14,6 +14,7 @@ __all__ = [
     "as_integer",
     "choice",
     "compare",
+    "given",
     "integer",
     "items",
     "lengths",
@@ -35,6 +36,20 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{what}: the names of members are strings")
     return dict(given)
+
+
+def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+    """Return the keywords that are not None.
+
+    Raises
+    ------
+    TypeError
+        If one is not known.
+    """
+    unknown = keywords.keys() - known.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+    return {name: value for name, value in keywords.items() if value is not None}
 
 
 def nothing_else(members: Mapping[str, Any], what: str = "") -> None:

@@ -7,7 +7,7 @@ hard; chunk layouts and codecs are merged by rules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,13 @@ from tessarr.tensorstore import through
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_before, layout_through
 from tessarr.tensorstore.codec_spec import CodecSpec
+from tessarr.tensorstore.data_type import DTypeLike
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.fill import fill_from_json, fill_of, fill_to_json, same_fill
-from tessarr.tensorstore.keywords import SchemaKeywords, given
-from tessarr.tensorstore.reading import as_integer, integer, items, members_of, nothing_else
+from tessarr.tensorstore.reading import as_integer, given, integer, items, members_of, nothing_else
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
+    UnitLike,
     Units,
     merged_units,
     units_before,
@@ -33,10 +34,24 @@ from tessarr.tensorstore.units import (
 )
 from tessarr.types import JSONObject
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "SchemaKeywords"]
 
 _MAX_RANK: Final = 32
 _NO_LAYOUT: Final = ChunkLayout()
+
+
+class SchemaKeywords(TypedDict, total=False):
+    """What an array has to be, and what a new one shall be: the keywords of `Schema`."""
+
+    rank: int | None
+    dtype: DTypeLike | None
+    domain: IndexDomain | None
+    shape: Iterable[int] | None
+    chunk_layout: ChunkLayout | None
+    codec: CodecSpec | None
+    fill_value: npt.ArrayLike | None
+    dimension_units: Iterable[UnitLike] | None
+    schema: Schema | None
 
 
 class Schema(Indexable):

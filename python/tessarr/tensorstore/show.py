@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["shown"]
+__all__ = ["ordered", "shown"]
 
 _WIDTH: Final = 80
 
@@ -24,38 +24,30 @@ def shown(name: str, value: Any) -> str:
     >>> shown("Spec", {"b": [1, 2.5, None], "a": True})
     "Spec({'a': True, 'b': [1, 2.5, None]})"
     """
-    return f"{name}({_shown(value, 0, 0)})"
+    return f"{name}({_shown(ordered(value), 0, 0)})"
+
+
+def ordered(json: Any) -> Any:
+    """Return a copy of JSON with the members of all objects in the order of their names."""
+    if isinstance(json, dict):
+        return {name: ordered(json[name]) for name in sorted(json)}
+    return [ordered(item) for item in json] if isinstance(json, (list, tuple)) else json
 
 
 def _shown(value: Any, indent: int, taken: int) -> str:
     """Return the text of a value that stands behind `taken` characters of its line."""
-    line = _line(value)
-    room = _WIDTH - taken - (taken > 0)
-    if len(line) <= room or not isinstance(value, (dict, list, tuple)) or not value:
+    line = repr(value)
+    if len(line) <= _WIDTH - taken - (taken > 0) or not (isinstance(value, (dict, list)) and value):
         return line
     inner = " " * (indent + 2)
-    lines: list[str] = []
-    if isinstance(value, dict):
-        for key in sorted(value):
-            start = f"{_text(key)}: "
-            member = _shown(value[key], indent + 2, len(inner) + len(start) + 1)  # and a comma
-            lines.append(f"{inner}{start}{member},\n")
-        return "{\n" + "".join(lines) + " " * indent + "}"
-    lines = [f"{inner}{_shown(item, indent + 2, len(inner) + 1)},\n" for item in value]
-    return "[\n" + "".join(lines) + " " * indent + "]"
-
-
-def _line(value: Any) -> str:
-    if isinstance(value, dict):
-        members = (f"{_text(key)}: {_line(value[key])}" for key in sorted(value))
-        return "{" + ", ".join(members) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_line, value)) + "]"
-    if isinstance(value, str):
-        return _text(value)
-    return repr(value)
-
-
-def _text(value: str) -> str:
-    plain = value.isascii() and value.isprintable() and "'" not in value
-    return f"'{value}'" if plain and "\\" not in value and '"' not in value else repr(value)
+    ends = "{}" if isinstance(value, dict) else "[]"
+    parts = (
+        [(f"{name!r}: ", item) for name, item in value.items()]
+        if isinstance(value, dict)
+        else [("", item) for item in value]
+    )
+    lines = [
+        f"{inner}{start}{_shown(item, indent + 2, len(inner) + len(start) + 1)},\n"  # and a comma
+        for start, item in parts
+    ]
+    return f"{ends[0]}\n{''.join(lines)}{' ' * indent}{ends[1]}"

@@ -9,13 +9,19 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming
-from tessarr.tensorstore.driver_spec import DRIVERS, DriverSpec, Options, driver_spec
-from tessarr.tensorstore.keywords import OF_SCHEMA, SpecKeywords, given
+from tessarr.tensorstore.driver_spec import (
+    DRIVERS,
+    OF_SCHEMA,
+    DriverSpec,
+    Options,
+    SpecKeywords,
+    driver_spec,
+)
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
-from tessarr.tensorstore.reading import integer, members_of, nothing_else
+from tessarr.tensorstore.reading import given, integer, members_of, nothing_else
 from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.show import ordered, shown
 from tessarr.tensorstore.url import spec_of_url
 
 if TYPE_CHECKING:
@@ -342,9 +348,12 @@ class Spec(Indexable):
         include_defaults
             Whether to name members that are as they are by default.
         """
-        return self._json(self._naming(bound=True), include_defaults=include_defaults)
+        naming = self._naming(bound=True)
+        found: JSONObject = ordered(self._json(naming, include_defaults=include_defaults))
+        return found
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+        """Return the JSON, parts of which are not to be modified, in any order."""
         result: JSONObject = {"driver": self._driver.name}
         result.update(self._driver.members(naming, include_defaults=include_defaults))
         context = {**_json_of(self._context), **naming.context(include_defaults=include_defaults)}
@@ -364,8 +373,7 @@ class Spec(Indexable):
             result["transform"] = IndexTransform(known.domain).to_json()
         elif rank is not None:
             result["rank"] = rank
-        ordered: JSONObject = _sorted(result)
-        return ordered
+        return result
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -375,7 +383,7 @@ class Spec(Indexable):
         return self.to_json() == other.to_json()
 
     def __repr__(self) -> str:
-        return shown("Spec", self.to_json())
+        return shown("Spec", self._json(self._naming(bound=True)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Spec, (self._unbound().to_json(),)
@@ -403,13 +411,6 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
-
-
-def _sorted(json: Any) -> Any:
-    """Return JSON with the members of all objects in the order of their names."""
-    if isinstance(json, dict):
-        return {name: _sorted(json[name]) for name in sorted(json)}
-    return [*map(_sorted, json)] if isinstance(json, list | tuple) else json
 
 
 def _context(json: Any) -> Any:

@@ -16,9 +16,8 @@ from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_through
 from tessarr.tensorstore.copying import copy
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
-from tessarr.tensorstore.driver_spec import Opening, driver_spec
+from tessarr.tensorstore.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.future import Future, WriteFutures, converted, failed
-from tessarr.tensorstore.keywords import OpenKeywords
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.spec import Spec
@@ -458,7 +457,8 @@ class TensorStore(Indexable):
     def __repr__(self) -> str:
         if self._driver.by_value:
             return "TensorStore(...)"
-        return shown("TensorStore", self._spec()._json(self._spec()._naming()))
+        spec = self._spec()
+        return shown("TensorStore", spec._json(spec._naming()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
@@ -102,13 +101,13 @@ class ZarrSpec(PlacedSpec):
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
         opened: Self = driver.opened_by
-        made = copy(opened)
-        made.schema = type(opened.schema)(dtype=driver.dtype)
+        facts = driver.facts
+        made = opened._with(opened._references, opened._place)
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
+        made.schema = facts.element
         made._wanted, made._known = cls._nothing, {}
         if not minimal:
-            made._wanted = driver.facts.constraints
-            made._known = {"effective": driver.facts.schema, "outline": driver.facts.schema}
+            made._wanted, made._known = facts.constraints, facts.known
         return made, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -129,7 +128,7 @@ class ZarrSpec(PlacedSpec):
             found["field"] = self._field.name
         if self._field.as_void:
             found["open_as_void"] = True
-        metadata = self._wanted.to_json()
+        metadata: JSONObject = self._recalled("json", self._wanted.to_json)
         if metadata or include_defaults:
             found["metadata"] = {**metadata, **self._always}
         return found

@@ -86,10 +86,12 @@ class Spec:
         made._given, made._path = driver.parse(members, path)
         return made
 
-    def _with(self, **changes: Any) -> Spec:
+    def _with(
+        self, references: References, base: Spec | None, context: dict[str, Any] | None = None
+    ) -> Spec:
         made = object.__new__(Spec)
-        for name in Spec.__slots__:
-            setattr(made, name, changes.get(name, getattr(self, name)))
+        made._driver, made._given, made._path = self._driver, self._given, self._path
+        made._references, made._base, made._context = references, base, context
         return made
 
     # JSON
@@ -171,7 +173,7 @@ class Spec:
 
     def copy(self) -> Spec:
         """Return another one that is equal."""
-        return self._with()
+        return self._with(self._references, self._base, self._context)
 
     def __copy__(self) -> Spec:
         return self.copy()
@@ -235,11 +237,11 @@ class Spec:
         if self._context is not None:
             context = Context(self._context, context)
         base = None if self._base is None else self._base._bound(context)
-        return self._with(_references=self._references.bind(context), _base=base, _context=None)
+        return self._with(self._references.bind(context), base)
 
     def _stripped(self) -> Spec:
         base = None if self._base is None else self._base._stripped()
-        return self._with(_references=self._references.strip(), _base=base, _context=None)
+        return self._with(self._references.strip(), base)
 
     def _unbound(self, naming: Naming | None = None) -> Spec:
         own = Naming() if naming is None else naming
@@ -249,9 +251,7 @@ class Spec:
         context = dict(self._context or {})
         if naming is None:
             context.update(own.context())
-        return self._with(
-            _references=self._references.unbind(own), _base=base, _context=context or None
-        )
+        return self._with(self._references.unbind(own), base, context or None)
 
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""

@@ -144,7 +144,9 @@ class KvStore:
         return self._own().url
 
     def _own(self) -> Spec:
-        return self._spec._with(_path=self._path)
+        made = self._spec.copy()
+        made._path = self._path
+        return made
 
     def spec(
         self, *, retain_context: bool | None = None, unbind_context: bool | None = None
