@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from tessarr._engine import Overlay
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.future import Future, Promise, start
-from tessarr.tensorstore.staging import StagedArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from tessarr.store import Store
 
 __all__ = ["Transaction"]
+
+
+class _Kept(NamedTuple):
+    """Elements that were written to an array, and the array that they are to be stored in."""
+
+    overlay: Overlay
+    array: Array
 
 
 class Transaction:
@@ -76,7 +84,7 @@ class Transaction:
         self._atomic = bool(atomic)
         self._repeatable = bool(repeatable_read)
         self._stages: dict[Any, StagedStore] = {}
-        self._arrays: dict[Any, tuple[ArrayMeta, Array, StagedArray]] = {}
+        self._arrays: dict[tuple[int, str], list[_Kept]] = {}
         self._caches: set[Any] = set()
         self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
@@ -119,8 +127,8 @@ class Transaction:
         with self._lock:
             if self.open:
                 self._committing = True
-                for _, _, staged in self._arrays.values():
-                    staged.close()
+                for kept in self._all():
+                    kept.overlay.close()
                 start(self._commit).add_done_callback(self._tell)
         return self._future
 
@@ -145,11 +153,15 @@ class Transaction:
             self._aborted = True
             for stage in self._stages.values():
                 stage.abort()
-            for _, _, staged in self._arrays.values():
-                staged.close()
+            for kept in self._all():
+                kept.overlay.close()
+                kept.overlay.clear()
             self._stages.clear()
             self._arrays.clear()
         self._promise.set_exception(ArgumentError("CANCELLED: Transaction aborted"))
+
+    def _all(self) -> list[_Kept]:
+        return [kept for some in self._arrays.values() for kept in some]
 
     def _tell(self, done: Future[None]) -> None:
         error = done.exception()
@@ -170,11 +182,11 @@ class Transaction:
         self._in_the_end.clear()
 
     def _commit(self) -> None:
-        arrays = list(self._arrays.values())
+        written = [kept for kept in self._all() if kept.overlay]
         direct = not self._atomic and not self._repeatable
         if not direct:
-            for _, array, staged in arrays:
-                staged.apply(array)
+            for kept in written:
+                kept.array._store_kept()
         changing = [stage for stage in self._stages.values() if stage.changes()]
         if self._atomic and len(changing) > 1:
             raise ArgumentError("Cannot write several stores as single atomic transaction")
@@ -193,8 +205,9 @@ class Transaction:
                 )
         if direct:
             below = {id(stage): store for store, stage in self._stages.items()}
-            for meta, array, staged in arrays:
-                staged.apply(_again(array, below[id(array._store)], meta))
+            for kept in written:
+                array = _again(kept.array, below[id(kept.array._store)], kept.overlay)
+                array._store_kept()
 
     # Taking part
 
@@ -218,8 +231,8 @@ class Transaction:
                 found.owner = self
             return found
 
-    def _array(self, array: Array) -> StagedArray:
-        """Return what stages writes to an array, and reads what is staged.
+    def _array(self, array: Array) -> Array:
+        """Return an array in the transaction, where what is written is kept aside.
 
         Parameters
         ----------
@@ -228,36 +241,37 @@ class Transaction:
         """
         with self._lock:
             store = self._staged(array._store)
-            key = (id(store), array._path)
-            found = self._arrays.get(key)
-            meta = array._meta
-            if found is not None:
-                if found[0] is meta or found[0] == meta:
-                    return found[2]
-                found[2].apply(found[1])  # it is seen as something else now
-            over = _again(array, store, meta)
-            staged = StagedArray(over)
-            self._arrays[key] = (meta, over, staged)
-            return staged
+            here = self._arrays.setdefault((id(store), array._path), [])
+            for kept in here:
+                if kept.array._meta is array._meta:
+                    return kept.array
+                if _alike(kept.array._meta, array._meta):
+                    return _again(array, store, kept.overlay)
+            overlay = Overlay()
+            here.append(_Kept(overlay, _again(array, store, overlay)))
+            return here[-1].array
+
+    def _resizable(self, array: Array) -> Array:
+        """Return an array of the transaction once more, which is the one that is changed."""
+        with self._lock:
+            here = self._arrays[id(array._store), array._path]
+            for k, kept in enumerate(here):
+                if _alike(kept.array._meta, array._meta):
+                    here[k] = _Kept(kept.overlay, _again(array, array._store, kept.overlay))
+                    return here[k].array
+        raise AssertionError("an array of the transaction is none of it")
 
     def _after(self, call: Callable[[], object]) -> None:
         """Have a function called when all changes are made."""
         self._in_the_end.append(call)
 
-    def _settle(self, array: Array) -> None:
-        """Stage what was written to an array as chunks, before its metadata are changed."""
-        with self._lock:
-            store = self._staged(array._store)
-            found = self._arrays.pop((id(store), array._path), None)
-            if found is not None:
-                found[2].apply(found[1])
-
     def _forget_below(self, store: Store, prefix: str) -> None:
         """Forget what was written to arrays that are deleted."""
         with self._lock:
-            for number, path in list(self._arrays):
+            for (number, path), here in self._arrays.items():
                 if number == id(store) and f"{path}/".removeprefix("/").startswith(prefix):
-                    del self._arrays[number, path]
+                    for kept in here:
+                        kept.overlay.clear()
 
     # Blocks
 
@@ -280,11 +294,19 @@ class Transaction:
         return Future(None)
 
 
-def _again(array: Array, store: Store, meta: ArrayMeta) -> Array:
-    return bind(
-        meta,
+def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:
+    """Whether two arrays keep the same elements in the same chunks, apart from their shapes."""
+    return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other
+
+
+def _again(array: Array, store: Store, overlay: Overlay) -> Array:
+    made = bind(
+        array._meta,
         store,
         array._path,
         read_only=False,
         write_empty_chunks=array._write_empty_chunks,
+        missing=array._missing,
     )
+    made._keep(overlay)
+    return made

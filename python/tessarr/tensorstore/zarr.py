@@ -192,8 +192,7 @@ class ZarrDriver(Driver):
             using.transaction._check()
             staged = self._staged.get(using.transaction)
             if staged is None:
-                staged = self._again(array._meta, using.transaction._staged(array._store))
-                self._staged[using.transaction] = staged
+                staged = self._staged[using.transaction] = using.transaction._array(array)
             array = staged
         if self._is_due():
             array.refresh()
@@ -251,7 +250,7 @@ class ZarrDriver(Driver):
             assert out is not None
             return _filled(self._read(view, None, using), out)
         result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, using, chosen, buffer, result)
+        future = self._elements(array, chosen, buffer, result)
         if out is None and chosen.size > buffer.size:
             # Something repeats: `result` was made before it was filled.
             future = converted(future, lambda _: chosen.result(buffer))
@@ -260,7 +259,6 @@ class ZarrDriver(Driver):
     def _elements(
         self,
         array: Array,
-        using: Using,
         chosen: Selection,
         buffer: npt.NDArray[Any],
         result: Any,
@@ -268,16 +266,14 @@ class ZarrDriver(Driver):
         if not chosen.size:
             return Future(result)
         parts = None if self._fields is None else self._fields.parts
-        staged = using.transaction is not None
-        if self._swift and not staged and _few(chosen, self._swift):
+        if self._swift and _few(chosen, self._swift):
             try:
                 array._read(chosen.axes, chosen.out_axes, buffer, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
                 return failed(error)
             return Future(result)
         promise, future = Promise.new()
-        source = using.transaction._array(array) if staged else array
-        source._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
+        array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -296,7 +292,7 @@ class ZarrDriver(Driver):
         self._check_stored(array, chosen)
         buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
-            self._elements(array, using, chosen, buffer, buffer),
+            self._elements(array, chosen, buffer, buffer),
             lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
         )
         return future if out is None else _filled(future, out)
@@ -352,26 +348,24 @@ class ZarrDriver(Driver):
         except SelectionError as error:
             future: Future[None] = failed(_outside(error))
             return WriteFutures._of(future, future)
-        future = self._store(array, using, chosen, values.astype(self._stored, copy=False))
+        future = self._store(array, chosen, values.astype(self._stored, copy=False))
         return WriteFutures._of(future, future)
 
     def _store(
-        self, array: Array, using: Using, chosen: Selection, values: npt.NDArray[Any]
+        self, array: Array, chosen: Selection, values: npt.NDArray[Any]
     ) -> Future[None]:
         if not chosen.size:
             return Future(None)
         parts = None if self._fields is None else self._fields.parts
         ready = chosen.buffer(values)
-        staged = using.transaction is not None
-        if self._swift and self._in_memory and not staged and _few(chosen, self._swift):
+        if self._swift and self._in_memory and _few(chosen, self._swift):
             try:
                 array._write(chosen.axes, chosen.out_axes, ready, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
                 return failed(error)
             return Future(None)
         promise, future = Promise.new()
-        target = using.transaction._array(array) if staged else array
-        target._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
+        array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
         return future
 
     def _write_inner(
@@ -391,11 +385,11 @@ class ZarrDriver(Driver):
             elements = np.empty(whole, self._numpy)
             if not split.whole and chosen.size:
                 buffer = np.empty(chosen.buffer_shape, self._stored)
-                self._elements(array, using, chosen, buffer, None).result()
+                self._elements(array, chosen, buffer, None).result()
                 elements[...] = self._opened(chosen.result(buffer), inner)
             inner.put(split, values, elements)
             promise.set_result(None)
-            self._store(array, using, chosen, self._closed(elements, inner)).result()
+            self._store(array, chosen, self._closed(elements, inner)).result()
 
         def told() -> None:
             try:
@@ -435,8 +429,7 @@ class ZarrDriver(Driver):
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._within(using)
         if array is not self._array:  # handles that know it keep their bounds
-            array = self._again(array._meta, array._store)
-            using.transaction._settle(array)
+            array = using.transaction._resizable(array)
 
         def work() -> Driver:
             resize(
@@ -448,6 +441,7 @@ class ZarrDriver(Driver):
             )
             if array is self._array:
                 return self
+            array._trim_kept()
             using.transaction._after(partial(self._array._set_meta, array._meta))
             return self._moved(array, using)
 

@@ -362,5 +362,19 @@ pub unsafe fn fill(dst: *mut u8, axes: &[Axis<'_>], value: &[u8]) {
     unsafe { Plan::fill(axes, value.len()).run(value.as_ptr(), dst) }
 }
 
+/// Whether `work` gives true for the offsets in source and destination of every step of the nest
+/// `axes`; it ends where that is false.
+pub fn all_steps(axes: &[Axis<'_>], work: &mut dyn FnMut(isize, isize) -> bool) -> bool {
+    let Some((axis, rest)) = axes.split_first() else { return work(0, 0) };
+    let mut at = |src: isize, dst: isize| match rest {
+        [] => work(src, dst),
+        _ => all_steps(rest, &mut |inner_src, inner_dst| work(src + inner_src, dst + inner_dst)),
+    };
+    match *axis {
+        Axis::Strided { count, src, dst } => (0..count as isize).all(|step| at(step * src, step * dst)),
+        Axis::List { offsets } => offsets.iter().all(|&(src, dst)| at(src, dst)),
+    }
+}
+
 #[cfg(test)]
 mod tests;

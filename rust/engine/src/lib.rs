@@ -9,6 +9,7 @@ pub mod copy;
 pub mod error;
 pub mod grid;
 pub mod operation;
+pub mod overlay;
 pub mod pipeline;
 pub mod pool;
 pub mod read;

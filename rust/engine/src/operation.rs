@@ -145,6 +145,8 @@ impl<'s> Portion<'_, 's> {
 pub struct Chunk<'k, 's> {
     /// Its key in the store.
     pub key: &'k str,
+    /// Its place in the grid.
+    pub cell: &'k [u64],
     /// What is touched of it.
     pub portion: Portion<'k, 's>,
     /// There are so few chunks that shards spread their subchunks over the pool.
@@ -165,7 +167,7 @@ impl Operation<'_> {
         let cuts = &self.array.cuts;
         let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
         let division = divide(&whole, &base, cuts)?;
-        let spread = division.tasks() < 2 * pool::threads();
+        let spread = self.spreads(division.tasks());
         let run = match division.tasks() {
             1 => Run::Here,
             tasks => {
@@ -178,16 +180,35 @@ impl Operation<'_> {
         run.each(division.tasks(), self.interrupt, &|task, scratch| {
             let mut cell = PerAxis::new();
             let piece = division.task(task, &mut cell);
-            let (origin, shape) = grid::bounds(cuts, &cell);
             let mut key = std::mem::take(&mut scratch.key);
-            let done = self.array.format_key(self.prefix, &cell, &mut key).and_then(|()| {
-                let level = self.array.level(&shape)?;
-                let portion = Portion { level: &level, piece: &piece, origin: &origin };
-                work(&Chunk { key: &key, portion, spread }, scratch).map_err(|error| error.at_key(&key))
+            let done = self.with_chunk(&cell, &mut key, |key, level, origin| {
+                let portion = Portion { level, piece: &piece, origin };
+                work(&Chunk { key, cell: &cell, portion, spread }, scratch)
             });
             scratch.key = key;
-            done.map_err(|error| error.at_chunk(&cell))
+            done
         })
+    }
+
+    /// So few chunks are touched that shards spread their subchunks over the pool.
+    pub(crate) fn spreads(self, chunks: usize) -> bool {
+        chunks < 2 * pool::threads()
+    }
+
+    /// Do `work` with the key of a chunk, which is written to `key`, with how it is encoded, and
+    /// with the array index at which it begins; errors say which it was.
+    pub(crate) fn with_chunk<R>(
+        self,
+        cell: &[u64],
+        key: &mut String,
+        work: impl FnOnce(&str, &Level, &[u64]) -> Result<R>,
+    ) -> Result<R> {
+        let (origin, shape) = grid::bounds(&self.array.cuts, cell);
+        let done = self.array.format_key(self.prefix, cell, key).and_then(|()| {
+            let level = self.array.level(&shape)?;
+            work(key, &level, &origin).map_err(|error| error.at_key(key))
+        });
+        done.map_err(|error| error.at_chunk(cell))
     }
 }
 

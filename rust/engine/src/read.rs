@@ -27,7 +27,7 @@ const SLAB_BYTES: usize = 256 << 10;
 const GROUP_BYTES: u64 = 1 << 20;
 
 /// One read in progress.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     operation: Operation<'a>,
     array: &'a Array,
     out: Address,
@@ -51,8 +51,8 @@ struct Reader<'a> {
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, &|chunk, scratch| {
-        let (out, array) = (out, operation.array);
-        Reader { operation, array, out, arena: &arena, spread: chunk.spread }.chunk(chunk, scratch)
+        let address = out;
+        Reader::new(operation, address, &arena, chunk.spread).chunk(chunk, scratch)
     })?;
     Ok(arena)
 }
@@ -61,9 +61,13 @@ fn missing() -> Error {
     Error::new(Kind::NotFound, "nothing is stored, and that is not to be read as the fill value")
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(operation: Operation<'a>, out: Address, arena: &'a Arena, spread: bool) -> Self {
+        Reader { operation, array: operation.array, out, arena, spread }
+    }
+
     /// One cell of the array's grid.
-    fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
+    pub(crate) fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let portion = chunk.portion;
         self.operation.store.read(chunk.key, want(portion.level), |object| match object {
             Some(object) => self.level(&portion, Source::of(&*object), scratch),
@@ -370,7 +374,7 @@ fn bad_bool() -> Error {
 }
 
 /// Every source offset of a copy, in no order that matters.
-fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize> + 'a> {
+pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize> + 'a> {
     match axes.split_first() {
         None => Box::new(std::iter::once(0)),
         Some((Axis::Strided { count, src, .. }, rest)) => Box::new(

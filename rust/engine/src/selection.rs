@@ -304,6 +304,43 @@ impl<'a> Piece<'a> {
             })
     }
 
+    /// All bytes of the items are selected.
+    pub fn has_whole_items(&self) -> bool {
+        self.selection.whole_items
+    }
+
+    /// The places, in the cell at `origin`, of whole items that are a box, each once.
+    pub fn as_box(&self, origin: &[u64]) -> Option<PerAxis<std::ops::Range<u64>>> {
+        let boxed = self.selection.whole_items
+            && self.axes.iter().all(|part| match part {
+                Part::Range { step, count, .. } => step.unsigned_abs() == 1 || *count == 1,
+                Part::List(hits) => hits.len() == 1,
+                Part::Joint(_) => false,
+            });
+        let places = |axis: usize| {
+            let (first, last) = self.reach(axis);
+            first as u64 - origin[axis]..last as u64 - origin[axis] + 1
+        };
+        boxed.then(|| (0..origin.len()).map(places).collect())
+    }
+
+    /// The least and the greatest index along `axis`.
+    pub fn reach(&self, axis: usize) -> (i64, i64) {
+        match self.axes[axis] {
+            Part::Range { start, step, count, .. } => {
+                let end = start + step * (count as i64 - 1);
+                (start.min(end), start.max(end))
+            }
+            Part::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
+            Part::Joint(column) => {
+                let column = &self.selection.points.columns[column];
+                let ids = self.ids.as_ref().map(Ids::iter);
+                let indices = ids.into_iter().flatten().map(|id| column[id]);
+                indices.fold((i64::MAX, i64::MIN), |(low, high), index| (low.min(index), high.max(index)))
+            }
+        }
+    }
+
     /// How many places there are along `axis` for [`Piece::slab`]; for joint axes: points.
     pub fn places(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
@@ -354,20 +391,8 @@ impl<'a> Piece<'a> {
         let fields = &self.selection.fields;
         let mut low = fields.first().map_or(0, |field| field.item);
         let mut high = fields.last().map_or(item_bytes, |field| field.item + field.bytes);
-        for (axis, part) in self.axes.iter().enumerate() {
-            let (first, last) = match *part {
-                Part::Range { start, step, count, .. } => {
-                    let end = start + step * (count as i64 - 1);
-                    (start.min(end), start.max(end))
-                }
-                Part::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
-                Part::Joint(column) => {
-                    let column = &self.selection.points.columns[column];
-                    let ids = self.ids.as_ref().map(Ids::iter);
-                    let indices = ids.into_iter().flatten().map(|id| column[id]);
-                    indices.fold((i64::MAX, i64::MIN), |(low, high), index| (low.min(index), high.max(index)))
-                }
-            };
+        for axis in 0..self.axes.len() {
+            let (first, last) = self.reach(axis);
             low += (first as u64 - origin[axis]) as usize * strides[axis] as usize;
             high += (last as u64 - origin[axis]) as usize * strides[axis] as usize;
         }

@@ -5,13 +5,14 @@
 //! under the key's lock, so that no other writer's part is lost. In a shard
 //! the untouched subchunks keep their encoded bytes; nobody decodes them.
 
+use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::codec::BytesCodec;
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
+use crate::operation::{origin_of, Address, Operation, Portion, Run};
 use crate::scratch::{repeated, reserve, sized, Scratch};
 use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, ABSENT};
@@ -23,15 +24,146 @@ use crate::vlen;
 /// many decoded bytes: few enough buffers, and tasks for every worker.
 const GROUP_BYTES: usize = 256 << 10;
 
-struct Writer<'a> {
+/// One write in progress.
+pub(crate) struct Writer<'a> {
     operation: Operation<'a>,
     array: &'a Array,
-    value: Address,
+    /// Shards spread their subchunks over the pool.
     spread: bool,
 }
 
 /// The current encoding of a chunk, shard or subchunk.
 type Current<'c> = Option<Source<'c>>;
+
+/// What a write makes of a chunk, shard or subchunk.
+pub(crate) trait New<'a>: Sync {
+    /// How it is encoded.
+    fn level(&self) -> &Level;
+
+    /// The array index at which it begins.
+    fn origin(&self) -> &[u64];
+
+    /// Every element inside `array` is new.
+    fn is_full(&self, array: &Array) -> bool;
+
+    /// The bytes of all of it, where they lie as they are stored without codecs.
+    fn run(&self) -> Option<&'a [u8]>;
+
+    /// Puts the new elements where they stand in the decoded chunk.
+    fn put(&self, chunk: &mut [u8]);
+
+    /// What it makes of the subchunks of `shard`, which it is.
+    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>>;
+}
+
+/// What a write makes of the subchunks of a shard.
+pub(crate) trait Parts<'a>: Sync {
+    /// Those that it touches, in any order.
+    fn touched(&self) -> Result<Vec<Touched>>;
+
+    /// Does `work` with the place of a subchunk, and with what becomes of it.
+    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()>;
+}
+
+/// A subchunk to write: its number in the index, and in its [`Parts`].
+pub(crate) struct Touched {
+    pub(crate) number: usize,
+    pub(crate) task: usize,
+}
+
+/// Elements from the caller's buffer.
+struct Given<'a, 'p, 's> {
+    portion: Portion<'p, 's>,
+    value: Address,
+    is_bool: bool,
+    buffer: PhantomData<&'a [u8]>,
+}
+
+impl<'a> New<'a> for Given<'a, '_, '_> {
+    fn level(&self) -> &Level {
+        self.portion.level
+    }
+
+    fn origin(&self) -> &[u64] {
+        self.portion.origin
+    }
+
+    fn is_full(&self, array: &Array) -> bool {
+        self.portion.is_full(array)
+    }
+
+    fn run(&self) -> Option<&'a [u8]> {
+        let level = self.portion.level;
+        if level.swap() > 1 {
+            return None;
+        }
+        self.portion.of_copy(Direction::ToCell, |copy| {
+            let item = Item { bytes: copy.field.bytes, swap: 0 };
+            let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
+            if copy.cell != 0 || bytes != level.decoded_bytes {
+                return None;
+            }
+            // SAFETY: the caller of `write` vouches for every offset of the
+            // selection and changes nothing until the write has ended.
+            let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
+            (!self.is_bool || copy::bool_ok(bytes)).then_some(bytes)
+        })
+    }
+
+    fn put(&self, chunk: &mut [u8]) {
+        // SAFETY: the caller of `write` vouches for its side.
+        unsafe { put(&self.portion, self.value, chunk) }
+    }
+
+    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>> {
+        Ok(Box::new(GivenParts { given: self, shard, division: self.portion.divide(&shard.cuts)? }))
+    }
+}
+
+/// The subchunks that a selection touches.
+struct GivenParts<'n, 'a, 'p, 's> {
+    given: &'n Given<'a, 'p, 's>,
+    shard: &'n Shard,
+    division: Division<'s>,
+}
+
+impl<'a> Parts<'a> for GivenParts<'_, 'a, '_, '_> {
+    fn touched(&self) -> Result<Vec<Touched>> {
+        let mut touched = Vec::new();
+        reserve(&mut touched, self.division.tasks())?;
+        let mut cell = PerAxis::new();
+        for task in 0..self.division.tasks() {
+            self.division.task(task, &mut cell);
+            touched.push(Touched { number: self.shard.number(&cell), task });
+        }
+        Ok(touched)
+    }
+
+    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()> {
+        let mut cell = PerAxis::new();
+        let piece = &self.division.task(task, &mut cell);
+        let level = &self.shard.level;
+        let origin = &origin_of(self.given.portion.origin, &cell, &level.shape);
+        work(&cell, &Given { portion: Portion { level, piece, origin }, ..*self.given })
+    }
+}
+
+/// Copies the elements of `portion` from the caller's buffer to their places in `chunk`, which is decoded.
+///
+/// # Safety
+/// As for [`write`], for what is selected by the portion.
+pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: &mut [u8]) {
+    let swap = portion.level.swap();
+    portion.each_copy(Direction::ToCell, |copy| {
+        let item = Item { bytes: copy.field.bytes, swap };
+        // SAFETY: the caller's promise; the portion lies inside the cell, whose
+        // bytes `chunk` has.
+        unsafe {
+            let from = value.0.offset(copy.caller);
+            copy::copy(from, chunk.as_mut_ptr().offset(copy.cell), copy.axes, item);
+        }
+    });
+}
 
 /// Write `selection` from the buffer at `value`.
 ///
@@ -44,24 +176,54 @@ type Current<'c> = Option<Source<'c>>;
 /// The first that any chunk met; other chunks may be written already, each of
 /// them whole.
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
-    if operation.store.read_only() {
-        return Err(Error::new(Kind::ReadOnly, "the store is open for reading only"));
-    }
+    check_writable(operation)?;
     let value = Address(value.cast_mut());
     operation.each_chunk(selection, &|chunk, scratch| {
+        let is_bool = operation.array.is_bool;
         let address = value;
-        let writer = Writer { operation, array: operation.array, value: address, spread: chunk.spread };
-        writer.chunk(chunk, scratch)
+        let given = Given { portion: chunk.portion, value: address, is_bool, buffer: PhantomData };
+        Writer::new(operation, chunk.spread).chunk(chunk.key, &given, scratch)
     })
 }
 
+pub(crate) fn check_writable(operation: Operation<'_>) -> Result<()> {
+    match operation.store.read_only() {
+        true => Err(Error::new(Kind::ReadOnly, "the store is open for reading only")),
+        false => Ok(()),
+    }
+}
+
 impl<'a> Writer<'a> {
-    /// One cell of the array's grid.
-    fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let portion = chunk.portion;
-        let full = portion.is_full(self.array);
-        let change = self.operation.store.update(chunk.key, !full, &mut |object| {
-            self.change(&portion, object.map(Source::of), full, scratch)
+    pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
+        Writer { operation, array: operation.array, spread }
+    }
+
+    /// Changes the chunk or shard at `key`.
+    pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
+        let full = new.is_full(self.array);
+        let change = self.operation.store.update(key, !full, &mut |object| {
+            self.change(new, object.map(Source::of), full, scratch)
+        })?;
+        if let Change::Write(parts) = change {
+            recycle(parts, scratch);
+        }
+        Ok(())
+    }
+
+    /// Gives the chunk at `key` these bytes, which are all of it as it is stored without codecs.
+    pub(crate) fn whole(
+        &self,
+        key: &str,
+        level: &Level,
+        mut bytes: Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let fill = self.is_fill(level, &bytes);
+        let change = self.operation.store.update(key, false, &mut |_| match fill {
+            true => Ok(Change::Delete),
+            // Nothing is read: it is decided once.
+            false if bytes.is_empty() => Err(Error::internal("a blind change was decided on twice")),
+            false => Ok(Change::Write(vec![Part::Owned(std::mem::take(&mut bytes))])),
         })?;
         if let Change::Write(parts) = change {
             recycle(parts, scratch);
@@ -71,17 +233,17 @@ impl<'a> Writer<'a> {
 
     fn change(
         &self,
-        portion: &Portion<'_, '_>,
+        new: &dyn New<'a>,
         current: Current<'_>,
         full: bool,
         scratch: &mut Scratch,
     ) -> Result<Change<'a>> {
-        let level = portion.level;
+        let level = new.level();
         if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
-            let parts = self.shard(shard, portion, current, scratch)?;
+            let parts = self.shard(shard, new, current, scratch)?;
             return Ok(parts.map_or(Change::Delete, Change::Write));
         }
-        if let (true, true, Some(bytes)) = (full, level.is_raw(), self.run(portion)) {
+        if let (true, true, Some(bytes)) = (full, level.is_raw(), new.run()) {
             return Ok(if self.is_fill(level, bytes) {
                 Change::Delete
             } else {
@@ -90,7 +252,7 @@ impl<'a> Writer<'a> {
         }
         let mut out = scratch.take();
         out.clear();
-        let stored = self.level(portion, current, full, &mut out, scratch);
+        let stored = self.level(new, current, full, &mut out, scratch);
         match stored {
             Ok(true) => Ok(Change::Write(vec![Part::Owned(out)])),
             other => {
@@ -103,15 +265,15 @@ impl<'a> Writer<'a> {
     /// Append the new encoding to `out`; false if it is all fill, and not stored.
     fn level(
         &self,
-        portion: &Portion<'_, '_>,
+        new: &dyn New<'a>,
         current: Current<'_>,
         full: bool,
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let level = portion.level;
+        let level = new.level();
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(portion, current, full, out, scratch);
+            return self.leaf(new, current, full, out, scratch);
         };
         let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
         let done = (|| {
@@ -123,7 +285,7 @@ impl<'a> Writer<'a> {
                 }
                 other => other,
             };
-            let Some(parts) = self.shard(shard, portion, current, scratch)? else {
+            let Some(parts) = self.shard(shard, new, current, scratch)? else {
                 return Ok(false);
             };
             whole.clear();
@@ -141,14 +303,14 @@ impl<'a> Writer<'a> {
     /// A chunk or subchunk of elements.
     fn leaf(
         &self,
-        portion: &Portion<'_, '_>,
+        new: &dyn New<'a>,
         current: Current<'_>,
         full: bool,
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let level = portion.level;
-        if let (true, Some(bytes)) = (full, self.run(portion)) {
+        let level = new.level();
+        if let (true, Some(bytes)) = (full, new.run()) {
             return self.encode(level, bytes, out, scratch);
         }
         if level.is_raw() {
@@ -156,7 +318,7 @@ impl<'a> Writer<'a> {
             let before = out.len();
             reserve(out, level.decoded_bytes)?;
             out.resize(before + level.decoded_bytes, 0);
-            self.gather(portion, current, full, &mut out[before..], &mut Vec::new(), scratch)?;
+            self.gather(new, current, full, &mut out[before..], &mut Vec::new(), scratch)?;
             let stored = !self.is_fill(level, &out[before..]);
             if !stored {
                 out.truncate(before);
@@ -165,7 +327,7 @@ impl<'a> Writer<'a> {
         }
         let (mut buffer, mut elements) = (scratch.take(), scratch.take());
         let stored = sized(&mut buffer, level.decoded_bytes).and_then(|chunk| {
-            self.gather(portion, current, full, chunk, &mut elements, scratch)?;
+            self.gather(new, current, full, chunk, &mut elements, scratch)?;
             self.encode(level, chunk, out, scratch)
         });
         scratch.give(buffer);
@@ -178,29 +340,20 @@ impl<'a> Writer<'a> {
     #[allow(clippy::too_many_arguments)]
     fn gather(
         &self,
-        portion: &Portion<'_, '_>,
+        new: &dyn New<'a>,
         current: Option<Source<'_>>,
         full: bool,
         chunk: &mut [u8],
         elements: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = portion.level;
+        let level = new.level();
         match current {
             Some(source) if !full => level.load(source, chunk, elements, scratch)?,
-            _ if full && self.inside(portion) => {}
+            _ if full && self.inside(new) => {}
             _ => fill_all(chunk, &level.stored_fill),
         }
-        let swap = level.swap();
-        portion.each_copy(Direction::ToCell, |copy| {
-            let item = Item { bytes: copy.field.bytes, swap };
-            // SAFETY: the caller of `write` vouches for its side; the
-            // portion lies inside the cell, whose bytes `chunk` has.
-            unsafe {
-                let from = self.value.0.offset(copy.caller);
-                copy::copy(from, chunk.as_mut_ptr().offset(copy.cell), copy.axes, item);
-            }
-        });
+        new.put(chunk);
         if self.array.is_bool {
             copy::canonical_bools(chunk);
         }
@@ -208,8 +361,8 @@ impl<'a> Writer<'a> {
     }
 
     /// No element of the chunk lies past the edge of the array.
-    fn inside(&self, portion: &Portion<'_, '_>) -> bool {
-        let ends = portion.origin.iter().zip(&portion.level.shape).map(|(origin, size)| origin + size);
+    fn inside(&self, new: &dyn New<'a>) -> bool {
+        let ends = new.origin().iter().zip(&new.level().shape).map(|(origin, size)| origin + size);
         ends.zip(&self.array.shape).all(|(end, &bound)| end <= bound)
     }
 
@@ -244,30 +397,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The caller's bytes of a whole chunk, where they lie as they are stored.
-    fn run(&self, portion: &Portion<'_, '_>) -> Option<&'a [u8]> {
-        let level = portion.level;
-        if level.swap() > 1 {
-            return None;
-        }
-        portion.of_copy(Direction::ToCell, |copy| {
-            let item = Item { bytes: copy.field.bytes, swap: 0 };
-            let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
-            if copy.cell != 0 || bytes != level.decoded_bytes {
-                return None;
-            }
-            // SAFETY: the caller of `write` vouches for every offset of the
-            // selection and changes nothing until the write has ended.
-            let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
-            (!self.array.is_bool || copy::bool_ok(bytes)).then_some(bytes)
-        })
-    }
-
     /// The parts of a new shard; None if it holds nothing but fill.
     fn shard(
         &self,
         shard: &Shard,
-        portion: &Portion<'_, '_>,
+        new: &dyn New<'a>,
         current: Current<'_>,
         scratch: &mut Scratch,
     ) -> Result<Option<Vec<Part<'a>>>> {
@@ -275,14 +409,8 @@ impl<'a> Writer<'a> {
             Some(source) => Some(Old { source, index: shard::index(shard, source, scratch)? }),
             None => None,
         };
-        let division = portion.divide(&shard.cuts)?;
-        let mut touched: Vec<Touched> = Vec::new();
-        reserve(&mut touched, division.tasks())?;
-        let mut cell = PerAxis::new();
-        for task in 0..division.tasks() {
-            division.task(task, &mut cell);
-            touched.push(Touched { number: shard.number(&cell), task });
-        }
+        let subchunks = new.parts(shard)?;
+        let mut touched = subchunks.touched()?;
         touched.sort_unstable_by_key(|touched| touched.number);
         let groups = group(&touched, old.as_ref(), shard.level.decoded_bytes);
         // All buffers come from here, and return here, for the next shard: a worker
@@ -298,7 +426,7 @@ impl<'a> Writer<'a> {
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let mut encoded = results[number].lock().unwrap_or_else(PoisonError::into_inner);
             let touched = &touched[groups[number].clone()];
-            self.group(shard, old.as_ref(), touched, &division, portion.origin, &mut encoded, scratch)
+            self.group(shard, old.as_ref(), touched, &*subchunks, &mut encoded, scratch)
         })?;
         let encoded =
             results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -312,35 +440,28 @@ impl<'a> Writer<'a> {
         shard: &Shard,
         old: Option<&Old<'_>>,
         touched: &[Touched],
-        division: &Division<'_>,
-        origin: &[u64],
+        subchunks: &dyn Parts<'a>,
         encoded: &mut Encoded,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut cell = PerAxis::new();
         for touched in touched {
-            let piece = &division.task(touched.task, &mut cell);
-            let origin = &origin_of(origin, &cell, &shard.level.shape);
-            let portion = Portion { level: &shard.level, piece, origin };
-            let full = portion.is_full(self.array);
-            let before = encoded.bytes.len();
-            let current = match old {
-                Some(old) if !full => old.subchunk(shard, &cell).map_err(|error| error.in_subchunk(&cell))?,
-                _ => None,
-            };
-            let stored = self
-                .level(&portion, current, full, &mut encoded.bytes, scratch)
-                .map_err(|error| error.in_subchunk(&cell))?;
-            encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
+            subchunks.with(touched.task, &mut |cell, new| {
+                let full = new.is_full(self.array);
+                let before = encoded.bytes.len();
+                let done = (|| {
+                    let current = match old {
+                        Some(old) if !full => old.subchunk(shard, cell)?,
+                        _ => None,
+                    };
+                    self.level(new, current, full, &mut encoded.bytes, scratch)
+                })();
+                let stored = done.map_err(|error| error.in_subchunk(cell))?;
+                encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
+                Ok(())
+            })?;
         }
         Ok(())
     }
-}
-
-/// A subchunk to write: its number in the index, its task in the division.
-struct Touched {
-    number: usize,
-    task: usize,
 }
 
 /// The shard as it is.

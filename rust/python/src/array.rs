@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
+use tessarr_engine::overlay;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
@@ -37,6 +38,34 @@ pub(crate) struct ArrayBase {
     read_only: AtomicBool,
     /// Whether basic keys are handled here; if not, Python is asked about every key.
     direct: AtomicBool,
+    /// What keeps aside what is written.
+    overlay: OnceLock<Arc<overlay::Overlay>>,
+}
+
+/// Elements that are kept aside until they are stored.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Overlay(Arc<overlay::Overlay>);
+
+#[pymethods]
+impl Overlay {
+    #[new]
+    fn new() -> Self {
+        Overlay(Arc::new(overlay::Overlay::new()))
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Refuse what is written from now on.
+    fn close(&self) {
+        self.0.close();
+    }
+
+    /// Forget everything.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.0.clear());
+    }
 }
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
@@ -94,6 +123,30 @@ impl ArrayBase {
         Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
     }
 
+    fn transfer<'a>(
+        &'a self,
+        state: &'a State,
+        interrupt: Option<Interrupt<'a>>,
+        selection: &Selection,
+        memory: &Memory,
+        writes: bool,
+    ) -> tessarr_engine::Result<Arena> {
+        let operation = self.operation(state, interrupt);
+        let at = memory.address;
+        // SAFETY: `requests` made the selection from the shape and strides of what is at
+        // the address, which the operation keeps alive, and which is writable for a read.
+        unsafe {
+            match (self.overlay.get(), writes) {
+                (None, false) => read::read(operation, selection, at),
+                (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
+                (Some(overlay), false) => overlay::read(operation, overlay, selection, at),
+                (Some(overlay), true) => {
+                    overlay::write(operation, overlay, selection, at).map(|()| Arena::default())
+                }
+            }
+        }
+    }
+
     fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
         if self.read_only.load(Ordering::Relaxed) {
             let error = Error::new(Kind::ReadOnly, "the array is open for reading only");
@@ -121,7 +174,7 @@ impl ArrayBase {
                     true
                 })
             };
-            pool::guarded(|| transfer(self.operation(state, Some(&interrupt)), selection, memory, writes))
+            pool::guarded(|| self.transfer(state, Some(&interrupt), selection, memory, writes))
         });
         match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
@@ -148,7 +201,7 @@ impl ArrayBase {
             let memory = memory;
             let this = base.get();
             // Whatever happens, the future is told.
-            let done = pool::guarded(|| transfer(this.operation(&state, None), &selection, &memory, writes));
+            let done = pool::guarded(|| this.transfer(&state, None, &selection, &memory, writes));
             // At interpreter exit nobody waits any more.
             Python::try_attach(move |py| {
                 let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| {
@@ -175,22 +228,6 @@ impl ArrayBase {
     }
 }
 
-fn transfer(
-    operation: Operation<'_>,
-    selection: &Selection,
-    memory: &Memory,
-    writes: bool,
-) -> tessarr_engine::Result<Arena> {
-    if writes {
-        // SAFETY: `requests` made the selection from the shape and strides of
-        // what is at `address`, which the operation keeps alive.
-        unsafe { write::write(operation, selection, memory.address) }.map(|()| Arena::default())
-    } else {
-        // SAFETY: as above, and the array is writable.
-        unsafe { read::read(operation, selection, memory.address) }
-    }
-}
-
 #[pymethods]
 impl ArrayBase {
     #[new]
@@ -207,7 +244,28 @@ impl ArrayBase {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
-        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only, direct }
+        let overlay = OnceLock::new();
+        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only, direct, overlay }
+    }
+
+    /// From now on keep aside what is written.
+    fn _keep(&self, overlay: &Overlay) {
+        // Who has one has it for good.
+        let _ = self.overlay.set(overlay.0.clone());
+    }
+
+    /// Store what is kept aside.
+    fn _store_kept(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(overlay) = self.overlay.get() else { return Ok(()) };
+        let state = self.state();
+        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), overlay)))
+            .map_err(|error| to_py(py, error))
+    }
+
+    /// Forget what is kept aside of chunks that are outside of the array now.
+    fn _trim_kept(&self, py: Python<'_>) {
+        let state = self.state();
+        py.detach(|| self.overlay.get().map(|overlay| overlay.trim(&state.array)));
     }
 
     /// Say whether changes are refused, and whether basic keys are handled here.
@@ -479,5 +537,6 @@ fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Description>()?;
     module.add_class::<ArrayBase>()?;
+    module.add_class::<Overlay>()?;
     Ok(())
 }

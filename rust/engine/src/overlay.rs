@@ -1,0 +1,501 @@
+//! Elements that are kept aside until they are stored: what was written in a transaction.
+//!
+//! For every chunk, or subchunk of a shard, that was written to there is a *leaf*: the decoded
+//! chunk, and which elements of it are new. Nothing is read in order to write a part of a chunk;
+//! reads put what is stored and what is kept together; and in the end each chunk or shard is
+//! changed once, by the same code as any write, so that what others wrote to the rest of it
+//! meanwhile stays.
+
+mod written;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::array::{Array, Body, Level, PerAxis, Shard};
+use crate::copy;
+use crate::error::{Error, Kind, Result};
+use crate::operation::{origin_of, Address, Operation, Portion, Run};
+use crate::read::{offsets, Reader};
+use crate::scratch::{sized, Scratch};
+use crate::selection::{Direction, Selection};
+use crate::store::fork;
+use crate::vlen::{self, Arena};
+use crate::write::{self, New, Parts, Touched, Writer};
+use written::Written;
+
+/// What was written to an array, and is not stored yet.
+#[derive(Default)]
+pub struct Overlay {
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    chunks: BTreeMap<PerAxis<u64>, Arc<Kept>>,
+    /// Nothing more is taken.
+    closed: bool,
+}
+
+/// What is kept of one chunk; None: nothing yet, or no more.
+type Kept = Mutex<Option<Pad>>;
+
+/// What is kept of a chunk, shard or subchunk.
+enum Pad {
+    Leaf(Leaf),
+    /// By their numbers in the index of the shard, with their places.
+    Shard(BTreeMap<usize, (PerAxis<u64>, Pad)>),
+}
+
+/// A chunk or subchunk of elements.
+struct Leaf {
+    /// As they are stored without codecs; what was not written may be anything.
+    values: Vec<u8>,
+    written: Written,
+    /// What items point to that are handles.
+    elements: Vec<Vec<u8>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Overlay {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        fork::register();
+        Self::default()
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
+        let _gate = fork::gate();
+        let mut shelf = lock(&self.shelf);
+        work(&mut shelf)
+    }
+
+    /// Whether there is nothing to be stored.
+    pub fn is_empty(&self) -> bool {
+        self.with(|shelf| shelf.chunks.is_empty())
+    }
+
+    /// Refuse what is written from now on.
+    pub fn close(&self) {
+        self.with(|shelf| shelf.closed = true);
+    }
+
+    /// Forget everything.
+    pub fn clear(&self) {
+        drop(self.take());
+    }
+
+    /// Forget the chunks that lie outside of `array` altogether.
+    pub fn trim(&self, array: &Array) {
+        let inside = |cell: &PerAxis<u64>| {
+            let starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
+            starts.zip(&array.shape).all(|(start, &size)| start < size)
+        };
+        let gone: Vec<Arc<Kept>> = self.with(|shelf| {
+            let outside: Vec<_> = shelf.chunks.keys().filter(|cell| !inside(cell)).cloned().collect();
+            outside.iter().filter_map(|cell| shelf.chunks.remove(cell)).collect()
+        });
+        drop(gone);
+    }
+
+    fn take(&self) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
+        self.with(|shelf| std::mem::take(&mut shelf.chunks)).into_iter().collect()
+    }
+
+    fn find(&self, cell: &[u64]) -> Option<Arc<Kept>> {
+        self.with(|shelf| shelf.chunks.get(cell).cloned())
+    }
+
+    fn find_or_make(&self, cell: &[u64]) -> Result<Arc<Kept>> {
+        self.with(|shelf| {
+            if shelf.closed {
+                return Err(Error::new(Kind::Argument, "the transaction is over"));
+            }
+            if let Some(kept) = shelf.chunks.get(cell) {
+                return Ok(kept.clone());
+            }
+            let kept = Arc::<Kept>::default();
+            shelf.chunks.insert(cell.into(), kept.clone());
+            Ok(kept)
+        })
+    }
+}
+
+/// Write `selection` from the buffer at `value` to `overlay`.
+///
+/// # Safety
+/// As for [`write::write`].
+///
+/// # Errors
+/// If there is no memory, or the overlay is closed.
+pub unsafe fn write(
+    operation: Operation<'_>,
+    overlay: &Overlay,
+    selection: &Selection,
+    value: *const u8,
+) -> Result<()> {
+    write::check_writable(operation)?;
+    let value = Address(value.cast_mut());
+    operation.each_chunk(selection, &|chunk, _| {
+        let value = value;
+        let kept = overlay.find_or_make(chunk.cell)?;
+        let mut kept = lock(&kept);
+        let pad = match &mut *kept {
+            Some(pad) => pad,
+            none => none.insert(Pad::of(chunk.portion.level)?),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { pad.put(&chunk.portion, value, operation, chunk.spread) }
+    })
+}
+
+/// Read `selection` into the buffer at `out`: what `overlay` keeps, and where that has nothing,
+/// what is stored.
+///
+/// # Safety
+/// As for [`crate::read::read`].
+///
+/// # Errors
+/// As there.
+pub unsafe fn read(
+    operation: Operation<'_>,
+    overlay: &Overlay,
+    selection: &Selection,
+    out: *mut u8,
+) -> Result<Arena> {
+    let (out, arena) = (Address(out), Arena::default());
+    operation.each_chunk(selection, &|chunk, scratch| {
+        let reader = Reader::new(operation, out, &arena, chunk.spread);
+        let Some(kept) = overlay.find(chunk.cell) else { return reader.chunk(chunk, scratch) };
+        let mut pad = lock(&kept);
+        if !pad.as_ref().map_or(Ok(false), |pad| pad.covers(&chunk.portion))? {
+            // Nobody who writes waits for the store.
+            drop(pad);
+            reader.chunk(chunk, scratch)?;
+            pad = lock(&kept);
+        }
+        let Some(pad) = &mut *pad else { return Ok(()) };
+        let target = Target { operation, out, arena: &arena };
+        // SAFETY: the caller's promise.
+        unsafe { pad.read(&chunk.portion, &target, chunk.spread, scratch) }
+    })?;
+    Ok(arena)
+}
+
+/// Store all that `overlay` keeps, which is empty then.
+///
+/// # Errors
+/// As for [`write::write`].
+pub fn store(operation: Operation<'_>, overlay: &Overlay) -> Result<()> {
+    let chunks = overlay.take();
+    let Some((first, _)) = chunks.first() else { return Ok(()) };
+    let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
+    let run = Run::decide(chunks.len(), bytes, operation.store.concurrency());
+    let spread = operation.spreads(chunks.len());
+    run.each(chunks.len(), operation.interrupt, &|task, scratch| {
+        let (cell, kept) = &chunks[task];
+        let Some(mut pad) = lock(kept).take() else { return Ok(()) };
+        let mut key = std::mem::take(&mut scratch.key);
+        let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
+            let writer = Writer::new(operation, spread);
+            match pad.take_whole(level) {
+                Some(bytes) => writer.whole(key, level, bytes, scratch),
+                None => writer.chunk(key, &KeptNew { pad: &pad, level, origin }, scratch),
+            }
+        });
+        scratch.key = key;
+        done
+    })
+}
+
+/// Where a read puts what it finds.
+struct Target<'a> {
+    operation: Operation<'a>,
+    out: Address,
+    arena: &'a Arena,
+}
+
+impl Pad {
+    fn of(level: &Level) -> Result<Pad> {
+        if let Body::Shard(_) = level.body {
+            return Ok(Pad::Shard(BTreeMap::new()));
+        }
+        let mut values = Vec::new();
+        sized(&mut values, level.decoded_bytes)?;
+        Ok(Pad::Leaf(Leaf { values, written: Written::default(), elements: Vec::new() }))
+    }
+
+    /// Keep the elements of `portion`.
+    ///
+    /// # Safety
+    /// As for [`write::write`], for what is selected by the portion.
+    unsafe fn put(
+        &mut self,
+        portion: &Portion<'_, '_>,
+        value: Address,
+        operation: Operation<'_>,
+        spread: bool,
+    ) -> Result<()> {
+        let (kept, shard) = match (self, &portion.level.body) {
+            // SAFETY: the caller's promise.
+            (Pad::Leaf(leaf), _) => return unsafe { leaf.put(portion, value, operation.array) },
+            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
+            (Pad::Shard(_), _) => return Err(mismatch()),
+        };
+        for_subchunks(kept, portion, shard, true, operation, spread, &|portion, pad, _| {
+            // SAFETY: the caller's promise.
+            unsafe { pad.put(portion, value, operation, false) }
+        })
+    }
+
+    /// Everything that is selected by `portion` is kept here.
+    fn covers(&self, portion: &Portion<'_, '_>) -> Result<bool> {
+        let (kept, shard) = match (self, &portion.level.body) {
+            (Pad::Leaf(leaf), _) => return Ok(leaf.written.covers(portion)),
+            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
+            (Pad::Shard(_), _) => return Err(mismatch()),
+        };
+        let division = portion.divide(&shard.cuts)?;
+        let mut cell = PerAxis::new();
+        for task in 0..division.tasks() {
+            let piece = &division.task(task, &mut cell);
+            let Some((_, pad)) = kept.get(&shard.number(&cell)) else { return Ok(false) };
+            let origin = &origin_of(portion.origin, &cell, &shard.level.shape);
+            if !pad.covers(&Portion { level: &shard.level, piece, origin })? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Put what is kept of `portion` into the caller's buffer.
+    ///
+    /// # Safety
+    /// As for [`crate::read::read`], for what is selected by the portion.
+    unsafe fn read(
+        &mut self,
+        portion: &Portion<'_, '_>,
+        target: &Target<'_>,
+        spread: bool,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (kept, shard) = match (self, &portion.level.body) {
+            // SAFETY: the caller's promise.
+            (Pad::Leaf(leaf), _) => return unsafe { leaf.read(portion, target, scratch) },
+            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
+            (Pad::Shard(_), _) => return Err(mismatch()),
+        };
+        for_subchunks(kept, portion, shard, false, target.operation, spread, &|portion, pad, scratch| {
+            // SAFETY: the caller's promise.
+            unsafe { pad.read(portion, target, false, scratch) }
+        })
+    }
+
+    /// The bytes of a chunk all of which was written and that no codec changes.
+    fn take_whole(&mut self, level: &Level) -> Option<Vec<u8>> {
+        match self {
+            Pad::Leaf(leaf) if level.is_raw() && leaf.written.is_all(level) => {
+                Some(std::mem::take(&mut leaf.values))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn mismatch() -> Error {
+    Error::internal("a shard is kept for a chunk that is none")
+}
+
+/// Do `work` with each subchunk that `portion` touches, and what is kept of it; with `make` of
+/// all of them, else of those of which something is.
+fn for_subchunks(
+    kept: &mut BTreeMap<usize, (PerAxis<u64>, Pad)>,
+    portion: &Portion<'_, '_>,
+    shard: &Shard,
+    make: bool,
+    operation: Operation<'_>,
+    spread: bool,
+    work: &(dyn Fn(&Portion<'_, '_>, &mut Pad, &mut Scratch) -> Result<()> + Sync),
+) -> Result<()> {
+    let level = &shard.level;
+    let division = portion.divide(&shard.cuts)?;
+    let mut tasks: Vec<(usize, usize)> = Vec::new();
+    let mut cell = PerAxis::new();
+    for task in 0..division.tasks() {
+        division.task(task, &mut cell);
+        let number = shard.number(&cell);
+        if make && !kept.contains_key(&number) {
+            kept.insert(number, (cell.clone(), Pad::of(level)?));
+        }
+        tasks.push((number, task));
+    }
+    tasks.sort_unstable();
+    let (Some(&(first, _)), Some(&(last, _))) = (tasks.first(), tasks.last()) else { return Ok(()) };
+    let mut wanted = tasks.iter().peekable();
+    let mut found: Vec<(usize, Mutex<&mut Pad>)> = Vec::new();
+    for (number, (_, pad)) in kept.range_mut(first..=last) {
+        while wanted.next_if(|(want, _)| want < number).is_some() {}
+        if let Some((_, task)) = wanted.next_if(|(want, _)| want == number) {
+            found.push((*task, Mutex::new(pad)));
+        }
+    }
+    let run = if spread { Run::decide(found.len(), level.decoded_bytes, 0) } else { Run::Here };
+    run.each(found.len(), operation.interrupt, &|place, scratch| {
+        let (task, pad) = &found[place];
+        let mut cell = PerAxis::new();
+        let piece = &division.task(*task, &mut cell);
+        let origin = &origin_of(portion.origin, &cell, &level.shape);
+        work(&Portion { level, piece, origin }, &mut lock(pad), scratch)
+    })
+}
+
+impl Leaf {
+    /// # Safety
+    /// As for [`Pad::put`].
+    unsafe fn put(&mut self, portion: &Portion<'_, '_>, value: Address, array: &Array) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { write::put(portion, value, &mut self.values) };
+        if array.is_bool {
+            let (low, high) = portion.span();
+            copy::canonical_bools(&mut self.values[low..high]);
+        }
+        if let Body::Vlen(_) = portion.level.body {
+            // SAFETY: the caller keeps what the handles point to that were copied just now.
+            let own = unsafe { gathered(portion, &mut self.values) };
+            self.elements.push(own?);
+        }
+        self.written.add(portion)
+    }
+
+    /// # Safety
+    /// As for [`Pad::read`].
+    unsafe fn read(
+        &mut self,
+        portion: &Portion<'_, '_>,
+        target: &Target<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        if !self.written.covers(portion) {
+            self.written.become_mask(portion.level)?;
+        }
+        if let Body::Vlen(_) = portion.level.body {
+            let mut handles = scratch.take();
+            handles.clear();
+            handles.extend_from_slice(&self.values);
+            // SAFETY: `elements` has what the handles point to; those never written are empty.
+            let own = unsafe { gathered(portion, &mut handles) };
+            // SAFETY: the caller's promise.
+            let done = own.map(|own| {
+                target.arena.keep(own);
+                unsafe { self.written.deliver(portion, &handles, target.out) }
+            });
+            scratch.give(handles);
+            return done;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.written.deliver(portion, &self.values, target.out) };
+        Ok(())
+    }
+}
+
+/// Copies the elements of `portion` out of where the handles in `values` point to, and makes
+/// these point there.
+///
+/// # Safety
+/// The bytes behind the handles are there.
+unsafe fn gathered(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u8>> {
+    let own = portion.of_copy(Direction::FromCell, |copy| {
+        let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
+        // SAFETY: the caller's promise; the portion lies inside the chunk.
+        Some(unsafe { vlen::gather(values, places) })
+    });
+    own.ok_or_else(|| Error::internal("fields of elements of any length"))?
+}
+
+/// What a write makes of a chunk of which something is kept.
+struct KeptNew<'a, 'p> {
+    pad: &'a Pad,
+    level: &'p Level,
+    origin: &'p [u64],
+}
+
+impl<'a> New<'a> for KeptNew<'a, '_> {
+    fn level(&self) -> &Level {
+        self.level
+    }
+
+    fn origin(&self) -> &[u64] {
+        self.origin
+    }
+
+    fn is_full(&self, array: &Array) -> bool {
+        match (self.pad, &self.level.body) {
+            (Pad::Leaf(leaf), _) => leaf.written.is_full(self.level, self.origin, &array.shape),
+            (Pad::Shard(kept), Body::Shard(shard)) => {
+                let inside = inside(self.level, self.origin, &array.shape);
+                let counts = inside.iter().zip(&shard.level.shape).map(|(range, size)| range.end.div_ceil(*size));
+                let within = |cell: &[u64]| {
+                    let starts = cell.iter().zip(&shard.level.shape).map(|(cell, size)| cell * size);
+                    starts.zip(&inside).all(|(start, range)| start < range.end)
+                };
+                let mut full = 0u64;
+                for (cell, pad) in kept.values().filter(|(cell, _)| within(cell)) {
+                    let origin = &origin_of(self.origin, cell, &shard.level.shape);
+                    if !(KeptNew { pad, level: &shard.level, origin }).is_full(array) {
+                        return false;
+                    }
+                    full += 1;
+                }
+                full == counts.product::<u64>()
+            }
+            (Pad::Shard(_), _) => false,
+        }
+    }
+
+    fn run(&self) -> Option<&'a [u8]> {
+        match self.pad {
+            Pad::Leaf(leaf) if leaf.written.is_all(self.level) => Some(&leaf.values),
+            _ => None,
+        }
+    }
+
+    fn put(&self, chunk: &mut [u8]) {
+        if let Pad::Leaf(leaf) = self.pad {
+            leaf.written.merge(self.level, &leaf.values, chunk);
+        }
+    }
+
+    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>> {
+        let Pad::Shard(kept) = self.pad else { return Err(mismatch()) };
+        Ok(Box::new(KeptParts { kept: kept.iter().collect(), shard, origin: self.origin }))
+    }
+}
+
+/// The subchunks of which something is kept.
+struct KeptParts<'a, 'n> {
+    kept: Vec<(&'a usize, &'a (PerAxis<u64>, Pad))>,
+    shard: &'n Shard,
+    origin: &'n [u64],
+}
+
+impl<'a> Parts<'a> for KeptParts<'a, '_> {
+    fn touched(&self) -> Result<Vec<Touched>> {
+        Ok(self.kept.iter().enumerate().map(|(task, (&number, _))| Touched { number, task }).collect())
+    }
+
+    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()> {
+        let (_, (cell, pad)) = self.kept[task];
+        let level = &self.shard.level;
+        let origin = &origin_of(self.origin, cell, &level.shape);
+        work(cell, &KeptNew { pad, level, origin })
+    }
+}
+
+/// Per axis, the places of a chunk that lie inside an array of `shape`.
+fn inside(level: &Level, origin: &[u64], shape: &[u64]) -> PerAxis<Range<u64>> {
+    let axes = level.shape.iter().zip(origin).zip(shape);
+    axes.map(|((&size, origin), bound)| 0..size.min(bound.saturating_sub(*origin))).collect()
+}
