@@ -21,7 +21,7 @@ use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::store::fork;
 use crate::vlen::{self, Arena};
-use crate::write::{self, New, Parts, Touched, Writer};
+use crate::write::{self, New, Parts, Touched, Work, Writer};
 use written::Written;
 
 /// What was written to an array, and is not stored yet.
@@ -140,7 +140,7 @@ pub unsafe fn write(
     write::check_writable(operation)?;
     let value = Address(value.cast_mut());
     operation.each_chunk(selection, &|chunk, _| {
-        let value = value;
+        let address = value;
         let kept = overlay.find_or_make(chunk.cell)?;
         let mut kept = lock(&kept);
         let pad = match &mut *kept {
@@ -148,7 +148,7 @@ pub unsafe fn write(
             none => none.insert(Pad::of(chunk.portion.level)?),
         };
         // SAFETY: the caller's promise.
-        unsafe { pad.put(&chunk.portion, value, operation, chunk.spread) }
+        unsafe { pad.put(&chunk.portion, address, operation, chunk.spread) }
     })
 }
 
@@ -387,9 +387,9 @@ impl Leaf {
             handles.extend_from_slice(&self.values);
             // SAFETY: `elements` has what the handles point to; those never written are empty.
             let own = unsafe { gathered(portion, &mut handles) };
-            // SAFETY: the caller's promise.
             let done = own.map(|own| {
                 target.arena.keep(own);
+                // SAFETY: the caller's promise.
                 unsafe { self.written.deliver(portion, &handles, target.out) }
             });
             scratch.give(handles);
@@ -436,7 +436,8 @@ impl<'a> New<'a> for KeptNew<'a, '_> {
             (Pad::Leaf(leaf), _) => leaf.written.is_full(self.level, self.origin, &array.shape),
             (Pad::Shard(kept), Body::Shard(shard)) => {
                 let inside = inside(self.level, self.origin, &array.shape);
-                let counts = inside.iter().zip(&shard.level.shape).map(|(range, size)| range.end.div_ceil(*size));
+                let counts =
+                    inside.iter().zip(&shard.level.shape).map(|(range, size)| range.end.div_ceil(*size));
                 let within = |cell: &[u64]| {
                     let starts = cell.iter().zip(&shard.level.shape).map(|(cell, size)| cell * size);
                     starts.zip(&inside).all(|(start, range)| start < range.end)
@@ -486,7 +487,7 @@ impl<'a> Parts<'a> for KeptParts<'a, '_> {
         Ok(self.kept.iter().enumerate().map(|(task, (&number, _))| Touched { number, task }).collect())
     }
 
-    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()> {
+    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()> {
         let (_, (cell, pad)) = self.kept[task];
         let level = &self.shard.level;
         let origin = &origin_of(self.origin, cell, &level.shape);

@@ -61,9 +61,12 @@ pub(crate) trait Parts<'a>: Sync {
     /// Those that it touches, in any order.
     fn touched(&self) -> Result<Vec<Touched>>;
 
-    /// Does `work` with the place of a subchunk, and with what becomes of it.
-    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()>;
+    /// Does `work` with one of them.
+    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()>;
 }
+
+/// What is done with the place of a subchunk, and with what becomes of it.
+pub(crate) type Work<'w, 'a> = dyn FnMut(&[u64], &dyn New<'a>) -> Result<()> + 'w;
 
 /// A subchunk to write: its number in the index, and in its [`Parts`].
 pub(crate) struct Touched {
@@ -139,7 +142,7 @@ impl<'a> Parts<'a> for GivenParts<'_, 'a, '_, '_> {
         Ok(touched)
     }
 
-    fn with(&self, task: usize, work: &mut dyn FnMut(&[u64], &dyn New<'a>) -> Result<()>) -> Result<()> {
+    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()> {
         let mut cell = PerAxis::new();
         let piece = &self.division.task(task, &mut cell);
         let level = &self.shard.level;
@@ -201,9 +204,10 @@ impl<'a> Writer<'a> {
     /// Changes the chunk or shard at `key`.
     pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
         let full = new.is_full(self.array);
-        let change = self.operation.store.update(key, !full, &mut |object| {
-            self.change(new, object.map(Source::of), full, scratch)
-        })?;
+        let change = self
+            .operation
+            .store
+            .update(key, !full, &mut |object| self.change(new, object.map(Source::of), full, scratch))?;
         if let Change::Write(parts) = change {
             recycle(parts, scratch);
         }
@@ -415,7 +419,7 @@ impl<'a> Writer<'a> {
         let groups = group(&touched, old.as_ref(), shard.level.decoded_bytes);
         // All buffers come from here, and return here, for the next shard: a worker
         // that took its own would allocate them anew for every shard.
-        let results: Vec<Mutex<Encoded>> =
+        let results: Vec<Mutex<Encoded<'a>>> =
             groups.iter().map(|_| Mutex::new(Encoded::over(scratch.take()))).collect();
         let run = if self.spread {
             let bytes = shard.level.decoded_bytes * (touched.len() / groups.len().max(1));
@@ -441,25 +445,40 @@ impl<'a> Writer<'a> {
         old: Option<&Old<'_>>,
         touched: &[Touched],
         subchunks: &dyn Parts<'a>,
-        encoded: &mut Encoded,
+        encoded: &mut Encoded<'a>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         for touched in touched {
             subchunks.with(touched.task, &mut |cell, new| {
-                let full = new.is_full(self.array);
-                let before = encoded.bytes.len();
-                let done = (|| {
-                    let current = match old {
-                        Some(old) if !full => old.subchunk(shard, cell)?,
-                        _ => None,
-                    };
-                    self.level(new, current, full, &mut encoded.bytes, scratch)
-                })();
-                let stored = done.map_err(|error| error.in_subchunk(cell))?;
-                encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
-                Ok(())
+                let done = self.subchunk(shard, old, cell, new, encoded, scratch);
+                done.map_err(|error| error.in_subchunk(cell))
             })?;
         }
+        Ok(())
+    }
+
+    fn subchunk(
+        &self,
+        shard: &Shard,
+        old: Option<&Old<'_>>,
+        cell: &[u64],
+        new: &dyn New<'a>,
+        encoded: &mut Encoded<'a>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let full = new.is_full(self.array);
+        if let (true, true, Some(bytes)) = (full, shard.level.is_raw(), new.run()) {
+            let stored = !self.is_fill(&shard.level, bytes);
+            encoded.borrow(stored.then_some(bytes));
+            return Ok(());
+        }
+        let current = match old {
+            Some(old) if !full => old.subchunk(shard, cell)?,
+            _ => None,
+        };
+        let before = encoded.bytes.len();
+        let stored = self.level(new, current, full, &mut encoded.bytes, scratch)?;
+        encoded.sizes.push(stored.then(|| (encoded.bytes.len() - before) as u64));
         Ok(())
     }
 }
@@ -480,16 +499,27 @@ impl<'c> Old<'c> {
 }
 
 /// New encodings, one after another; None where a subchunk is all fill.
-struct Encoded {
+struct Encoded<'a> {
+    parts: Vec<Part<'a>>,
+    /// What comes after the parts.
     bytes: Vec<u8>,
     sizes: Vec<Option<u64>>,
 }
 
-impl Encoded {
+impl<'a> Encoded<'a> {
     /// Nothing yet; `buffer` is for the bytes.
-    fn over(mut buffer: Vec<u8>) -> Encoded {
+    fn over(mut buffer: Vec<u8>) -> Encoded<'a> {
         buffer.clear();
-        Encoded { bytes: buffer, sizes: Vec::new() }
+        Encoded { parts: Vec::new(), bytes: buffer, sizes: Vec::new() }
+    }
+
+    /// A subchunk that is its own encoding.
+    fn borrow(&mut self, subchunk: Option<&'a [u8]>) {
+        self.sizes.push(subchunk.map(|bytes| bytes.len() as u64));
+        if !self.bytes.is_empty() {
+            self.parts.push(Part::Owned(std::mem::take(&mut self.bytes)));
+        }
+        self.parts.extend(subchunk.map(Part::Borrowed));
     }
 }
 
@@ -517,7 +547,7 @@ fn assemble<'a>(
     old: Option<&Old<'_>>,
     touched: &[Touched],
     groups: &[std::ops::Range<usize>],
-    encoded: Vec<Encoded>,
+    encoded: Vec<Encoded<'a>>,
     scratch: &mut Scratch,
 ) -> Result<Option<Vec<Part<'a>>>> {
     let mut index = repeated([ABSENT, ABSENT], shard.entries)?;
@@ -535,6 +565,7 @@ fn assemble<'a>(
             }
         }
         next = touched[range.end - 1].number + 1;
+        parts.extend(encoded.parts);
         if encoded.bytes.is_empty() {
             scratch.give(encoded.bytes);
         } else {

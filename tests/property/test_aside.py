@@ -1,0 +1,97 @@
+"""What is kept aside is read there and nowhere else, until it is stored.
+
+In between others write to the same array: where something is kept aside it wins in the end, and
+of the rest nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property.model import Model, assert_same, assigned
+from property.subject import Subject
+from property.test_fields import drawn_names, named
+from tessarr._engine import Overlay
+from tessarr.array import bind
+from tessarr.testing.strategies import array_cases
+
+CASES = {
+    "v2": array_cases(zarr_format=2),
+    "v3": array_cases(zarr_format=3, sharded=False),
+    "sharded": array_cases(zarr_format=3, sharded=True),
+    "rectilinear": array_cases(zarr_format=3, rectilinear=True),
+    "records": array_cases(zarr_format=3, sharded=True, records=True),
+    "records_v2": array_cases(zarr_format=2, records=True),
+}
+
+
+class Aside(Subject):
+    """An array whose writes are kept aside, and an array of somebody else in the same store."""
+
+    def __init__(self, case: Any) -> None:
+        super().__init__(case)
+        self.others = Subject(case, self.store)
+        self.kept: list[tuple[str, Any, Any]] = []
+        self.overlay = Overlay()
+        self.array = bind(self.array.metadata, self.store, "", read_only=False)
+        self.array._keep(self.overlay)
+
+    def put(self, data: st.DataObject) -> None:
+        """Write one random selection, of records perhaps only some fields."""
+        kind, key = self.drawn(data)
+        shape = self.model.read(kind, key).shape
+        dtype = self.case.dtype
+        names = list(dtype.names or ())
+        if names and data.draw(st.booleans()):
+            drawn = drawn_names(data, dtype)
+            names = [drawn] if isinstance(drawn, str) else drawn
+        fill = np.frombuffer(self.fill, dtype)
+        part = np.dtype([(name, dtype[name]) for name in names]) if names else dtype
+        one = b"".join(fill[name].tobytes() for name in names) if names else self.fill
+        value = data.draw(assigned(part, shape, one))
+        self.view(kind)[named(names, key) if names else key] = value
+        self.kept.append((kind, key, value))
+
+    def expected(self) -> np.ndarray[Any, Any]:
+        """Return what others have written, with what is kept aside over it."""
+        self.model = Model(self.others.model.array.copy(), self.array.read_chunk_sizes)
+        for kind, key, value in self.kept:
+            if value.dtype.names is None:
+                self.model.write(kind, key, value)
+                continue
+            new = np.array(self.model.read(kind, key))
+            for name in value.dtype.names:
+                new[name] = np.broadcast_to(value, new.shape)[name]
+            self.model.write(kind, key, new)
+        return self.model.array
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_it_is_as_if_it_was_written_last(kind: str) -> None:
+    """Random writes aside and beside, read together in between, and stored in the end."""
+
+    @settings(max_examples=3 * settings.default.max_examples)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        subject = Aside(data.draw(CASES[kind]))
+        for _ in range(data.draw(st.integers(1, 4))):
+            if data.draw(st.integers(0, 2)):
+                subject.put(data)
+            else:
+                subject.others.write(data)
+            subject.expected()
+            subject.read(data)
+        before = subject.others.model.array
+        assert_same(subject.others.array[...], before)
+        subject.array._store_kept()
+        assert not subject.overlay
+        subject.others.model.array = subject.expected()
+        subject.others.compare()
+        subject.others.assert_no_fill_stored()
+
+    run()
