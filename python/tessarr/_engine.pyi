@@ -18,6 +18,7 @@ __all__ = [
     "ForeignStore",
     "LocalStore",
     "MemoryStore",
+    "Overlay",
     "SplitStore",
     "StagedStore",
     "Store",

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from property.model import Model, assert_same, assigned
 from property.subject import Subject
 from property.test_fields import drawn_names, named
-from tessarr._engine import Overlay
-from tessarr.array import bind
+from tessarr.array.aside import Overlay, aside
 from tessarr.testing.strategies import array_cases
 
 CASES = {
@@ -38,8 +37,7 @@ class Aside(Subject):
         self.others = Subject(case, self.store)
         self.kept: list[tuple[str, Any, Any]] = []
         self.overlay = Overlay()
-        self.array = bind(self.array.metadata, self.store, "", read_only=False)
-        self.array._keep(self.overlay)
+        self.array = aside(self.array, self.store, self.overlay)
 
     def put(self, data: st.DataObject) -> None:
         """Write one random selection, of records perhaps only some fields."""

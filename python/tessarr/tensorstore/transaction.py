@@ -6,8 +6,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tessarr._engine import Overlay
-from tessarr.array import bind
+from tessarr.array.aside import Overlay, aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.future import Future, Promise, start
@@ -206,7 +205,7 @@ class Transaction:
         if direct:
             below = {id(stage): store for store, stage in self._stages.items()}
             for kept in written:
-                array = _again(kept.array, below[id(kept.array._store)], kept.overlay)
+                array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
                 array._store_kept()
 
     # Taking part
@@ -246,9 +245,9 @@ class Transaction:
                 if kept.array._meta is array._meta:
                     return kept.array
                 if _alike(kept.array._meta, array._meta):
-                    return _again(array, store, kept.overlay)
+                    return aside(array, store, kept.overlay)
             overlay = Overlay()
-            here.append(_Kept(overlay, _again(array, store, overlay)))
+            here.append(_Kept(overlay, aside(array, store, overlay)))
             return here[-1].array
 
     def _resizable(self, array: Array) -> Array:
@@ -257,7 +256,7 @@ class Transaction:
             here = self._arrays[id(array._store), array._path]
             for k, kept in enumerate(here):
                 if _alike(kept.array._meta, array._meta):
-                    here[k] = _Kept(kept.overlay, _again(array, array._store, kept.overlay))
+                    here[k] = _Kept(kept.overlay, aside(array, array._store, kept.overlay))
                     return here[k].array
         raise AssertionError("an array of the transaction is none of it")
 
@@ -297,16 +296,3 @@ class Transaction:
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:
     """Whether two arrays keep the same elements in the same chunks, apart from their shapes."""
     return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other
-
-
-def _again(array: Array, store: Store, overlay: Overlay) -> Array:
-    made = bind(
-        array._meta,
-        store,
-        array._path,
-        read_only=False,
-        write_empty_chunks=array._write_empty_chunks,
-        missing=array._missing,
-    )
-    made._keep(overlay)
-    return made

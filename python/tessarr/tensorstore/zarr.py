@@ -351,9 +351,7 @@ class ZarrDriver(Driver):
         future = self._store(array, chosen, values.astype(self._stored, copy=False))
         return WriteFutures._of(future, future)
 
-    def _store(
-        self, array: Array, chosen: Selection, values: npt.NDArray[Any]
-    ) -> Future[None]:
+    def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
         if not chosen.size:
             return Future(None)
         parts = None if self._fields is None else self._fields.parts

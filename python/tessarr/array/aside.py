@@ -1,0 +1,50 @@
+"""Arrays whose writes are kept aside until they are stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr._engine import Overlay
+from tessarr.array.array import bind
+
+if TYPE_CHECKING:
+    from tessarr.array.array import Array
+    from tessarr.store import Store
+
+__all__ = ["Overlay", "aside"]
+
+
+def aside(array: Array, store: Store, overlay: Overlay) -> Array:
+    """Return an array once more, in a store, what is written to it being kept in an overlay.
+
+    Parameters
+    ----------
+    array
+        The array.
+    store
+        Where it is read, and where its method ``_store_kept`` stores what is kept.
+    overlay
+        What keeps it. Arrays with the same chunks may share one.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> array = tessarr.create_array({}, shape=(4,), chunks=(2,), dtype="u1")
+    >>> kept = aside(array, array.store, Overlay())
+    >>> kept[1:3] = 5
+    >>> kept[...].tolist(), array[...].tolist()
+    ([0, 5, 5, 0], [0, 0, 0, 0])
+    >>> kept._store_kept()
+    >>> array[...].tolist()
+    [0, 5, 5, 0]
+    """
+    made = bind(
+        array._meta,
+        store,
+        array._path,
+        read_only=False,
+        write_empty_chunks=array._write_empty_chunks,
+        missing=array._missing,
+    )
+    made._keep(overlay)
+    return made
