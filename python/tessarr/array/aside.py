@@ -30,7 +30,7 @@ def aside(array: Array, store: Store, overlay: Overlay) -> Array:
     --------
     >>> import tessarr
     >>> array = tessarr.create_array({}, shape=(4,), chunks=(2,), dtype="u1")
-    >>> kept = aside(array, array.store, Overlay())
+    >>> kept = aside(array, array._store, Overlay())
     >>> kept[1:3] = 5
     >>> kept[...].tolist(), array[...].tolist()
     ([0, 5, 5, 0], [0, 0, 0, 0])
