@@ -257,7 +257,7 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     shard_written: (0, 0, 1),
     transaction_over_a_shard: (0, 0, 1),
     transaction_over_parts: (0, 0, 1),
-    metadata_checked: (1, 1, 0),
+    metadata_checked: (2, 1, 0),
     batch_of_one_shard: (1, 5, 0),
 }
 """Opens, reads and writes of ours; to read what is changed belongs to the write."""

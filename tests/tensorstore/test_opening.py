@@ -167,8 +167,9 @@ def test_resizing_keeps_other_handles(context: ts.Context) -> None:
     assert (smaller.shape, store.shape) == ((2, 4), (4, 4))
     assert store.resolve().result().shape == (2, 4)
     assert sorted(store.kvstore.list().result()) == [b"c/0/0", b"c/0/1", b"zarr.json"]
+    assert store.read().result().shape == (2, 4)
     with pytest.raises(ArgumentError, match="outside"):
-        store.read().result()
+        store[3].read().result()
     with pytest.raises(ArgumentError, match="interval"):
         store.resize(exclusive_max=[-1, None])
     with pytest.raises(ArgumentError, match="shrink_only"):

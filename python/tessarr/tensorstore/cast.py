@@ -89,6 +89,11 @@ class CastDriver(Driver):
         """Whether there is a conversion to the base's data type."""
         return self._backward is not None and self._of.writable
 
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return a view with the bounds that the base has now."""
+        of, found = self._of.settled(view, using)
+        return self._again(of), found
+
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:

@@ -24,6 +24,7 @@ from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.domain import INFINITE
 from tessarr.space.maps import position
 from tessarr.tensorstore.after import attempt
+from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import converted, failed, start
 from tessarr.tensorstore.in_memory import check_finite, selected
@@ -137,6 +138,14 @@ class DownsampleDriver(Driver):
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: where those of the base are."""
         return self._of._driver.storages()
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return a view with the bounds that the base has now."""
+        of = self._of._now(using)
+        if of is self._of:
+            return self, view
+        driver = DownsampleDriver(of, self.factors, self.method)
+        return driver, propagated(view, driver.domain)
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up the bounds of the base."""

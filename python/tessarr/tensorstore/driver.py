@@ -111,6 +111,23 @@ class Driver:
         """Whether elements can be written."""
         return True
 
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return what a view is read of, and the view, with the bounds of now.
+
+        Parameters
+        ----------
+        view
+            A view of `domain`, or of what that was when a handle was made.
+        using
+            Transaction and batch.
+
+        Raises
+        ------
+        ArgumentError
+            If an explicit bound of the view is no longer inside.
+        """
+        return self, view
+
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+from tessarr.errors import (
+    ArgumentError,
+    ReadOnlyError,
+    TessarrError,
+    UnsupportedError,
+)
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
 from tessarr.tensorstore.bounds import explicit, moved, propagated
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -197,6 +202,13 @@ class TensorStore(Indexable):
             return NOTHING
         return Using(self._transaction, batch)
 
+    def _now(self, using: Using) -> TensorStore:
+        """Return the same with the bounds of now, as far as these are known."""
+        driver, view = self._driver.settled(self._view, using)
+        if view is self._view and driver is self._driver:
+            return self
+        return handle(driver, view, self._mode, self._transaction)
+
     def read(
         self,
         *,
@@ -222,18 +234,23 @@ class TensorStore(Indexable):
         """
         if "r" not in self._mode:
             return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
+        if order not in {"C", "F"}:
+            raise TypeError(f"order {order!r} is not 'C' or 'F'")
+        using = self._using(batch)
+        try:
+            now = self._now(using)
+        except TessarrError as error:
+            return failed(error)
         if out is not None:
-            if out.shape != self.shape or out.dtype != self.dtype.dtype:
+            if out.shape != now.shape or out.dtype != now.dtype.dtype:
                 raise ArgumentError(
                     f"out has shape {out.shape} and data type {out.dtype}, what is read "
-                    f"{self.shape} and {self.dtype.name}",
+                    f"{now.shape} and {now.dtype.name}",
                     kind="shape_mismatch",
                 )
         elif order == "F":
-            out = np.empty(self.shape, self.dtype.dtype, order="F")
-        elif order != "C":
-            raise ArgumentError(f"order {order!r} is not 'C' or 'F'")
-        return self._driver.read(self._view, out, self._using(batch))
+            out = np.empty(now.shape, now.dtype.dtype, order="F")
+        return now._driver.read(now._view, out, using)
 
     def write(
         self,
@@ -262,10 +279,16 @@ class TensorStore(Indexable):
         """
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
-        if isinstance(source, TensorStore):
-            return copy(source, self)
-        values = placed(source, self.dtype, self.domain)
-        return self._driver.write(self._view, values, self._using(batch))
+        using = self._using(batch)
+        try:
+            now = self._now(using)
+            origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
+        except TessarrError as error:
+            return WriteFutures._of(failed(error), failed(error))
+        if origin is not None:
+            return copy(origin, now)
+        values = placed(source, now.dtype, now.domain)
+        return now._driver.write(now._view, values, using)
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
@@ -357,11 +380,13 @@ class TensorStore(Indexable):
         query_not_stored, query_fully_stored
             What to find out.
         """
-        future = self._driver.storage_statistics(
-            self._view,
+        using = self._using(None)
+        now = self._now(using)
+        future = now._driver.storage_statistics(
+            now._view,
             not_stored=query_not_stored,
             fully_stored=query_fully_stored,
-            using=self._using(None),
+            using=using,
         )
         return converted(future, lambda found: StorageStatistics(*found))
 

@@ -15,6 +15,7 @@ from tessarr.resizing import resize
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.synchronizer import chunk_keys
+from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
@@ -68,9 +69,11 @@ class ZarrDriver(Driver):
         "_in_memory",
         "_inner",
         "_looked_s",
+        "_meta",
         "_numpy",
         "_opened_by",
         "_place",
+        "_rechecks",
         "_staged",
         "_stored",
         "_swift",
@@ -92,6 +95,8 @@ class ZarrDriver(Driver):
         self._dtype, self._numpy = facts.dtype, facts.numpy
         self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
         self._looked_s = time.time()
+        self._meta = array._meta
+        self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.open_mode.assume_cached_metadata
         self._in_memory = isinstance(self._place, MemoryStore)
         near = self._in_memory or isinstance(self._place, LocalStore)
@@ -186,14 +191,19 @@ class ZarrDriver(Driver):
     # Reading and writing
 
     def _within(self, using: Using) -> Array:
-        """Return the array, in the transaction if there is one, and with bounds of due age."""
+        """Return the array, in the transaction if there is one."""
         array = self._array
-        if using.transaction is not None:
-            using.transaction._check()
-            staged = self._staged.get(using.transaction)
-            if staged is None:
-                staged = self._staged[using.transaction] = using.transaction._array(array)
-            array = staged
+        if using.transaction is None:
+            return array
+        using.transaction._check()
+        staged = self._staged.get(using.transaction)
+        if staged is None:
+            staged = self._staged[using.transaction] = using.transaction._array(array)
+        return staged
+
+    def _looked_at(self, using: Using) -> Array:
+        """Return the array, in the transaction if there is one, with bounds of due age."""
+        array = self._within(using)
         if self._is_due():
             array.refresh()
             self._looked_s = time.time()
@@ -212,12 +222,18 @@ class ZarrDriver(Driver):
 
     def _is_due(self) -> bool:
         """Whether the bounds have to be looked at before they are used."""
-        if self._opened_by is None:
+        if not self._rechecks:
             return False
         bound: Any = self._opened_by.recheck_metadata
-        if bound is True:
-            return True
-        return type(bound) is float and self._looked_s < bound <= time.time()
+        return bound is True or self._looked_s < bound <= time.time()
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return the driver, and a view with the bounds of now."""
+        plain = using is NOTHING and not self._rechecks
+        meta = (self._array if plain else self._looked_at(using))._meta
+        if meta is self._meta:
+            return self, view
+        return self, propagated(view, facts_of(meta, self._field).domain)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
@@ -232,7 +248,7 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         try:
-            array = self._array if using is NOTHING else self._within(using)
+            array = self._within(using)
             if using.batch is not None and using.transaction is None:
                 array = using.batch._over(array)
             if self._inner is not None:
@@ -341,7 +357,7 @@ class ZarrDriver(Driver):
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
         try:
-            array = self._array if using is NOTHING else self._within(using)
+            array = self._within(using)
             if self._inner is not None:
                 return self._write_inner(array, using, self._inner, view, values)
             chosen = lower(view, array._meta.shape)
@@ -408,7 +424,7 @@ class ZarrDriver(Driver):
         return start(lambda: self._fresh(using), here=not (self._is_due() or self._assumed))
 
     def _fresh(self, using: Using) -> Driver:
-        array = self._within(using)
+        array = self._looked_at(using)
         if self._assumed:
             array.refresh()
             self._assumed = False
@@ -425,7 +441,7 @@ class ZarrDriver(Driver):
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
-        array = self._within(using)
+        array = self._looked_at(using)
         if array is not self._array:  # handles that know it keep their bounds
             array = using.transaction._resizable(array)
 

@@ -240,6 +240,12 @@ class ZarrSpec(PlacedSpec):
         return self._recheck_metadata
 
     @property
+    def rechecks(self) -> bool:
+        """Whether metadata may have to be looked at again before they are used."""
+        bound = self._recheck_metadata
+        return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
+
+    @property
     def fill_missing(self) -> bool:
         """Whether chunks that are not stored are taken for the fill value."""
         return self._fill_missing

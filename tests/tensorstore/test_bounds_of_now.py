@@ -1,0 +1,75 @@
+"""Reads and writes use the bounds of now: those that are known, or looked at again when due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+
+def _open(path: Path, **options: Any) -> ts.TensorStore:
+    spec = {"driver": "zarr3", "kvstore": path.as_uri()}
+    return ts.open(spec, open=True, create=True, dtype="int32", shape=[3], **options).result()
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_a_handle_reads_and_writes_what_it_resized(driver: str) -> None:
+    spec = {"driver": driver, "kvstore": "memory://"}
+    store = ts.open(spec, create=True, dtype="int32", shape=[3]).result()
+    view, fixed = store[1:], store[1:3]
+    store.write([1, 2, 3]).result()
+    store.resize(exclusive_max=[2]).result()
+    assert store.domain == ts.IndexDomain([ts.Dim(size=3, implicit_upper=True)])  # as it was
+    assert store.read().result().tolist() == [1, 2]
+    assert view.read().result().tolist() == [2]
+    with pytest.raises(ValueError, match="outside"):
+        fixed.read().result()
+    store.resize(exclusive_max=[5]).result()
+    assert store.read(order="F").result().tolist() == [1, 2, 3, 0, 0]
+    with pytest.raises(ValueError, match="cannot be written"):
+        store.write([7, 8, 9]).result()
+    view.write([6, 7, 8, 9]).result()
+    assert store.read().result().tolist() == [1, 6, 7, 8, 9]
+    assert fixed.read().result().tolist() == [6, 7]
+    with pytest.raises(ValueError, match="out has shape"):
+        store.read(out=np.empty(3, "i4"))
+
+
+@pytest.mark.parametrize(("recheck", "seen"), [(True, 5), ("open", 3), (False, 3)])
+def test_others_resize(tmp_path: Path, recheck: Any, seen: int) -> None:
+    other = _open(tmp_path)
+    store = _open(tmp_path, recheck_cached_metadata=recheck)
+    views = [store, ts.cast(store, "float32"), store[::2]]
+    coarse = ts.downsample(store, [2], "mean")
+    other.resize(exclusive_max=[5]).result()
+    shapes = [view.read().result().size for view in [*views, coarse]]
+    assert shapes == [seen, seen, -(-seen // 2), -(-seen // 2)]
+    statistics = store.storage_statistics(query_not_stored=True).result()
+    assert statistics.not_stored is True
+    copied = ts.array(np.ones(seen, "i4"))
+    store.write(copied).result()
+    assert other.resolve().result()[seen - 1].read().result() == 1
+
+
+def test_what_is_gone_is_told_by_the_future(tmp_path: Path) -> None:
+    store = _open(tmp_path, recheck_cached_metadata=True)
+    (tmp_path / "zarr.json").unlink()
+    reading, writing = store.read(), store.write(1)
+    for future in (reading, writing, writing.copy):
+        with pytest.raises(ValueError, match="no array"):
+            future.result()
+
+
+def test_assumed_metadata_are_never_looked_at(tmp_path: Path) -> None:
+    store = _open(tmp_path, assume_metadata=True, recheck_cached_metadata=True)
+    assert store.read().result().tolist() == [0, 0, 0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_order_is_c_or_f(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="order"):
+        _open(tmp_path).read(order="X")  # type: ignore[arg-type]
