@@ -28,6 +28,7 @@ __all__ = [
     "encode",
     "guarded",
     "prefixed",
+    "reduce",
     "set_threads",
     "shared",
     "threads",
@@ -249,6 +250,13 @@ def decode(
     decoded_bytes: int | None = None,
     limit: int | None = None,
 ) -> bytes: ...
+def reduce(
+    values: NDArray[Any],
+    out: NDArray[Any],
+    cuts: Sequence[tuple[int, int, int, int]],
+    method: str,
+    kind: str,
+) -> None: ...
 def set_threads(n: int) -> None: ...
 def threads() -> int: ...
 def unpickle_memory_store(class_: type[MemoryStore], name: str, process: int, /) -> MemoryStore: ...

@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.future import Future, Promise, WriteFutures, converted, failed
+from tessarr.tensorstore.future import Future, Promise, WriteFutures, failed, start
 
 __all__ = ["all_done", "attempt", "written"]
 
@@ -14,42 +14,38 @@ U = TypeVar("U")
 
 
 def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]:
-    """Return the future of what is made when all others are done; the first error ends it, then.
+    """Return the future of what is made when all others are done, or of the first one's error.
 
-    All others are waited for in any case, because they may write to what belongs to the user.
+    All are waited for in any case, because they may write to what belongs to the user.
     """
-    if not sources:
-        return attempt(make)
-    if len(sources) == 1:
-        return converted(sources[0], lambda _: make())
+
+    def finish() -> U:
+        for source in sources:
+            source.result()
+        return make()
+
+    for source in sources:
+        source.force()
+    waiting = [source for source in sources if not source.done()]
+    if not waiting:
+        return start(finish, here=True)
     promise, made = Promise.new()
     lock = allocate_lock()
-    left = len(sources)
-    first: list[BaseException] = []
+    left = len(waiting)
 
-    def ended(done: Future[Any]) -> None:
+    def ended(_: Future[Any]) -> None:
         nonlocal left
-        try:
-            error = done.exception()
-        except BaseException as cancelled:  # noqa: BLE001 (it was cancelled)
-            error = cancelled
         with lock:
-            if error is not None and not first:
-                first.append(error)
             left -= 1
             if left:
                 return
-        if first:
-            promise.set_exception(first[0])
-            return
         try:
-            promise.set_result(make())
+            promise.set_result(finish())
         except BaseException as raised:  # noqa: BLE001 (told to whom it may concern)
             promise.set_exception(raised)
 
-    for source in sources:
+    for source in waiting:
         source.add_done_callback(ended)
-        source.force()
     return made
 
 

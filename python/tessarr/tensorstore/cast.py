@@ -111,7 +111,7 @@ class CastDriver(Driver):
             out[...] = found
             return out
 
-        return converted(self._of.read(view, None, using), finish)
+        return converted(self._of.look(view, using), finish)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Convert elements, and write them to the base."""

@@ -37,7 +37,9 @@ _TO: Final = {
 
 
 def conversion(source: DataType, target: DataType) -> Conversion | None:
-    """Return what converts arrays of one data type to another one; None if nothing does.
+    """Return what makes new arrays of another data type; None if nothing does.
+
+    Between equal data types it gives back what it was given.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def conversion(source: DataType, target: DataType) -> Conversion | None:
     if other not in _TO[one]:
         return None
     if one == "byte":
-        return lambda values: values.view(target.dtype)
+        return lambda values: values.copy().view(target.dtype)
     if "json" in (one, other) or "text" in (one, other):
         convert = _single(source.name, one, target)
         return lambda values: _each(values, convert, target.dtype)

@@ -84,10 +84,28 @@ def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> Ind
 class _Wanted(NamedTuple):
     """The positions of one dimension of the result that a view asks for, ascending."""
 
-    positions: npt.NDArray[np.int64]
+    positions: range | npt.NDArray[np.int64]
     """Which."""
     rank: OutputIndexMap
     """For each position of the view, the place in `positions`."""
+
+
+class _Behind(NamedTuple):
+    """What stands behind positions of one dimension."""
+
+    indices: int | npt.NDArray[np.int64]
+    """The positions of the base, or the first one where they are an interval."""
+    size: int
+    """How many they are."""
+    blocks: Blocks
+    """How they are cut."""
+
+    def map(self, k: int, rank: int) -> OutputIndexMap:
+        """Return the map of dimension `k` of `rank` that selects them."""
+        if isinstance(self.indices, int):
+            return OutputIndexMap.along(k, self.indices)
+        shape = [self.size if axis == k else 1 for axis in range(rank)]
+        return OutputIndexMap.by_array(self.indices.reshape(shape))
 
 
 class DownsampleDriver(Driver):
@@ -211,10 +229,6 @@ class DownsampleDriver(Driver):
         domain = IndexDomain.of(tuple(dims[k] for k in range(len(dims))))
         return self._of[IndexTransform.of(domain, tuple(maps))]
 
-    def _store(self, using: Using) -> TensorStore:
-        transaction = using.transaction
-        return self._of if transaction is None else self._of.with_transaction(transaction)
-
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
@@ -225,8 +239,8 @@ class DownsampleDriver(Driver):
                 empty = np.empty(view.domain.shape, self.dtype.dtype)
                 return attempt(lambda: empty if out is None else out)
             if self.method == "stride":
-                found = self._store(using)[self._strided(view)]
-                return found.read(batch=using.batch, out=out)
+                strided = self._of._view[self._strided(view)]
+                return self._of._driver.read(strided, out, using)
             wanted = [self._wanted(view, k) for k in range(view.output_rank)]
             if prod(len(one.positions) for one in wanted) > _WASTE * view.size + 1000:
                 return self._by_points(view, out, using)
@@ -249,27 +263,30 @@ class DownsampleDriver(Driver):
 
     def _wanted(self, view: IndexTransform, k: int) -> _Wanted:
         one = view.output[k]
-        places = position(one, view.domain.dims)
-        dim = self._domain.dims[k]
-        if places.min() < dim.inclusive_min or places.max() >= dim.exclusive_max:
-            raise ArgumentError(
-                f"dimension {k}: positions from {places.min()} to {places.max()} are not all in "
-                f"{dim}",
-                kind="out_of_bounds",
-            )
         if one.index_array is not None:
+            places = position(one, view.domain.dims)
+            self._check(k, int(places.min()), int(places.max()))
             found, inverse = np.unique(places, return_inverse=True)
             return _Wanted(found, OutputIndexMap.by_array(inverse.reshape(places.shape)))
-        flat = places.reshape(-1)
-        if len(flat) == 1 or one.input_dimension is None:
-            return _Wanted(flat[:1], OutputIndexMap.constant(0))
-        if one.factor == 0:
-            return _Wanted(flat[:1], OutputIndexMap.constant(0))
-        begin = view.domain.dims[one.input_dimension].inclusive_min
-        if one.factor > 0:
-            return _Wanted(flat, OutputIndexMap.along(one.input_dimension, -begin, 1))
-        last = len(flat) - 1 + begin
-        return _Wanted(flat[::-1], OutputIndexMap.along(one.input_dimension, last, -1))
+        if one.input_dimension is None or not one.factor:
+            self._check(k, one.offset, one.offset)
+            return _Wanted(range(one.offset, one.offset + 1), OutputIndexMap.constant(0))
+        dim = view.domain.dims[one.input_dimension]
+        begin, last = dim.inclusive_min, dim.exclusive_max - 1
+        ends = one.offset + one.factor * begin, one.offset + one.factor * last
+        least, most, step = min(ends), max(ends), abs(one.factor)
+        self._check(k, least, most)
+        sign = 1 if one.factor > 0 else -1
+        order = OutputIndexMap.along(one.input_dimension, -begin if sign > 0 else last, sign)
+        return _Wanted(range(least, most + 1, step), order)
+
+    def _check(self, k: int, least: int, most: int) -> None:
+        dim = self._domain.dims[k]
+        if least < dim.inclusive_min or most >= dim.exclusive_max:
+            raise ArgumentError(
+                f"dimension {k}: positions from {least} to {most} are not all in {dim}",
+                kind="out_of_bounds",
+            )
 
     def _by_product(
         self,
@@ -281,34 +298,45 @@ class DownsampleDriver(Driver):
         """Read what stands behind the product of positions of each dimension."""
         positions = [one.positions for one in wanted]
         order = IndexTransform.of(view.domain, tuple(one.rank for one in wanted))
+        straight = order.output == tuple(
+            OutputIndexMap.along(k, -low) for k, low in enumerate(view.domain.origin)
+        )
+        target = out if straight else None
 
         def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            if straight:
+                return values
             found = selected(values, order)
             if out is None:
-                return np.ascontiguousarray(found).reshape(found.shape)
+                return np.array(found, order="C")
             out[...] = found
             return out
 
         slabs = list(self._slabs(positions))
         if len(slabs) == 1:
-            return converted(self._reduced(positions, using), finish)
+            return converted(self._reduced(positions, using, target), finish)
 
         def work() -> npt.NDArray[Any]:
-            values = np.empty([len(one) for one in positions], self.dtype.dtype)
-            ahead: list[tuple[tuple[slice, ...], Future[Any]]] = []
+            values = target
+            if values is None:
+                values = np.empty([len(one) for one in positions], self.dtype.dtype)
+            before: Future[Any] | None = None
             for slab in slabs:
                 pieces = [one[cut] for one, cut in zip(positions, slab, strict=True)]
-                ahead.append((slab, self._reduced(pieces, using)))
-                if len(ahead) > 1:
-                    place, done = ahead.pop(0)
-                    values[place] = done.result()
-            for place, done in ahead:
-                values[place] = done.result()
+                reading = self._reduced(pieces, using, values[slab])
+                reading.force()  # while the one before is reduced
+                if before is not None:
+                    before.result()
+                before = reading
+            if before is not None:
+                before.result()
             return finish(values)
 
         return start(work)
 
-    def _slabs(self, positions: list[npt.NDArray[np.int64]]) -> Iterator[tuple[slice, ...]]:
+    def _slabs(
+        self, positions: Sequence[range | npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[slice, ...]]:
         """Cut a product along its first dimension, so that what is read at once is bounded."""
         counts = [len(one) for one in positions]
         item = max(1, self.dtype.dtype.itemsize)
@@ -326,31 +354,42 @@ class DownsampleDriver(Driver):
             yield (slice(start_row, min(start_row + rows, counts[0])), *rest)
 
     def _reduced(
-        self, positions: list[npt.NDArray[np.int64]], using: Using
+        self,
+        positions: Sequence[range | npt.NDArray[np.int64]],
+        using: Using,
+        out: npt.NDArray[Any] | None,
     ) -> Future[npt.NDArray[Any]]:
         """Read and reduce the product of positions, ascending."""
-        dims: list[Dim] = []
-        maps: list[OutputIndexMap] = []
-        blocks: list[Blocks] = []
-        rank = len(positions)
-        for k, found in enumerate(positions):
-            least, most = self._behind(k, found)
-            short = most - least
-            size = int(short.sum())
-            dims.append(Dim.of(0, size))
-            if least[-1] + short[-1] - least[0] == size:
-                maps.append(OutputIndexMap.along(k, int(least[0]), 1))
-            else:
-                ends = np.cumsum(short)
-                indices = np.arange(size) + np.repeat(least - (ends - short), short)
-                shape = [size if axis == k else 1 for axis in range(rank)]
-                maps.append(OutputIndexMap.by_array(indices.reshape(shape)))
-            blocks.append(_blocks(short, self.factors[k]))
-        view = IndexTransform.of(IndexDomain.of(tuple(dims)), tuple(maps))
-        read = self._store(using)[view].read(batch=using.batch)
-        return converted(read, lambda values: reduce(values, blocks, self.method))
+        behind = [self._behind(k, one) for k, one in enumerate(positions)]
+        dims = tuple(Dim.of(0, one.size) for one in behind)
+        maps = tuple(one.map(k, len(behind)) for k, one in enumerate(behind))
+        blocks = [one.blocks for one in behind]
+        read = self._look(IndexTransform.of(IndexDomain.of(dims), maps), using)
+        return converted(read, lambda values: reduce(values, blocks, self.method, out))
 
-    def _behind(
+    def _look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+        return self._of._driver.look(self._of._view[view], using)
+
+    def _behind(self, k: int, positions: range | npt.NDArray[np.int64]) -> _Behind:
+        """Return which positions of the base stand behind some of the result."""
+        factor = self.factors[k]
+        if isinstance(positions, range) and (positions.step == 1 or len(positions) == 1):
+            dim, count = self._of.domain.dims[k], len(positions)
+            low = max(positions[0] * factor, dim.inclusive_min)
+            high = min((positions[-1] + 1) * factor, dim.exclusive_max)
+            first = min((positions[0] + 1) * factor, high) - low
+            last = high - max(positions[-1] * factor, low)
+            return _Behind(low, high - low, _blocks(first, last, factor, count))
+        least, most = self._edges(k, np.asarray(positions))
+        short = most - least
+        size = int(short.sum())
+        blocks = _blocks(int(short[0]), int(short[-1]), factor, len(short))
+        if least[-1] + short[-1] - least[0] == size:
+            return _Behind(int(least[0]), size, blocks)
+        ends = np.cumsum(short)
+        return _Behind(np.arange(size) + np.repeat(least - (ends - short), short), size, blocks)
+
+    def _edges(
         self, k: int, positions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which interval of the base stands behind each position."""
@@ -373,7 +412,7 @@ class DownsampleDriver(Driver):
             np.broadcast_to(position(one, view.domain.dims), view.domain.shape).reshape(-1)
             for one in view.output
         ]
-        edges = [self._behind(k, points[k]) for k in range(rank)]
+        edges = [self._edges(k, points[k]) for k in range(rank)]
         shapes = np.stack([most - least for least, most in edges], axis=1)
         kinds, group = np.unique(shapes, axis=0, return_inverse=True)
 
@@ -408,14 +447,13 @@ class DownsampleDriver(Driver):
             inside = np.arange(lengths[k]).reshape(shape)
             maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
         view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
-        values = self._store(using)[view].read(batch=using.batch).result()
+        values = self._look(view, using).result()
         blocks = [Blocks(0, 1, count, 0), *(Blocks(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)
 
 
-def _blocks(lengths: npt.NDArray[np.int64], factor: int) -> Blocks:
+def _blocks(first: int, last: int, factor: int, count: int) -> Blocks:
     """Tell how an axis is cut, whose blocks are whole but for the first and the last one."""
-    count = len(lengths)
-    first = int(lengths[0]) if lengths[0] != factor else 0
-    last = int(lengths[-1]) if count > bool(first) and lengths[-1] != factor else 0
+    first = first if first != factor else 0
+    last = last if last != factor and count > bool(first) else 0
     return Blocks(first, factor, count - bool(first) - bool(last), last)

@@ -151,6 +151,10 @@ class Driver:
         """
         self._cannot("read")
 
+    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+        """Start to read elements that are only looked at: they may stay where they are."""
+        return self.read(view, None, using)
+
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write.
 

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.bounds import check_inside
 from tessarr.space.domain import Dim
-from tessarr.space.maps import position
+from tessarr.space.maps import position, strided
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,24 +47,23 @@ def selected(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]
     >>> selected(np.arange(6).reshape(2, 3), view).tolist()
     [[2, 5], [1, 4], [0, 3]]
     """
-    _check(values, view)
-    shape = view.domain.shape
-    if view.size == 0:
-        return np.empty(shape, values.dtype)
     if any(one.index_array is not None for one in view.output):
+        _check(values, view)
+        shape = view.domain.shape
+        if view.size == 0:
+            return np.empty(shape, values.dtype)
         return np.broadcast_to(values[_places(view)], shape)
-    return _strided(values, view)
+    return _plain(values, view)
 
 
 def assign(values: npt.NDArray[Any], view: IndexTransform, items: npt.NDArray[Any]) -> None:
     """Store elements at the positions of a view."""
-    _check(values, view)
-    if view.size == 0:
+    if not any(one.index_array is not None for one in view.output):
+        _plain(values, view)[...] = items
         return
-    if any(one.index_array is not None for one in view.output):
+    _check(values, view)
+    if view.size:
         values[np.broadcast_arrays(*_places(view), np.empty(view.domain.shape, "?"))[:-1]] = items
-    else:
-        _strided(values, view)[...] = items
 
 
 def check_finite(view: IndexTransform) -> None:
@@ -84,6 +83,38 @@ def _check(values: npt.NDArray[Any], view: IndexTransform) -> None:
 
 def _places(view: IndexTransform) -> tuple[npt.NDArray[np.int64], ...]:
     return tuple(position(one, view.domain.dims) for one in view.output)
+
+
+def _plain(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]:
+    """Return NumPy's view of an array, for a view without index arrays."""
+    dims = view.domain.dims
+    key: list[int | slice] = []
+    followed: list[int] = []  # by the axes that are left
+    for one, size in zip(view.output, values.shape, strict=True):
+        k, at = one.input_dimension, one.offset
+        if k is None or not one.factor:
+            if not 0 <= at < size:
+                break
+            key.append(at)
+            continue
+        low, end = dims[k].inclusive_min, dims[k].exclusive_max
+        first, last = at + one.factor * low, at + one.factor * (end - 1)
+        if not 0 <= first < size or not 0 <= last < size or end <= low:
+            break
+        key.append(strided(first, one.factor, end - low))
+        followed.append(k)
+    else:
+        found: npt.NDArray[Any] = values[(*key, ...)]
+        axes = list(range(len(dims)))
+        if followed == axes:
+            return found
+        if sorted(followed) == axes:
+            return found.transpose([followed.index(k) for k in axes])
+    # Something is empty, outside, repeated, or a diagonal.
+    _check(values, view)
+    if view.size == 0:
+        return np.empty(view.domain.shape, values.dtype)
+    return _strided(values, view)
 
 
 def _strided(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]:

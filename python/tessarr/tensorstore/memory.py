@@ -202,6 +202,10 @@ class MemoryDriver(Driver):
 
         return attempt(work)
 
+    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+        """Return the elements where they are, if the view lets them be there."""
+        return attempt(lambda: selected(self.values, view))
+
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Store elements."""
 

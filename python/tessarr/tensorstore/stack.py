@@ -1,44 +1,19 @@
-"""The driver ``stack``: several handles as layers of one domain.
-
-A position belongs to the last layer whose domain has it. Reading and writing cut the view into the
-parts that belong to each layer (`tessarr.tensorstore.parts`), the topmost first, and do all at
-once.
-"""
+"""Several handles as one: `overlay`, `concat` and `stack`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from tessarr.errors import ArgumentError
-from tessarr.space import Dim, DimExpression, IndexDomain, IndexTransform, d
-from tessarr.tensorstore.after import all_done, attempt, written
-from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.data_type import dtype
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.driver_spec import Opening
-from tessarr.tensorstore.future import WriteFutures, converted, failed, start
-from tessarr.tensorstore.in_memory import check_finite
-from tessarr.tensorstore.opening import open_spec
-from tessarr.tensorstore.parts import Cutter, Part
+from tessarr.space import Dim, IndexDomain, OutputIndexMap
+from tessarr.space.maps import Step, identity
+from tessarr.tensorstore.layers import Layer, StackDriver
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from tessarr.tensorstore.driver import Using
-    from tessarr.tensorstore.future import Future
-
-__all__ = ["StackDriver", "concat", "layered", "overlay", "stack"]
-
-Layer: TypeAlias = Any
-"""A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
-
-DataType = dtype
+__all__ = ["Access", "concat", "layered", "overlay", "stack"]
 
 
 class Access(NamedTuple):
@@ -141,9 +116,8 @@ def concat(
     placed = [found[0]]
     end = found[0].domain.dims[at].exclusive_max
     for layer in found[1:]:
-        size = layer.domain.dims[at].size
-        placed.append(layer[d[at].translate_to[end]])
-        end += size
+        placed.append(_begun_at(layer, at, end))
+        end += layer.domain.dims[at].size
     return layered(placed, Access(read, write, context, transaction), constraints)
 
 
@@ -182,14 +156,27 @@ def stack(
     """
     found = _nonempty(layers, "stack")
     at = _dimension(axis, _same_rank(found) + 1)
-    new: DimExpression = d[at][None]
-    placed = []
-    for k, layer in enumerate(found):
-        one = layer[new]
-        # A new dimension has implicit bounds, which are none here.
-        one = one[d[at].translate_to[k]][d[at].mark_bounds_implicit[False]]
-        placed.append(one)
+    placed = [_side_by_side(layer, at, k) for k, layer in enumerate(found)]
     return layered(placed, Access(read, write, context, transaction), constraints)
+
+
+def _begun_at(layer: Layer, at: int, begin: int) -> Layer:
+    """Return a layer whose dimension `at` begins elsewhere."""
+    dims = list(layer.domain.dims)
+    dim = dims[at]
+    if not dim.finite:
+        raise ArgumentError(f"dimension {at} of a layer is {dim}: it has to end somewhere")
+    dims[at] = Dim.of(begin, begin + dim.size, dim.label, dim.implicit)
+    maps = list(identity(len(dims)))
+    maps[at] = OutputIndexMap.along(at, dim.inclusive_min - begin)
+    return layer._under(Step(tuple(dims), tuple(maps)))
+
+
+def _side_by_side(layer: Layer, at: int, place: int) -> Layer:
+    """Return a layer with one more dimension, of the only index `place`."""
+    dims = layer.domain.dims
+    maps = [OutputIndexMap.along(k + (k >= at)) for k in range(len(dims))]
+    return layer._under(Step((*dims[:at], Dim.of(place, place + 1), *dims[at:]), tuple(maps)))
 
 
 def _listed(layers: Any) -> list[Layer]:
@@ -261,8 +248,7 @@ def layered(layers: Sequence[Layer], access: Access, constraints: dict[str, Any]
     if data_type is None:
         raise ArgumentError("the data type has to be given where there is no layer")
     domain = _whole(layers, schema)
-    units = _units(layers, schema, domain.rank)
-    driver = StackDriver(layers, data_type, domain, units, access.context)
+    driver = StackDriver(layers, data_type, domain, schema.dimension_units, access.context)
     return handle(driver, None, access.mode, access.transaction)
 
 
@@ -316,197 +302,3 @@ def _whole(layers: Sequence[Layer], schema: Schema) -> IndexDomain:
                 upper = wanted.exclusive_max
         dims.append(Dim.of(lower, upper, labels[at]))
     return IndexDomain.of(tuple(dims))
-
-
-def _units(layers: Sequence[Layer], schema: Schema, rank: int) -> tuple[Any, ...]:
-    given = schema.dimension_units or (None,) * rank
-    found: list[Any] = []
-    for at in range(rank):
-        units = {unit for layer in layers if (unit := _unit(layer, at)) is not None}
-        found.append(given[at] or (units.pop() if len(units) == 1 else None))
-    return tuple(found)
-
-
-def _unit(layer: Layer, at: int) -> Any:
-    units = layer.dimension_units
-    return None if units is None else units[at]
-
-
-class StackDriver(Driver):
-    """Layers.
-
-    Parameters
-    ----------
-    layers
-        From the lowest to the topmost, each where it belongs in the domain.
-    data_type
-        That of all layers.
-    domain
-        That of the whole.
-    units
-        The unit of each dimension.
-    context
-        What layers that are specs are opened with.
-    """
-
-    __slots__ = ("_bounds", "_context", "_data_type", "_domain", "_units", "layers")
-
-    name = "stack"
-
-    def __init__(
-        self,
-        layers: Sequence[Layer],
-        data_type: DataType,
-        domain: IndexDomain,
-        units: tuple[Any, ...],
-        context: Any,
-    ) -> None:
-        self.layers = tuple(layers)
-        self._data_type = data_type
-        self._domain = domain
-        self._units = units
-        self._context = context
-        boxes = [layer.domain.dims for layer in layers]
-        shape = (len(boxes), domain.rank)
-        self._bounds = (
-            np.array([[dim.inclusive_min for dim in dims] for dims in boxes], "i8").reshape(shape),
-            np.array([[dim.exclusive_max for dim in dims] for dims in boxes], "i8").reshape(shape),
-        )
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of all layers."""
-        return self._data_type
-
-    @property
-    def domain(self) -> IndexDomain:
-        """That of the whole."""
-        return self._domain
-
-    @property
-    def chunk_layout(self) -> ChunkLayout:
-        """Nothing: layers may differ."""
-        return ChunkLayout()
-
-    @property
-    def dimension_units(self) -> tuple[Any, ...]:
-        """What is said, or what the layers agree upon."""
-        return self._units
-
-    def storages(self) -> frozenset[Any]:
-        """Tell where elements are: where those of the layers are."""
-        found: frozenset[Any] = frozenset()
-        for layer in self.layers:
-            if isinstance(layer, TensorStore):
-                found |= layer._driver.storages()
-        return found
-
-    def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
-    ) -> Future[npt.NDArray[Any]]:
-        """Read from each layer what belongs to it."""
-        try:
-            check_finite(view)
-            result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
-            if view.size == 0:
-                return attempt(lambda: result)
-            cutter = Cutter(view)
-            parts = self._parts(cutter)
-            reads = [self._read(n, part, cutter, result, using) for n, part in parts]
-        except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(error)
-        return all_done(reads, lambda: result)
-
-    def _read(
-        self, n: int, part: Part, cutter: Cutter, result: npt.NDArray[Any], using: Using
-    ) -> Future[Any]:
-        view = cutter.view_of(part)
-        place = cutter.place(result, part)
-
-        def begin(layer: TensorStore) -> Future[Any]:
-            found = layer[view].read(batch=using.batch, out=place)
-            if place is not None:
-                return found
-            return converted(found, lambda items: cutter.put(result, part, items))
-
-        return self._with(n, begin, using, write=False)
-
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
-        """Write to each layer what belongs to it."""
-        check_finite(view)
-        if view.size == 0:
-            done = attempt(lambda: None)
-            return WriteFutures._of(done, done)
-        cutter = Cutter(view)
-        parts = self._parts(cutter)
-        for n, _ in parts:
-            layer = self.layers[n]
-            if isinstance(layer, TensorStore) and not layer.writable:
-                raise ArgumentError(f"layer {n} cannot be written")
-        writes = []
-        for n, part in parts:
-            items = cutter.items(values, part)
-            writes.append(self._write(n, cutter.view_of(part), items, using))
-        return written(writes)
-
-    def _write(
-        self, n: int, view: IndexTransform, items: npt.NDArray[Any], using: Using
-    ) -> WriteFutures:
-        if isinstance(self.layers[n], TensorStore):
-            return self._joined(self.layers[n], using)[view].write(items, batch=using.batch)
-
-        def begin(layer: TensorStore) -> Future[Any]:
-            return layer[view].write(items, batch=using.batch).commit
-
-        done = self._with(n, begin, using, write=True)
-        return WriteFutures._of(done, done)
-
-    def _joined(self, layer: TensorStore, using: Using) -> TensorStore:
-        return layer if using.transaction is None else layer.with_transaction(using.transaction)
-
-    def _with(self, n: int, begin: Any, using: Using, *, write: bool) -> Future[Any]:
-        """Do something with a layer, which is opened if it is a spec."""
-        layer = self.layers[n]
-        if isinstance(layer, TensorStore):
-            found: Future[Any] = begin(self._joined(layer, using))
-            return found
-        opening = Opening(not write, write, using.transaction)
-        return start(lambda: begin(open_spec(layer, opening, self._context).result()).result())
-
-    def _parts(self, cutter: Cutter) -> list[tuple[int, Part]]:
-        """Return the parts of a view, with the layers that they belong to.
-
-        Raises
-        ------
-        ArgumentError
-            If a position belongs to none.
-        """
-        reach = cutter.reach()
-        least, most = (np.array(ends, "i8") for ends in zip(*reach, strict=True)) if reach else (
-            np.empty(0, "i8"), np.empty(0, "i8"),
-        )  # fmt: skip
-        lower, upper = self._bounds
-        touched = np.flatnonzero(((lower < most) & (upper > least)).all(axis=1))
-        left = [cutter.whole]
-        found: list[tuple[int, Part]] = []
-        for n in touched[::-1].tolist():
-            box = list(zip(lower[n].tolist(), upper[n].tolist(), strict=True))
-            rest: list[Part] = []
-            for part in left:
-                inner = cutter.within(part, box)
-                if inner is None:
-                    rest.append(part)
-                    continue
-                found.append((n, inner))
-                rest += cutter.without(part, inner)
-            left = rest
-            if not left:
-                break
-        if left:
-            where = tuple(one.offset for one in self._corner(cutter, left[0]))
-            raise ArgumentError(f"no layer has position {where}")
-        return found
-
-    def _corner(self, cutter: Cutter, part: Part) -> Any:
-        view = cutter.view_of(part)
-        return view[view.domain.origin].output

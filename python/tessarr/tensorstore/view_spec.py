@@ -19,11 +19,12 @@ from tessarr.tensorstore.downsample import (
 )
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options, driver_spec
 from tessarr.tensorstore.future import Future, converted
+from tessarr.tensorstore.layers import StackDriver
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.reducing import METHODS, check_method
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
-from tessarr.tensorstore.stack import Access, StackDriver, layered
+from tessarr.tensorstore.stack import Access, layered
 from tessarr.tensorstore.store import TensorStore
 
 if TYPE_CHECKING:

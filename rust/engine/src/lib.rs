@@ -13,6 +13,7 @@ pub mod overlay;
 pub mod pipeline;
 pub mod pool;
 pub mod read;
+pub mod reduce;
 pub mod scratch;
 pub mod selection;
 pub mod shard;

@@ -471,7 +471,7 @@ fn strides(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PerAxis<is
 
 /// Whether two items may share bytes. True also for a few layouts of axes
 /// that interleave without meeting, which only `as_strided` makes.
-fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> bool {
+pub(crate) fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> bool {
     let axes = shape.iter().zip(strides).filter(|(&size, _)| size > 1);
     let mut axes: PerAxis<(usize, usize)> =
         axes.map(|(&size, stride)| (stride.unsigned_abs(), size)).collect();
@@ -529,7 +529,7 @@ pub(crate) fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     unsafe { (*array.as_array_ptr()).data.cast() }
 }
 
-fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
+pub(crate) fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
     // SAFETY: a live array object has flags.
     unsafe { (*array.as_array_ptr()).flags }
 }

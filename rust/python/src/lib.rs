@@ -9,6 +9,7 @@ mod elements;
 mod error;
 mod kept;
 mod pool;
+mod reduce;
 mod selection;
 mod store;
 mod strings;
@@ -19,5 +20,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
     codec::register(module)?;
     pool::register(module)?;
+    reduce::register(module)?;
     store::register(module)
 }

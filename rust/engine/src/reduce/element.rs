@@ -1,0 +1,347 @@
+//! The elements that can be reduced, and the numbers that they are computed with.
+
+/// What is in memory.
+pub(super) trait Element: Copy {
+    /// What kernels compute with.
+    type Wide: Number;
+    /// Whether the two are the same.
+    const SAME: bool = false;
+
+    fn widen(self) -> Self::Wide;
+    fn narrow(wide: Self::Wide) -> Self;
+}
+
+/// What has an order. NaN is greater than all others.
+pub(super) trait Number: Copy + Default {
+    fn less(self, other: Self) -> bool;
+    fn equal(self, other: Self) -> bool;
+    /// The lesser one; NaN only if both are.
+    fn lesser(self, other: Self) -> Self;
+    /// The greater one; NaN only if both are.
+    fn greater(self, other: Self) -> Self;
+}
+
+/// What is summed exactly.
+pub(super) trait Integer: Number {
+    /// Sums of at most `MOST` numbers.
+    type Sum: Total<Self>;
+    const MOST: usize;
+}
+
+/// A sum of numbers.
+pub(super) trait Total<N>: Copy + Default {
+    fn of(number: N) -> Self;
+    fn with(self, other: Self) -> Self;
+    /// Divided, rounded to the nearest, halves to the even one.
+    fn mean(self, count: usize) -> N;
+    /// Whether it is more than half of `count`.
+    fn is_most_of(self, count: usize) -> bool;
+}
+
+/// What is summed as far as there are bits.
+pub(super) trait Real: Number {
+    /// Added to anything it changes nothing.
+    const NOTHING: Self;
+
+    fn plus(self, other: Self) -> Self;
+    fn over(self, count: usize) -> Self;
+}
+
+macro_rules! same {
+    ($($number:ty)*) => {$(
+        impl Element for $number {
+            type Wide = Self;
+            const SAME: bool = true;
+
+            #[inline(always)]
+            fn widen(self) -> Self {
+                self
+            }
+
+            #[inline(always)]
+            fn narrow(wide: Self) -> Self {
+                wide
+            }
+        }
+    )*};
+}
+same!(i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 Complex<f32> Complex<f64>);
+
+/// 2⁵² + 2⁵¹: a number that is added to it has its nearest integer in the lowest bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
+macro_rules! integers {
+    ($($number:ty, $sum:ty, $most:expr;)*) => {$(
+        impl Number for $number {
+            #[inline(always)]
+            fn less(self, other: Self) -> bool {
+                self < other
+            }
+
+            #[inline(always)]
+            fn equal(self, other: Self) -> bool {
+                self == other
+            }
+
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self {
+                self.min(other)
+            }
+
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self {
+                self.max(other)
+            }
+        }
+
+        impl Integer for $number {
+            type Sum = $sum;
+            const MOST: usize = $most;
+        }
+
+        impl Total<$number> for i128 {
+            #[inline(always)]
+            fn of(number: $number) -> Self {
+                Self::from(number)
+            }
+
+            #[inline(always)]
+            fn with(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn mean(self, count: usize) -> $number {
+                rounded(self, count) as $number
+            }
+
+            #[inline(always)]
+            fn is_most_of(self, count: usize) -> bool {
+                2 * self > count as i128
+            }
+        }
+    )*};
+}
+// With so few, sums have less than 53 bits, and quotients that are no halves differ from
+// these by more than their last bit.
+integers! {
+    i8, i32, 1 << 15;
+    u8, i32, 1 << 15;
+    i16, i32, 1 << 15;
+    u16, i32, 1 << 14;
+    i32, i64, 1 << 20;
+    u32, i64, 1 << 20;
+    i64, i128, usize::MAX;
+    u64, i128, usize::MAX;
+}
+
+macro_rules! small_sums {
+    ($($number:ty, $sum:ty;)*) => {$(
+        impl Total<$number> for $sum {
+            #[inline(always)]
+            fn of(number: $number) -> Self {
+                Self::from(number)
+            }
+
+            #[inline(always)]
+            fn with(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn mean(self, count: usize) -> $number {
+                (self as f64 / count as f64 + ROUND).to_bits() as $number
+            }
+
+            #[inline(always)]
+            fn is_most_of(self, count: usize) -> bool {
+                2 * i64::from(self) > count as i64
+            }
+        }
+    )*};
+}
+small_sums! { i8, i32; u8, i32; i16, i32; u16, i32; i32, i64; u32, i64; }
+
+/// The quotient, rounded to the nearest integer, halves to the even one.
+#[inline(always)]
+fn rounded(sum: i128, count: usize) -> i128 {
+    let by = count as i128;
+    let (quotient, rest) = if count.is_power_of_two() {
+        (sum >> count.trailing_zeros(), sum & (by - 1))
+    } else if let (Ok(sum), Ok(by)) = (i64::try_from(sum), i64::try_from(count)) {
+        (i128::from(sum.div_euclid(by)), i128::from(sum.rem_euclid(by)))
+    } else {
+        (sum.div_euclid(by), sum.rem_euclid(by))
+    };
+    let up = 2 * rest > by || (2 * rest == by && quotient & 1 == 1);
+    quotient + i128::from(up)
+}
+
+macro_rules! reals {
+    ($($number:ty)*) => {$(
+        impl Number for $number {
+            #[inline(always)]
+            fn less(self, other: Self) -> bool {
+                (self < other) | (other.is_nan() & !self.is_nan())
+            }
+
+            #[inline(always)]
+            fn equal(self, other: Self) -> bool {
+                self == other
+            }
+
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self {
+                self.min(other)
+            }
+
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self {
+                self.max(other)
+            }
+        }
+
+        impl Real for $number {
+            const NOTHING: Self = -0.0;
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn over(self, count: usize) -> Self {
+                self / count as $number
+            }
+        }
+    )*};
+}
+reals!(f32 f64);
+
+/// A complex number. Its order is that of the real parts, then that of the imaginary ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+pub(super) struct Complex<F> {
+    pub(super) real: F,
+    pub(super) imaginary: F,
+}
+
+impl<F: Real> Number for Complex<F> {
+    #[inline(always)]
+    fn less(self, other: Self) -> bool {
+        self.real.less(other.real) | (!other.real.less(self.real) & self.imaginary.less(other.imaginary))
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> bool {
+        self.real.equal(other.real) & self.imaginary.equal(other.imaginary)
+    }
+
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        if other.less(self) {
+            other
+        } else {
+            self
+        }
+    }
+
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self {
+        if self.less(other) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+impl<F: Real> Real for Complex<F> {
+    const NOTHING: Self = Complex { real: F::NOTHING, imaginary: F::NOTHING };
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Complex { real: self.real.plus(other.real), imaginary: self.imaginary.plus(other.imaginary) }
+    }
+
+    #[inline(always)]
+    fn over(self, count: usize) -> Self {
+        Complex { real: self.real.over(count), imaginary: self.imaginary.over(count) }
+    }
+}
+
+/// A byte that is zero or not, computed with as 0 or 1.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Bit(u8);
+
+impl Element for Bit {
+    type Wide = u8;
+
+    #[inline(always)]
+    fn widen(self) -> u8 {
+        u8::from(self.0 != 0)
+    }
+
+    #[inline(always)]
+    fn narrow(wide: u8) -> Self {
+        Bit(wide)
+    }
+}
+
+/// The upper half of an `f32`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct BFloat16(pub(super) u16);
+
+impl Element for BFloat16 {
+    type Wide = f32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+
+    #[inline(always)]
+    fn narrow(wide: f32) -> Self {
+        let bits = wide.to_bits();
+        let even = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+        BFloat16(if wide.is_nan() { bits >> 16 | 0x40 } else { even >> 16 } as u16)
+    }
+}
+
+/// A number of 16 bits, 5 of them the exponent.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Float16(pub(super) u16);
+
+impl Element for Float16 {
+    type Wide = f32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        // The exponent is put in its place, and what it is more than that of 16 bits multiplied in,
+        // which also makes normal numbers of those that are not.
+        let magnitude = f32::from_bits(u32::from(self.0 & 0x7fff) << 13) * f32::from_bits(239 << 23);
+        let infinite = if magnitude >= 65536.0 { 0x7f80_0000 } else { 0 };
+        f32::from_bits(magnitude.to_bits() | infinite | u32::from(self.0 & 0x8000) << 16)
+    }
+
+    #[inline(always)]
+    fn narrow(wide: f32) -> Self {
+        let sign = wide.to_bits() >> 16 & 0x8000;
+        let bits = wide.to_bits() & 0x7fff_ffff;
+        // Halves go to the even one, also where they become infinite.
+        let normal = bits.wrapping_sub(112 << 23).wrapping_add(0xfff + (bits >> 13 & 1)) >> 13;
+        // An addition has the processor round to multiples of 2⁻²⁴.
+        let small = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let least_normal = 113 << 23;
+        let magnitude = match bits {
+            0x7f80_0001.. => 0x7e00 | (bits >> 13 & 0x1ff),
+            0x4780_0000.. => 0x7c00,
+            _ if bits < least_normal => small,
+            _ => normal,
+        };
+        Float16((sign | magnitude) as u16)
+    }
+}
