@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rows", default="", help="only rows whose name contains this")
     parser.add_argument("--engines", default=",".join(DURABILITY), help="comma-separated")
+    parser.add_argument("--beside", default="tessarr", help="the engine that others are divided by")
     parser.add_argument("--rounds", type=int, default=2, help="processes per engine and row")
     parser.add_argument("--repeats", type=int, default=2, help="timings per process")
     parser.add_argument(
@@ -120,16 +121,18 @@ def cell(result: dict[str, Any], ours: dict[str, Any]) -> str:
     return f"{ratio:.2f}× ({work:.1f}×) {result['memory'] / 1e6:.0f}MB"
 
 
-def summary(figures: dict[str, dict[str, dict[str, Any]]], engines: list[str]) -> list[str]:
-    """Say for each peer where Tessarr is behind, and by how much it is ahead on the whole."""
+def summary(
+    figures: dict[str, dict[str, dict[str, Any]]], engines: list[str], ours: str
+) -> list[str]:
+    """Say for each peer where `ours` is behind, and by how much it is ahead on the whole."""
     lines = []
     for engine in engines:
         ratios = {
-            row: best[engine]["seconds"] / best["tessarr"]["seconds"]
+            row: best[engine]["seconds"] / best[ours]["seconds"]
             for row, best in figures.items()
             if "seconds" in best[engine]
         }
-        if engine == "tessarr" or not ratios:
+        if engine == ours or not ratios:
             continue
         mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
         ahead = sum(ratio > 1 for ratio in ratios.values())
@@ -157,8 +160,8 @@ def main() -> None:
     for engine in engines:
         print(f"{engine}: {DURABILITY[engine]}")
     print(
-        "\nTime of each engine divided by Tessarr's (above 1: Tessarr is ahead), in brackets the\n"
-        "same of processor time, and peak memory.\n"
+        f"\nTime of each engine divided by that of {options.beside} (above 1: it is ahead), in\n"
+        "brackets the same of processor time, and peak memory.\n"
     )
     print("| row | " + " | ".join(engines) + " |\n|" + "---|" * (len(engines) + 1), flush=True)
     figures: dict[str, Any] = {}
@@ -173,15 +176,15 @@ def main() -> None:
             for suffix, place in places:
                 best = measure(number, row, Path(place), options)
                 figures[row.name + suffix] = best
-                ours = best["tessarr"]
+                ours = best[options.beside]
                 shown = [
                     f"{seconds(ours['seconds'])} {ours['memory'] / 1e6:.0f}MB"
-                    if engine == "tessarr"
+                    if engine == options.beside
                     else cell(best[engine], ours)
                     for engine in engines
                 ]
                 print(f"| {row.name}{suffix} | " + " | ".join(shown) + " |", flush=True)
-    print("", *summary(figures, engines), sep="\n")
+    print("", *summary(figures, engines, options.beside), sep="\n")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
 

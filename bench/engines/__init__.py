@@ -10,12 +10,14 @@ DURABILITY = {
     "tessarr": "atomic replacement, no fsync",
     "tensorstore": "atomic replacement, fsync",
     "tensorstore-nosync": "atomic replacement, no fsync",
+    "tensorstore-tessarr": "atomic replacement, fsync",
+    "tensorstore-tessarr-nosync": "atomic replacement, no fsync",
     "zarr": "atomic replacement, no fsync",
     "zarr-fused": "atomic replacement, no fsync",
     "zarr-zarrs": "truncates and writes in place",
     "zarrista": "truncates and writes in place",
 }
-"""What each engine promises of a write."""
+"""What each engine promises of a write; ``tensorstore-tessarr`` is `tessarr.tensorstore`."""
 
 
 class Engine(Protocol):

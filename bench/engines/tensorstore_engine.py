@@ -1,17 +1,17 @@
-"""TensorStore, as it comes or without fsync."""
+"""TensorStore's interface: its own package, as it comes or without fsync, and Tessarr's."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import tensorstore as ts
 
 
 class TensorStore:
     """The everyday interface: default context, no cache pool."""
 
-    def __init__(self, *, sync: bool) -> None:
+    def __init__(self, package: str, *, sync: bool) -> None:
+        self.ts = import_module(package)
         self.context = {} if sync else {"file_io_sync": False}
 
     def open(self, path: Path, mode: str) -> Any:
@@ -20,7 +20,7 @@ class TensorStore:
             "kvstore": {"driver": "file", "path": str(path)},
             "context": self.context,
         }
-        return ts.open(spec, open=True, read=True, write=mode != "r").result()
+        return self.ts.open(spec, open=True, read=True, write=mode != "r").result()
 
     def read(self, array: Any, key: tuple[Any, ...]) -> Any:
         return array[key].read().result()
@@ -42,5 +42,7 @@ class TensorStore:
 
 
 def make(variant: str) -> TensorStore:
-    """Give the engine; variant ``nosync`` leaves out fsync."""
-    return TensorStore(sync=variant != "nosync")
+    """Give the engine; ``nosync`` leaves out fsync, ``tessarr`` is Tessarr in its place."""
+    names = variant.split("-") if variant else []
+    package = "tessarr.tensorstore" if "tessarr" in names else "tensorstore"
+    return TensorStore(package, sync="nosync" not in names)
