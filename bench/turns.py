@@ -46,9 +46,7 @@ def least(
     found = {name: [np.inf, np.inf] for name in engines}
     begun, rounds = time.perf_counter(), 0
     digests = set()
-    while rounds < 3 or (
-        rounds < options.rounds and time.perf_counter() - begun < options.most
-    ):
+    while rounds < 3 or (rounds < options.rounds and time.perf_counter() - begun < options.most):
         for name, engine in engines.items():
             path = prepared(row, stored, scratch)
             *spent, values = operation(engine, path, row)

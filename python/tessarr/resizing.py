@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -24,7 +25,7 @@ import numpy as np
 from tessarr import drive
 from tessarr._engine import ArrayBase, Description
 from tessarr.drive import Delete
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, broadcast_value, objects
@@ -114,12 +115,17 @@ def resize(
 def _resize(
     array: _Array, change: Callable[[Shape], Shape], accept: Accept, *, trim: bool, delete: bool
 ) -> None:
-    old = _refreshed(array, accept)
-    shape = change(old.shape)
-    new = _with_shape(old, shape)
-    drive.run(_store_shape(array.path, old, new), array._store)
+    old = new = array.metadata
+
+    def changed(found: ArrayMeta) -> ArrayMeta:
+        nonlocal old, new
+        old = _current(array, found, accept)
+        new = _with_shape(old, change(old.shape))
+        return new
+
+    drive.run(edit.shape(array.path, old.zarr_format, changed), array._store)
     accept(new)
-    shrinks = any(after < before for after, before in zip(shape, old.shape, strict=True))
+    shrinks = any(after < before for after, before in zip(new.shape, old.shape, strict=True))
     if not shrinks or not delete:
         return
     store, path = chunk_store(array._store, array.path, old.storage_transformers)
@@ -196,7 +202,8 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
             chosen = basic(along(end + start, end + stop), shape)
             ready = broadcast_value(part, chosen, old.data_type.numpy)
             _write(array, new, chosen, ready, store_fill=array.write_empty_chunks)
-        drive.run(_store_shape(array.path, old, new), array._store)
+        grown = partial(_grown, path=array.path, old=old, new=new)
+        drive.run(edit.shape(array.path, old.zarr_format, grown), array._store)
     except BaseException as error:
         _undo_append(array, old, new, behind, error)
         raise
@@ -248,8 +255,13 @@ def _undo_append(
 
 def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the shape and the chunks that are stored now."""
+    found = drive.run(edit.stored(array.path, array.metadata.zarr_format), array._store)
+    return _current(array, found, accept)
+
+
+def _current(array: _Array, found: ArrayMeta, accept: Accept) -> ArrayMeta:
+    """Return the metadata of the array with the shape and the chunks of those that were found."""
     meta = array.metadata
-    found = drive.run(edit.stored(array.path, meta.zarr_format), array._store)
     if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
         if found.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
@@ -268,9 +280,16 @@ def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
     return replace(meta, shape=shape, chunk_grid=grid)
 
 
-def _store_shape(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
-    grid = None if new.chunk_grid == old.chunk_grid else new.chunk_grid.to_json()
-    return edit.shape(path, old.zarr_format, new.shape, expected=old.shape, chunk_grid=grid)
+def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
+    """Return the metadata that follow those that were found, if these are the old ones still."""
+    if found.shape != old.shape:
+        raise StoreError(
+            f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
+            "meantime: open it again",
+            retryable=True,
+            path=path,
+        )
+    return new
 
 
 def _write(

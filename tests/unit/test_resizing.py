@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import ArgumentError
+from tessarr import resizing
+from tessarr.drive import run
+from tessarr.errors import ArgumentError, StoreError
+from tessarr.flow import edit
 
 
 @pytest.fixture(params=[None, (4, 6)])
@@ -121,6 +125,26 @@ def test_appending_goes_behind_what_others_appended(store: Any) -> None:
     assert b.append([4]) == (4,)
     assert a.append([5]) == (5,)
     assert a[:].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
+    array: tessarr.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = resizing._write
+
+    def overtaken(*given: Any, **options: Any) -> None:
+        flow = edit.shape(array.path, array.metadata.zarr_format, wider)
+        run(flow, array.store)
+        write(*given, **options)
+
+    def wider(found: Any) -> Any:
+        return replace(found, shape=(20, 8))
+
+    monkeypatch.setattr(resizing, "_write", overtaken)
+    with pytest.raises(StoreError, match="resized") as caught:
+        array.append(np.ones((3, 8), "i4"))
+    assert caught.value.retryable
+    assert tessarr.open_array(array.store).shape == (20, 8)
 
 
 def test_threads_append_without_losing_anything() -> None:

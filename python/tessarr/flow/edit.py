@@ -6,17 +6,18 @@ consolidated metadata are kept in step (see `tessarr.flow.copies`).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr import _json
 from tessarr.drive import Delete, DeletePrefix, Flow, Get
-from tessarr.errors import NotJSONError, StoreError
+from tessarr.errors import NotJSONError
 from tessarr.flow import copies
-from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of
+from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
 from tessarr.metadata.node import ArrayMeta
-from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
+from tessarr.types import JSON, JSONObject, ZarrFormat
 
 __all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
 
@@ -76,7 +77,10 @@ def attributes(
 def stored(path: str, zarr_format: int) -> Flow[ArrayMeta]:
     """Return the metadata of an array as it is stored now; of format 2 without attributes."""
     key = _array_key(path, zarr_format)
-    document = yield Get(key)
+    return _parsed(key, path, (yield Get(key)))
+
+
+def _parsed(key: str, path: str, document: bytes | None) -> ArrayMeta:
     if document is None:
         raise missing(path, "array")
     found = parse({key.rpartition("/")[2]: document}, path)
@@ -86,56 +90,48 @@ def stored(path: str, zarr_format: int) -> Flow[ArrayMeta]:
 
 
 def shape(
-    path: str,
-    zarr_format: ZarrFormat,
-    new: Shape,
-    *,
-    expected: Shape,
-    chunk_grid: JSONObject | None = None,
+    path: str, zarr_format: ZarrFormat, change: Callable[[ArrayMeta], ArrayMeta]
 ) -> Flow[None]:
-    """Store a new shape for an array whose shape is `expected`.
+    """Store a new shape for an array, and a new chunk grid if it takes one.
 
     Parameters
     ----------
     path, zarr_format
         Of the array.
-    new, expected
-        The new shape, and the one that has to be stored now.
-    chunk_grid
-        The chunk grid of format 3, if that is another one too.
-
-    Raises
-    ------
-    StoreError
-        If the array has another shape by now: somebody else has resized it.
+    change
+        Given the metadata as they are stored; returns them with another shape and grid. It
+        may be called again, if somebody else was faster.
     """
+    key = _array_key(path, zarr_format)
 
-    def edit(document: JSONObject) -> JSONObject:
-        found = tuple(document["shape"])
-        if found != expected:
-            raise StoreError(
-                f"array {path!r} was resized from {expected} to {found} by somebody else in the "
-                "meantime: open it again",
-                retryable=True,
-                path=path,
-            )
-        grid = {} if chunk_grid is None else {"chunk_grid": chunk_grid}
-        return {**document, "shape": list(new), **grid}
+    def make(old: bytes | None) -> tuple[bytes, ArrayMeta]:
+        found = _parsed(key, path, old)
+        new = change(found)
+        assert old is not None
+        document = {**_json.load(old, what=f"metadata {key!r}")[0], "shape": list(new.shape)}
+        if new.chunk_grid != found.chunk_grid:
+            document["chunk_grid"] = new.chunk_grid.to_json()
+        written = _dump(document, key, indent=2 if zarr_format == 3 else 4)
+        remember(
+            {key.rpartition("/")[2]: written},
+            dataclasses.replace(found, shape=new.shape, chunk_grid=new.chunk_grid),
+        )
+        return written, new
 
-    yield from _edit_array(path, zarr_format, edit)
+    keepers = yield from copies.keepers(path, zarr_format)
+    yield from replace(key, make)
+    yield from copies.update(keepers, path)
 
 
 def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
     """Store a new fill value for an array, as its metadata states it."""
-    yield from _edit_array(path, zarr_format, lambda old: {**old, "fill_value": value})
 
+    def edit(document: JSONObject) -> JSONObject:
+        return {**document, "fill_value": value}
 
-def _edit_array(
-    path: str, zarr_format: ZarrFormat, change: Callable[[JSONObject], JSONObject]
-) -> Flow[None]:
     keepers = yield from copies.keepers(path, zarr_format)
     key = _array_key(path, zarr_format)
-    yield from _edit(key, path, "array", change, indent=2 if zarr_format == 3 else 4)
+    yield from _edit(key, path, "array", edit, indent=2 if zarr_format == 3 else 4)
     yield from copies.update(keepers, path)
 
 
@@ -172,11 +168,15 @@ def _edit(
         # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
         document = {} if old is None else _json.load(old, what=f"metadata {key!r}")[0]
         new = change(document)
-        # Documents of format 2 have sorted members, but attributes the order of the user's.
-        sort = indent == 4 and not key.endswith(".zattrs")
-        return _json.dump(new, indent=indent, sort_keys=sort), new
+        return _dump(new, key, indent=indent), new
 
     return (yield from replace(key, make))
+
+
+def _dump(document: JSONObject, key: str, *, indent: int) -> bytes:
+    # Documents of format 2 have sorted members, but attributes the order of the user's.
+    sort = indent == 4 and not key.endswith(".zattrs")
+    return _json.dump(document, indent=indent, sort_keys=sort)
 
 
 def _plain(new: Mapping[str, Any], old: JSONObject, *, allow_nan: bool) -> JSONObject:

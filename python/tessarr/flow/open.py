@@ -37,6 +37,7 @@ __all__ = [
     "parse_v2",
     "parse_v3",
     "prefix_of",
+    "remember",
 ]
 
 Node: TypeAlias = ArrayMeta | GroupMeta
@@ -197,6 +198,16 @@ def parse(documents: Mapping[str, bytes], path: str) -> Node:
         return parse_v3(documents["zarr.json"], path)
     name = ".zarray" if ".zarray" in documents else ".zgroup"
     return parse_v2(name, documents[name], documents.get(".zattrs"), path=path)
+
+
+def remember(documents: Mapping[str, bytes], found: Node) -> None:
+    """Keep what documents say, given by name, where that is known without parsing them."""
+    if "zarr.json" in documents:
+        document = documents["zarr.json"]
+        _keep(document, len(document), found)
+        return
+    ((name, document),) = documents.items()
+    _keep((name, document, None, None), len(document), found)
 
 
 def parse_v3(document: bytes, path: str) -> Node:
