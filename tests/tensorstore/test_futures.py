@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tessarr.tensorstore as ts
+from tessarr.tensorstore import threads
+from tessarr.tensorstore.future import converted, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_result_is_waited_for() -> None:
@@ -150,3 +160,62 @@ def test_makers_are_not_public() -> None:
     for make in (ts.Promise, ts.WriteFutures):
         with pytest.raises(TypeError):
             make()
+
+
+def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks: list[Any] = []
+    monkeypatch.setattr(threads._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
+    monkeypatch.setattr(threads, "_pools", {})
+    monkeypatch.setattr(threads.atexit, "register", lambda _: None)
+    done = start(lambda: tasks.append(threading.get_ident()) or 5)
+    twice = converted(done, lambda value: 2 * value)
+    with pytest.raises(TimeoutError):
+        twice.result(timeout=0)
+    assert tasks == []
+    assert twice.result() == 10
+    assert tasks == [threading.get_ident()]
+
+
+def test_more_work_than_threads_is_done_in_its_turn() -> None:
+    begun, going = threading.Semaphore(0), threading.Event()
+
+    def work() -> int:
+        begun.release()
+        going.wait(10)
+        return threading.get_ident()
+
+    futures = [start(work) for _ in range(threads._MOST + 3)]
+    for _ in range(threads._MOST):
+        assert begun.acquire(timeout=10)
+    assert not begun.acquire(blocking=False)
+    going.set()
+    assert len({future.result() for future in futures} - {threading.get_ident()}) == threads._MOST
+
+
+def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
+    program = (
+        "import time; from tessarr.tensorstore.future import start\n"
+        "import pathlib, sys\n"
+        "for k in range(40):\n"
+        "    file = pathlib.Path(sys.argv[1]) / str(k)\n"
+        "    start(lambda file=file: (time.sleep(0.01), file.touch()))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=60)
+    assert len(list(tmp_path.iterdir())) == 40
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_has_threads_of_its_own() -> None:
+    context = multiprocessing.get_context("fork")
+    assert start(lambda: 1).result() == 1
+    process = context.Process(target=_in_the_fork)
+    process.start()
+    process.join(20)
+    assert process.exitcode == 0
+
+
+def _in_the_fork() -> None:
+    ended = threading.Event()
+    future = start(lambda: 2)
+    future.add_done_callback(lambda _: ended.set())
+    sys.exit(0 if ended.wait(10) else 1)

@@ -6,8 +6,11 @@ import time
 from _thread import LockType, allocate_lock
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from functools import partial
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from tessarr.tensorstore.threads import submit
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,6 +25,7 @@ __all__ = [
     "adopt",
     "converted",
     "failed",
+    "ready",
     "start",
 ]
 
@@ -63,48 +67,51 @@ class Future(Generic[T]):
     (True, 3, True)
     """
 
-    __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value")
+    __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value", "_work")
 
     _lock: LockType
     _state: int
     _value: Any
     _callbacks: list[Callable[[Future[T]], object]] | None
     _begin: Callable[[], object] | None
+    _work: Callable[[], object] | None
 
     def __new__(
         cls, future: FutureLike, *, loop: asyncio.AbstractEventLoop | None = None
     ) -> Future[Any]:
         if isinstance(future, Future):
             return future
+        if not iscoroutine(future):
+            return ready(future)
         made: Future[Any] = cls._pending()
-        if iscoroutine(future):
-            _run(future, loop, made)
-        else:
-            made._value = future
-            made._state = _DONE
+        _run(future, loop, made)
         return made
 
     @classmethod
-    def _pending(cls, begin: Callable[[], object] | None = None) -> Future[T]:
-        """Return a future without a result; `begin` is called when somebody waits for it."""
+    def _pending(cls) -> Future[T]:
+        """Return a future without a result.
+
+        When somebody wants it, `_begin` is called; when a thread waits for it, `_work`, which
+        may do the work in that thread.
+        """
         made: Future[T] = object.__new__(cls)
         made._lock = allocate_lock()
         made._state = _PENDING
-        made._value = None
-        made._callbacks = None
-        made._begin = begin
+        made._value = made._callbacks = made._begin = made._work = None
         return made
 
     # The producer's side
 
     def _finish(self, state: int, value: Any) -> bool:
+        if self._state != _PENDING:
+            return False
         with self._lock:
             if self._state != _PENDING:
                 return False
             self._value = value
             self._state = state
             callbacks, self._callbacks = self._callbacks, None
-            self._begin = None
+            self._begin = self._work = None
         for callback in callbacks or ():
             self._tell(callback)
         return True
@@ -146,6 +153,12 @@ class Future(Generic[T]):
         begin, self._begin = self._begin, None
         if begin is not None:
             begin()
+
+    def _help(self) -> None:
+        """Do in this thread what no other has begun."""
+        work, self._work = self._work, None
+        if work is not None:
+            work()
 
     def result(self, timeout: float | None = None, deadline: float | None = None) -> T:
         """Wait for the result and return it, or raise the error.
@@ -205,7 +218,9 @@ class Future(Generic[T]):
         if self._state != _PENDING:
             return
         self.force()
-        if deadline is not None:
+        if timeout is None and deadline is None:
+            self._help()
+        elif deadline is not None:
             left = deadline - time.time()
             timeout = left if timeout is None else min(timeout, left)
         waiter = allocate_lock()
@@ -225,6 +240,8 @@ class Future(Generic[T]):
 
     def _add(self, callback: Callable[[Future[T]], object]) -> bool:
         """Have `callback` called at the end; False if that is past."""
+        if self._state != _PENDING:
+            return False
         with self._lock:
             if self._state != _PENDING:
                 return False
@@ -247,6 +264,8 @@ class Future(Generic[T]):
 
     def remove_done_callback(self, callback: Callable[[Future[T]], object]) -> int:
         """Forget what `add_done_callback` was told; return how often it was told so."""
+        if self._state != _PENDING:
+            return 0
         with self._lock:
             if not self._callbacks:
                 return 0
@@ -442,16 +461,29 @@ class WriteFutures:
         return self._commit.__await__()
 
 
+def _ended(state: int, value: Any) -> Future[Any]:
+    """Return a future that needs no lock, as it never changes."""
+    made: Future[Any] = object.__new__(Future)
+    made._state = state
+    made._value = value
+    made._callbacks = made._begin = made._work = None
+    return made
+
+
+def ready(value: T) -> Future[T]:
+    """Return a future that has a result."""
+    return _ended(_DONE, value)
+
+
 def failed(error: BaseException) -> Future[Any]:
     """Return a future whose end is an error."""
-    made: Future[Any] = Future._pending()
-    made._finish(_FAILED, error)
-    return made
+    return _ended(_FAILED, error)
 
 
 def converted(future: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
     """Return a future of what `convert` makes of the result of another one."""
-    made: Future[U] = Future._pending(future.force)
+    made: Future[U] = Future._pending()
+    made._begin, made._work = future.force, future._help
 
     def ended(done: Future[Any]) -> None:
         if done.cancelled():
@@ -518,17 +550,18 @@ def start(work: Callable[[], T], *, here: bool = False) -> Future[T]:
         The options that hold here hold in it, too.
     here
         Do it at once, because it takes no time.
+
+    Notes
+    -----
+    A thread that waits for the result does it itself, where no other has begun.
     """
-    made: Future[T] = Future._pending()
     if here:
-        _do(work, made)
-        return made
-    from contextvars import copy_context
-
-    from tessarr.tensorstore.threads import submit
-
-    context = copy_context()
-    submit(lambda: context.run(_do, work, made))
+        try:
+            return ready(work())
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+    made: Future[T] = Future._pending()
+    made._work = submit(partial(_do, work, made))
     return made
 
 

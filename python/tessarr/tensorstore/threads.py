@@ -1,26 +1,119 @@
-"""Threads for work that waits: for a disk, a network, or another program."""
+"""Threads for work that waits: for a disk, a network, or another program.
+
+Whoever waits for work that no thread has begun yet does it itself: to wake another thread, and to
+be woken by it, takes longer than most work does.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
+from _thread import allocate_lock
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Thread
 from typing import Final
 
 __all__ = ["submit"]
 
 _MOST: Final = 32
-_pools: dict[int, ThreadPoolExecutor] = {}  # by process: a fork leaves its threads behind
 
 
-def submit(work: Callable[[], object]) -> None:
-    """Do `work` in a thread of this process; it has to report its errors itself."""
+class _Task:
+    """Work that is done once, by whoever is first."""
+
+    __slots__ = ("_begun", "_context", "_pool", "_work")
+
+    def __init__(self, pool: _Pool, work: Callable[[], object]) -> None:
+        self._begun = allocate_lock()
+        self._context = copy_context()
+        self._pool = pool
+        self._work: Callable[[], object] | None = work
+
+    def __call__(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        work, self._work = self._work, None
+        assert work is not None
+        try:
+            self._context.run(work)
+        finally:
+            self._pool.ended()
+
+
+class _Pool:
+    """The threads of one process, which begin when there is more to do than threads.
+
+    They are daemons, as Python would wait for others before it tells that it ends; what is to be
+    done then is still done.
+    """
+
+    __slots__ = ("_due", "_ends", "_lock", "_process", "_tasks", "_threads")
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._lock = allocate_lock()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._due = 0
+        self._ends = False
+        atexit.register(self._end)
+
+    def submit(self, work: Callable[[], object]) -> Callable[[], None]:
+        task = _Task(self, work)
+        with self._lock:
+            self._due += 1
+            if self._due > len(self._threads) < _MOST:
+                self._begin_thread()
+            waits = bool(self._threads) and not self._ends
+        if waits:
+            self._tasks.put(task)
+        else:
+            task()
+        return task
+
+    def ended(self) -> None:
+        with self._lock:
+            self._due -= 1
+
+    def _begin_thread(self) -> None:
+        made = Thread(target=self._run, name="tessarr", daemon=True)
+        try:
+            made.start()
+        except RuntimeError:  # there are no more threads, or Python ends
+            return
+        self._threads.append(made)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # so that what it worked on is not kept until there is more to do
+
+    def _end(self) -> None:
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._ends = True
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+_pools: dict[int, _Pool] = {}  # by process: a fork leaves its threads behind
+
+
+def submit(work: Callable[[], object]) -> Callable[[], None]:
+    """Have `work` done in a thread of this process; it has to report its errors itself.
+
+    Returns
+    -------
+    callable
+        Does the work here, at once, if nobody has begun it.
+    """
     process = os.getpid()
     pool = _pools.get(process)
     if pool is None:
-        made = ThreadPoolExecutor(_MOST, thread_name_prefix="tessarr")
-        pool = _pools.setdefault(process, made)
-    try:
-        pool.submit(work)
-    except RuntimeError:  # Python ends: there are no more threads
-        work()
+        pool = _pools.setdefault(process, _Pool(process))
+    return pool.submit(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -77,7 +78,8 @@ class Driver:
     path
         Checks a path, and gives it as it is kept.
     at_once
-        Whether an operation takes less time than starting it elsewhere.
+        Of how many bytes reading takes less time than beginning it in another thread; where it
+        is infinite, so does everything else.
     based
         Whether it stands on another one.
     """
@@ -92,7 +94,7 @@ class Driver:
     url: Callable[[Mapping[str, Any], str], str] | None = None
     path: Callable[[str], str] = _none
     check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
-    at_once: bool = False
+    at_once: float = 0
     based: bool = False
 
     def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
@@ -322,7 +324,14 @@ def _drivers() -> tuple[Driver, ...]:
     }
     copying = {"data_copy_concurrency": "data_copy_concurrency"}
     return (
-        Driver(name="file", open=_open_file, kinds=own, url=_file_url, path=_file_path),
+        Driver(
+            name="file",
+            open=_open_file,
+            kinds=own,
+            url=_file_url,
+            path=_file_path,
+            at_once=1 << 16,
+        ),
         Driver(
             name="memory",
             open=_open_memory,
@@ -330,7 +339,7 @@ def _drivers() -> tuple[Driver, ...]:
             defaults={"atomic": True},
             kinds={"memory_key_value_store": "memory_key_value_store"},
             url=lambda _, path: f"memory://{_quoted(path)}",
-            at_once=True,
+            at_once=inf,
         ),
         Driver(
             name="s3",

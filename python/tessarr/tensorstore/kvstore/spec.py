@@ -24,6 +24,8 @@ def text_of(value: Any, what: str = "a path") -> str:
     ArgumentError
         If they are not.
     """
+    if type(value) is str and value.isascii():
+        return value
     try:
         return as_bytes(value, what).decode()
     except UnicodeDecodeError:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tessarr.store import MemoryStore
 from tessarr.tensorstore.kvstore.values import MISSING, TimestampedStorageGeneration
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ __all__ = ["generation_of", "has", "replace_if", "written"]
 
 _VERSION: Final = b"\x00"
 _DIGEST: Final = b"\x01"
-_NEVER: Final = b"\x03"
 
 
 class _Opened(Protocol):
@@ -43,7 +42,11 @@ def generation_of(value: _Opened | None) -> bytes:
 
 
 def _digest(value: _Opened) -> bytes:
-    return _DIGEST + blake2b(value.read(0, value.size), digest_size=16).digest()
+    return _digest_of(value.read(0, value.size))
+
+
+def _digest_of(data: bytes) -> bytes:
+    return _DIGEST + blake2b(data, digest_size=16).digest()
 
 
 def has(value: _Opened | None, generation: bytes) -> bool:
@@ -67,12 +70,14 @@ def replace_if(store: Store, key: str, data: bytes | None, generation: bytes) ->
 def written(store: Store, key: str, data: bytes | None) -> TimestampedStorageGeneration:
     """Return the generation of what was just written.
 
-    Where others have written since, it is one that no value will ever have.
+    Only in memory a value has a version at once, and is it looked for: elsewhere it is that of
+    the bytes.
     """
     now = time.time()
     if data is None:
-        return TimestampedStorageGeneration(MISSING, now)
-    value = store.open_value(key)
-    if value is None or value.size != len(data) or value.read(0, value.size) != data:
-        return TimestampedStorageGeneration(_NEVER + os.urandom(16), now)
-    return TimestampedStorageGeneration(generation_of(value), now)
+        return TimestampedStorageGeneration._of(MISSING, now)
+    if isinstance(store, MemoryStore):
+        value = store.open_value(key)
+        if value is not None and value.size == len(data) and value.read(0, len(data)) == data:
+            return TimestampedStorageGeneration._of(generation_of(value), now)
+    return TimestampedStorageGeneration._of(_digest_of(data), now)

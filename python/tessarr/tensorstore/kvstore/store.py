@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from tessarr.errors import ArgumentError, NotFoundError, StoreError
+from tessarr.errors import ArgumentError, NotFoundError, StoreError, TessarrError
 from tessarr.tensorstore.context import Context, Naming
 from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
@@ -209,11 +211,8 @@ class KvStore:
     def _key(self, key: str | bytes) -> str:
         return self._place.key(self._path + text_of(key, "a key"))
 
-    def _do(self, work: Callable[[], T], batch: Batch | None = None) -> Future[T]:
-        here = self._spec._driver.at_once
-        if batch is None:
-            return start(work, here=here)
-        return batch._later(lambda: start(work, here=here))
+    def _do(self, work: Callable[[], T]) -> Future[T]:
+        return start(work, here=self._spec._driver.at_once == inf)
 
     # Reading
 
@@ -245,14 +244,17 @@ class KvStore:
         """
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span(byte_range)
+        store = self._store()
         try:
             full = self._key(key)
-        except ArgumentError as error:
+            most = self._spec._driver.at_once
+            here = most == inf or (most > 0 and (store.size(full) or 0) <= most)
+        except TessarrError as error:
             return failed(error)
-        store = self._store()
         if batch is not None:
-            store = batch._store(store)
-        return self._do(lambda: _read(store, full, known, span), batch)
+            shared = batch._store(store)
+            return batch._later(lambda: self._do(partial(_read, shared, full, known, span)))
+        return start(partial(_read, store, full, known, span), here=here)
 
     def __getitem__(self, key: str | bytes) -> bytes:
         store, full = self._store(), self._key(key)
@@ -330,13 +332,13 @@ class KvStore:
         def work() -> TimestampedStorageGeneration:
             if known:
                 if not replace_if(store, full, data, known):
-                    return TimestampedStorageGeneration(b"", time.time())
+                    return TimestampedStorageGeneration._of(b"", time.time())
             elif data is None:
                 store.delete(full)
             else:
                 store.put(full, data)
             if staged:
-                return TimestampedStorageGeneration(b"", float("inf"))
+                return TimestampedStorageGeneration._of(b"", inf)
             return written(store, full, data)
 
         return self._do(work)
@@ -452,13 +454,16 @@ def _read_once(
     now = time.time()
     value = store.open_value(key)
     if value is None:
-        stamp = TimestampedStorageGeneration(MISSING, now)
-        return ReadResult("missing", b"", stamp)
+        return ReadResult._of("missing", b"", MISSING, now)
     if known and has(value, known):
-        return ReadResult("unspecified", b"", TimestampedStorageGeneration(known, now))
-    stamp = TimestampedStorageGeneration(generation_of(value), now)
-    first, last = (0, None) if span is None else span
+        return ReadResult._of("unspecified", b"", known, now)
     size = value.size
+    begin, end = (0, size) if span is None else _within(span, size, key)
+    return ReadResult._of("value", value.read(begin, end - begin), generation_of(value), now)
+
+
+def _within(span: tuple[int, int | None], size: int, key: str) -> tuple[int, int]:
+    first, last = span
     begin = size + first if first < 0 else first
     end = size if last is None else last
     if not 0 <= begin <= end <= size:
@@ -468,4 +473,4 @@ def _read_once(
             f"value of size {size}",
             key=key,
         )
-    return ReadResult("value", value.read(begin, end - begin), stamp)
+    return begin, end

@@ -18,6 +18,8 @@ _STATES: Final = ("unspecified", "missing", "value")
 
 def as_bytes(value: Any, what: str) -> bytes:
     """Return text in UTF-8, or bytes as they are."""
+    if type(value) is bytes:
+        return value
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -129,6 +131,13 @@ class TimestampedStorageGeneration(_Value):
         self._generation = as_bytes(generation, "a generation")
         self._time = float(time)
 
+    @classmethod
+    def _of(cls, generation: bytes, time: float) -> TimestampedStorageGeneration:
+        made = object.__new__(cls)
+        made._generation = generation
+        made._time = time
+        return made
+
     @property
     def generation(self) -> bytes:
         """Equal ones mean equal values; empty: not known."""
@@ -186,6 +195,14 @@ class ReadResult(_Value):
         self.state = state
         self._value = as_bytes(value, "a value")
         self.stamp = TimestampedStorageGeneration() if stamp is None else stamp
+
+    @classmethod
+    def _of(cls, state: State, value: bytes, generation: bytes, time: float) -> ReadResult:
+        made = object.__new__(cls)
+        made._state = state
+        made._value = value
+        made.stamp = TimestampedStorageGeneration._of(generation, time)
+        return made
 
     @property
     def state(self) -> State:
