@@ -25,7 +25,7 @@ __all__ = [
     "adopt",
     "converted",
     "failed",
-    "ready",
+    "finished",
     "start",
 ]
 
@@ -82,7 +82,7 @@ class Future(Generic[T]):
         if isinstance(future, Future):
             return future
         if not iscoroutine(future):
-            return ready(future)
+            return finished(future)
         made: Future[Any] = cls._pending()
         _run(future, loop, made)
         return made
@@ -470,7 +470,7 @@ def _ended(state: int, value: Any) -> Future[Any]:
     return made
 
 
-def ready(value: T) -> Future[T]:
+def finished(value: T) -> Future[T]:
     """Return a future that has a result."""
     return _ended(_DONE, value)
 
@@ -557,7 +557,7 @@ def start(work: Callable[[], T], *, here: bool = False) -> Future[T]:
     """
     if here:
         try:
-            return ready(work())
+            return finished(work())
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
     made: Future[T] = Future._pending()

@@ -19,7 +19,15 @@ from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
-from tessarr.tensorstore.future import Future, Promise, WriteFutures, converted, failed, start
+from tessarr.tensorstore.future import (
+    Future,
+    Promise,
+    WriteFutures,
+    converted,
+    failed,
+    finished,
+    start,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -280,14 +288,14 @@ class ZarrDriver(Driver):
         result: Any,
     ) -> Future[Any]:
         if not chosen.size:
-            return Future(result)
+            return finished(result)
         parts = None if self._fields is None else self._fields.parts
         if self._swift and _few(chosen, self._swift):
             try:
                 array._read(chosen.axes, chosen.out_axes, buffer, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
                 return failed(error)
-            return Future(result)
+            return finished(result)
         promise, future = Promise.new()
         array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         return future
@@ -369,15 +377,12 @@ class ZarrDriver(Driver):
 
     def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
         if not chosen.size:
-            return Future(None)
+            return finished(None)
         parts = None if self._fields is None else self._fields.parts
         ready = chosen.buffer(values)
-        if self._swift and self._in_memory and _few(chosen, self._swift):
-            try:
-                array._write(chosen.axes, chosen.out_axes, ready, parts)
-            except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-                return failed(error)
-            return Future(None)
+        if self._swift and _few(chosen, self._swift):
+            write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
+            return start(write, here=self._in_memory)
         promise, future = Promise.new()
         array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
         return future
