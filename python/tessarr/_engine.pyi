@@ -162,13 +162,20 @@ class LocalStore(Store):
     """A store in a folder: the file ``path/key`` holds the value of ``key``."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, read_only: bool = False, durable: bool = False
+        cls,
+        path: str | PathLike[str],
+        *,
+        read_only: bool = False,
+        durable: bool = False,
+        reading: str = "default",
+        locking: str = "os",
+        lock_timeout_s: float = 60.0,
     ) -> Self: ...
     @property
     def path(self) -> str: ...
     @property
     def durable(self) -> bool: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
 
 @disjoint_base
 class MemoryStore(Store):
@@ -227,6 +234,19 @@ class CachePool:
     def forget(self) -> None: ...
     def counts(self) -> dict[str, int]: ...
 
+@final
+class Limits:
+    """How many requests may be under way at a time, and how many begin in a second."""
+
+    def __new__(
+        cls,
+        concurrency: int | None,
+        reads_per_s: float | None,
+        writes_per_s: float | None,
+        doubling_s: float | None,
+    ) -> Self: ...
+    def store(self, store: Store) -> Store: ...
+
 @disjoint_base
 class StagedStore(Store):
     """Keeps changes of another store aside until they are made."""
@@ -241,6 +261,13 @@ def guarded(store: Store) -> Store: ...
 def shared(store: Store) -> Store: ...
 def delayed(
     store: Store, read_s: float, write_s: float, bytes_per_s: float | None, concurrency: int
+) -> Store: ...
+def retrying(
+    store: Store,
+    most: int,
+    first_s: float,
+    longest_s: float,
+    may_pass: Callable[[BaseException], object],
 ) -> Store: ...
 def watched(store: Store, watch: Callable[[str, str, int, float, str | None], object]) -> Store: ...
 def encode(codec: dict[str, Any], data: Any) -> bytes: ...

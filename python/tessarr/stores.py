@@ -14,6 +14,7 @@ from tessarr.store import (
 from tessarr.store.dicts import DictStore, KVStore
 from tessarr.store.folder import DirectoryStore, NestedDirectoryStore, TempStore
 from tessarr.store.fsspec import FsspecStore, FSStore
+from tessarr.store.requests import LimitedStore, Limits, RetryingStore
 from tessarr.store.sqlite import SQLiteStore
 from tessarr.store.wrap import (
     LatencyStore,
@@ -34,12 +35,15 @@ __all__ = [
     "KVStore",
     "LRUStoreCache",
     "LatencyStore",
+    "LimitedStore",
+    "Limits",
     "LocalStore",
     "LoggingStore",
     "MemoryStore",
     "NestedDirectoryStore",
     "PrefixStore",
     "ReadOnlyStore",
+    "RetryingStore",
     "SQLiteStore",
     "Store",
     "StoreLike",

@@ -20,10 +20,13 @@ from tessarr.stores import (
     FSStore,
     KVStore,
     LatencyStore,
+    LimitedStore,
+    Limits,
     LoggingStore,
     LRUStoreCache,
     NestedDirectoryStore,
     PrefixStore,
+    RetryingStore,
     SQLiteStore,
     TempStore,
     ZipStore,
@@ -62,6 +65,10 @@ def made(folder: Path) -> str:
 KINDS: dict[str, Callable[[Path], Store]] = {
     "local": lambda folder: LocalStore(folder / "root"),
     "durable": lambda folder: LocalStore(folder / "root", durable=True),
+    "mapped": lambda folder: LocalStore(folder / "root", reading="memmap"),
+    "direct": lambda folder: LocalStore(folder / "root", reading="direct"),
+    "lock files": lambda folder: LocalStore(folder / "root", locking="lockfile"),
+    "unlocked": lambda folder: LocalStore(folder / "root", locking="none"),
     "memory": lambda folder: MemoryStore(),
     "mapping": lambda folder: ForeignStore({}),
     "plain": lambda folder: ForeignStore(Plain()),
@@ -88,8 +95,10 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "deflated zip": lambda folder: ZipStore(folder / "data.zip", ZIP_DEFLATED),
     "dicts": lambda folder: DictStore(),
     "KVStore": lambda folder: KVStore({}),
+    "limited": lambda folder: LimitedStore(LocalStore(folder / "root"), Limits(concurrency=1)),
+    "retrying": lambda folder: RetryingStore(LocalStore(folder / "root")),
     "latency": lambda folder: LatencyStore(MemoryStore(), write_s=1e-6),
 }
 
 # What several processes may use at a time without losing anything.
-SHARED = ("local", "prefix", "cache", "sqlite", "fsspec local")
+SHARED = ("local", "lock files", "prefix", "cache", "sqlite", "fsspec local")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,7 +30,8 @@ def test_local_stores_are_equal_by_folder_and_options(tmp_path: Path) -> None:
 
 def test_a_local_store_survives_pickling(tmp_path: Path) -> None:
     """Folder and options come back."""
-    for options in ({}, {"read_only": True}, {"durable": True}):
+    settings: list[dict[str, Any]] = [{}, {"read_only": True}, {"durable": True}]
+    for options in settings:
         store = LocalStore(tmp_path, **options)
         copy = pickle.loads(pickle.dumps(store))
         assert copy == store

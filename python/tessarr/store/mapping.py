@@ -171,13 +171,25 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     durable : bool, default False
         Every change has reached the disk when the call returns. Without it a killed
         process leaves each value whole, but a power failure may lose recent ones.
+    reading : {"default", "memmap", "direct"}, default "default"
+        Read files through the cache of the system; as memory, which saves a copy, but a
+        process that reads while somebody shortens a file in place is ended; or past the
+        cache, where the file system can do that.
+    locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
+        How writers of one key keep out of each other's way. By a lock of the system on the
+        file ``key.__lock``, which the next writer takes over where one was killed. By that
+        file itself, for file systems without locks: where a writer was killed, somebody has
+        to remove it. Not at all, except within the process: of two changes of parts of one
+        value one may be lost. Or that, and files are changed in place: readers may see half
+        of a change.
+    lock_timeout_s : float, default 60
+        How long to wait for another writer, until a `StoreError` that is retryable.
 
     Notes
     -----
     A value is replaced by renaming a new file onto it, so readers see one value whole and
-    never wait. Writers of one key exclude each other by the file ``key.__lock``, as
-    TensorStore's do: threads, processes, and TensorStore itself. A writer that waits for
-    another more than 60 s gets a `StoreError` that is retryable. Symbolic links are
+    never wait. Writers of one key exclude each other as TensorStore's do: threads, processes,
+    and TensorStore itself, if it has the same locking. Symbolic links are
     followed, except by `delete_prefix`, which removes the links themselves.
 
     Examples

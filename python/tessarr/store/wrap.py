@@ -28,10 +28,12 @@ __all__ = [
     "PrefixStore",
     "ReadOnlyStore",
     "WrapperStore",
+    "opened",
 ]
 
 
-def _opened(store: StoreLike) -> Store:
+def opened(store: StoreLike) -> Store:
+    """Return the store that is meant, which begins at the path that is."""
     found, path = open_store(store)
     return PrefixStore(found, path) if path else found
 
@@ -96,7 +98,7 @@ class ReadOnlyStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike) -> Self:
-        found = _opened(store)
+        found = opened(store)
         return cls._make({"store": found}, _engine.guarded(found))
 
 
@@ -131,7 +133,7 @@ class LatencyStore(WrapperStore):
         bytes_per_s: float | None = None,
         concurrency: int = 16,
     ) -> Self:
-        found = _opened(store)
+        found = opened(store)
         options: dict[str, Any] = {
             "read_s": read_s,
             "write_s": write_s,
@@ -175,7 +177,7 @@ class LoggingStore(WrapperStore):
         log_level: str | int = "DEBUG",
         log_handler: logging.Handler | None = None,
     ) -> Self:
-        found = _opened(store)
+        found = opened(store)
         arguments = {"store": found, "log_level": log_level, "log_handler": log_handler}
         return cls._make(arguments, _engine.watched(found, _Log(log_level, log_handler)))
 
@@ -237,7 +239,7 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
     ) -> Self:
         if max_size is not None and (type(max_size) is not int or max_size < 0):
             raise ArgumentError(f"max_size must be a number of bytes or None, not {max_size!r}")
-        found = _opened(store)
+        found = opened(store)
         arguments: dict[str, Any] = {"store": found, "max_size": max_size, "max_age_s": max_age_s}
         limit = 2**64 - 1 if max_size is None else min(max_size, 2**64 - 1)
         return cls._make(arguments, found, limit, max_age_s)

@@ -12,7 +12,7 @@ use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Change, Listing, LocalStore, MemoryStore, Object, Part, Store, Updater, Version, Want,
+    Change, Listing, LocalStore, MemoryStore, Object, Part, Settings, Store, Updater, Version, Want,
 };
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};
@@ -330,7 +330,7 @@ proptest! {
         let chain = chain(&levels, codec, &[SIZE, SIZE], leaf);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain).unwrap();
         let folder = Folder::new(if local { "damaged" } else { "unused" });
-        let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, false, false).unwrap());
+        let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, Settings::default()).unwrap());
         let store: &dyn Store = if local { &files } else { &memory };
         let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
         write_all(operation, 0).unwrap();
@@ -700,7 +700,7 @@ fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
     std::fs::create_dir_all(folder.0.join("a/c/0")).unwrap();
     let file = std::fs::File::create(folder.0.join(KEY)).unwrap();
     file.set_len(1 << 40).unwrap();
-    let store = LocalStore::new(&folder.0, false, false).unwrap();
+    let store = LocalStore::new(&folder.0, Settings::default()).unwrap();
     let shard = Level { codec: 3, checked: true, at_start: true };
     for levels in [&[][..], &[shard]] {
         let chain = chain(levels, 1, &[SIZE, SIZE], leaf);

@@ -7,7 +7,7 @@ use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::read;
 use tessarr_engine::selection::{Request, Selection};
-use tessarr_engine::store::{LocalStore, Store};
+use tessarr_engine::store::{LocalStore, Settings, Store};
 
 const SIDE: usize = 1000;
 
@@ -28,7 +28,7 @@ fn indices() -> impl Strategy<Value = Vec<i64>> {
 #[test]
 fn slabs_hold_what_was_asked_for() {
     let folder = std::env::temp_dir().join(format!("tessarr-slabs-{}", std::process::id()));
-    let store = LocalStore::new(&folder, false, false).unwrap();
+    let store = LocalStore::new(&folder, Settings::default()).unwrap();
     let model: Vec<u32> = (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect();
     let bytes: Vec<u8> = model.iter().flat_map(|item| item.to_be_bytes()).collect();
     (&store as &dyn Store).put("c/0/0", &bytes).unwrap();

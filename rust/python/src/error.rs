@@ -106,12 +106,15 @@ fn note(error: &Error) -> Option<String> {
     }
 }
 
+/// The exception that a callback raised, where that is what `error` is.
+pub(crate) fn raised_by(error: &Error) -> Option<&PyErr> {
+    error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<Kept<PyErr>>()).and_then(Kept::get)
+}
+
 /// The exception that a callback raised. Damage that a codec found is told
 /// with its place; any other exception is the codec's own, and gets a note.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let inner =
-        error.foreign.as_ref().and_then(|inner| inner.downcast_ref::<Kept<PyErr>>()).and_then(Kept::get);
-    let Some(inner) = inner else {
+    let Some(inner) = raised_by(error) else {
         return PyRuntimeError::new_err(message(error));
     };
     let inner = inner.clone_ref(py);

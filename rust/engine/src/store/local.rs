@@ -2,14 +2,17 @@
 //!
 //! Values are never changed in place but replaced by `rename`, so a reader sees
 //! one value whole, without any lock; writers of one key exclude each other by a
-//! lock file, see `lock`. Only regular files are values (through symbolic links);
+//! lock file, see `lock`; settings may say otherwise. Only regular files are values (through symbolic links);
 //! anything else that has the path of a key counts as absent.
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod lock;
+mod mapped;
 mod portable;
+mod settings;
 mod tree;
+mod value;
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 use linux as platform;
@@ -17,16 +20,18 @@ use linux as platform;
 use portable as platform;
 
 use std::cell::RefCell;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
 
-use super::{check_key, check_prefix, no_current, past_the_end, LOCK_SUFFIX};
-use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use super::keylock::{Held, KeyLocks};
+use super::{check_key, check_prefix, joined, no_current};
+use super::{Change, Listing, Object, Part, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 use lock::Lock;
+pub use settings::{Locking, Reading, Settings};
+use value::{open_value, LocalObject};
 
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
@@ -35,20 +40,21 @@ const ATTEMPTS: usize = 100;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct LocalStore {
     root: PathBuf,
-    read_only: bool,
-    durable: bool,
+    settings: Settings,
 }
 
+/// Keys, by their paths, that threads of this process are changing where no file says so.
+static CHANGING: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
+
 impl LocalStore {
-    /// The store in the folder `root` (made absolute). `durable`: every change
-    /// has reached the disk when the call returns.
-    pub fn new(root: &Path, read_only: bool, durable: bool) -> Result<Self> {
+    /// The store in the folder `root` (made absolute).
+    pub fn new(root: &Path, settings: Settings) -> Result<Self> {
         if root.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(Error::new(Kind::Argument, format!("{root:?} is not a path: it contains NUL")));
         }
         let root = std::path::absolute(root)
             .map_err(|error| Error::new(Kind::Argument, format!("{root:?} is not a path: {error}")))?;
-        Ok(LocalStore { root, read_only, durable })
+        Ok(LocalStore { root, settings })
     }
 
     /// The folder, absolute.
@@ -56,9 +62,9 @@ impl LocalStore {
         &self.root
     }
 
-    /// Whether changes are synchronised with the disk.
-    pub fn durable(&self) -> bool {
-        self.durable
+    /// How it is used.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -67,23 +73,23 @@ impl LocalStore {
 
     fn create_folder_of(&self, path: &Path) -> Result<()> {
         let folder = path.parent().unwrap_or(&self.root);
-        let created = tree::create_folders(folder, self.durable);
+        let created = tree::create_folders(folder, self.settings.durable);
         Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
     }
 
     fn check_writable(&self) -> Result<()> {
-        if self.read_only {
+        if self.settings.read_only {
             let message = format!("the store {:?} is open for reading only", self.root);
             return Err(Error::new(Kind::ReadOnly, message));
         }
         Ok(())
     }
 
-    /// Makes `change` under `lock`. False: others removed the lock file, so that
-    /// nothing was changed.
+    /// Makes `change` under `lock`; without one, in place. False: others removed the lock
+    /// file, so that nothing was changed.
     fn apply(
         &self,
-        mut lock: Lock,
+        lock: Option<Lock>,
         path: &Path,
         current: Option<&LocalObject>,
         change: &Change<'_>,
@@ -96,25 +102,75 @@ impl LocalStore {
                 }
                 _ => {}
             },
-            Change::Write(parts) => {
-                write_parts(&lock, parts, current)?;
-                if self.durable {
-                    lock.file.sync_data().map_err(|error| Failure::new("synchronise", path, error))?;
-                }
-                match rename(&mut lock, path) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        lock.forget();
+            Change::Write(parts) => match lock {
+                None => self.write_in_place(path, parts, current)?,
+                Some(lock) => {
+                    if !self.write_aside(lock, path, parts, current)? {
                         return Ok(false);
                     }
-                    done => done.map_err(|error| Failure::new("replace", path, error))?,
                 }
-            }
+            },
         }
-        if self.durable {
+        if self.settings.durable {
             let folder = path.parent().unwrap_or(&self.root);
             tree::sync_folder(folder).map_err(|error| Failure::new("synchronise", folder, error))?;
         }
         Ok(true)
+    }
+
+    /// Makes the lock file the value. False: others removed it.
+    fn write_aside(
+        &self,
+        mut lock: Lock,
+        path: &Path,
+        parts: &[Part<'_>],
+        current: Option<&LocalObject>,
+    ) -> Result<bool> {
+        write_parts(&lock, parts, current)?;
+        self.synchronise(&lock.file, path)?;
+        match rename(&mut lock, path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                lock.forget();
+                Ok(false)
+            }
+            done => Ok(done.map(|()| true).map_err(|error| Failure::new("replace", path, error))?),
+        }
+    }
+
+    fn write_in_place(&self, path: &Path, parts: &[Part<'_>], current: Option<&LocalObject>) -> Result<()> {
+        let whole = joined(parts, current.map(|object| object as &dyn Object))?;
+        self.create_folder_of(path)?;
+        let file = File::create(path).or_else(|error| match error.kind() {
+            ErrorKind::IsADirectory if tree::remove_hollow(path).is_ok() => File::create(path),
+            _ => Err(error),
+        });
+        let done = file.and_then(|mut file| file.write_all(&whole).map(|()| file));
+        let file = done.map_err(|error| Failure::new("write", path, error))?;
+        self.synchronise(&file, path)
+    }
+
+    fn synchronise(&self, file: &File, path: &Path) -> Result<()> {
+        if self.settings.durable {
+            file.sync_data().map_err(|error| Failure::new("synchronise", path, error))?;
+        }
+        Ok(())
+    }
+
+    /// The lock of `path`; None where values are changed in place, without one. With
+    /// [`ErrorKind::NotFound`] there is no folder to lock it in.
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        match self.settings.locking {
+            Locking::InPlace => Ok(None),
+            _ => Lock::of(path, &self.settings).map(Some),
+        }
+    }
+
+    /// Keeps other threads from changing `key` where no file does.
+    fn turn<'k>(&self, key: &'k str) -> Result<Option<Held<'k>>> {
+        match self.settings.locking {
+            Locking::System | Locking::File => Ok(None),
+            Locking::Nothing | Locking::InPlace => CHANGING.hold(key).map(Some),
+        }
     }
 
     fn update_unnamed<'a>(
@@ -134,10 +190,11 @@ impl LocalStore {
             Some(Change::Delete) if !path.is_file() => return Ok(Change::Delete),
             _ => {}
         }
-        let lock_path = with_lock_suffix(&path);
+        let name = path.to_string_lossy();
+        let _turn = self.turn(&name)?;
         let mut if_absent = None;
         for _ in 0..ATTEMPTS {
-            let lock = match Lock::create(lock_path.clone()) {
+            let lock = match self.lock(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // The folder is missing, so the key is absent: no folder is made
                     // for a change that stores nothing. A new value counts if the key
@@ -151,12 +208,12 @@ impl LocalStore {
                     self.create_folder_of(&path)?;
                     continue;
                 }
-                done => done.map_err(|error| Failure::new("lock", &lock_path, error))?,
+                done => done.map_err(|error| self.unlocked(&path, error))?,
             };
             let (current, change) = match early.take() {
                 Some(change) => (None, change),
                 None => {
-                    let current = open_value(&path).map_err(|error| Failure::new("open", &path, error))?;
+                    let current = opened(&path, Reading::Plain)?;
                     let change = match (&current, if_absent.take()) {
                         (None, Some(change)) => change,
                         _ => updater(current.as_ref().map(|object| object as &dyn Object))?,
@@ -171,6 +228,20 @@ impl LocalStore {
         }
         Err(vanishing("replace", &path).into())
     }
+
+    /// The error of a key whose lock was not to be had.
+    fn unlocked(&self, path: &Path, error: io::Error) -> Error {
+        if error.kind() != ErrorKind::TimedOut {
+            return Failure::new("lock", path, error).into();
+        }
+        let waited = self.settings.patience.as_secs_f64();
+        let left = match self.settings.locking {
+            Locking::File => "; if it is none, remove the lock file",
+            _ => "",
+        };
+        let message = format!("cannot lock {path:?}: another writer holds it for more than {waited} s{left}");
+        Error::new(Kind::Store { retryable: true, errno: Some(libc::ETIMEDOUT) }, message)
+    }
 }
 
 impl Store for LocalStore {
@@ -183,9 +254,9 @@ impl Store for LocalStore {
             path.as_mut_os_string().clear();
             path.push(&self.root);
             path.push(key);
-            match open_value(path) {
+            match opened(path, self.settings.reading) {
                 Ok(object) => Ok(object.map(|object| Box::new(object) as Box<dyn Object>)),
-                Err(error) => Err(Error::from(Failure::new("open", path, error)).at_key(key)),
+                Err(error) => Err(error.at_key(key)),
             }
         })
     }
@@ -204,11 +275,15 @@ impl Store for LocalStore {
         check_key(key)?;
         self.check_writable()?;
         let path = self.path(key);
+        let name = path.to_string_lossy();
+        if let Some(_held) = self.turn(&name)? {
+            return work();
+        }
         for _ in 0..ATTEMPTS {
-            match Lock::create(with_lock_suffix(&path)) {
+            match self.lock(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => self.create_folder_of(&path)?,
                 done => {
-                    let _held = done.map_err(|error| Failure::new("lock", &path, error))?;
+                    let _held = done.map_err(|error| self.unlocked(&path, error))?;
                     return work();
                 }
             }
@@ -235,7 +310,7 @@ impl Store for LocalStore {
             None => tree::empty(&self.root)?,
             Some(folder) => tree::remove(&self.path(folder))?,
         }
-        if self.durable {
+        if self.settings.durable {
             let folder = self.path(prefix);
             let parent = if prefix.is_empty() { &folder } else { folder.parent().unwrap_or(&self.root) };
             match tree::sync_folder(parent) {
@@ -249,7 +324,7 @@ impl Store for LocalStore {
     }
 
     fn read_only(&self) -> bool {
-        self.read_only
+        self.settings.read_only
     }
 }
 
@@ -311,92 +386,8 @@ fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
     }
 }
 
-fn with_lock_suffix(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(LOCK_SUFFIX);
-    name.into()
-}
-
-/// An open file. Replacing the value gives its path to another file, so this one
-/// stays what it was.
-struct LocalObject {
-    file: File,
-    size: u64,
-    version: Option<Version>,
-}
-
-/// Opens the value at `path`; None unless a regular file is there.
-/// Three system calls: open, statx, and the close at the end.
-fn open_value(path: &Path) -> io::Result<Option<LocalObject>> {
-    // Opening a pipe would wait for its writer without O_NONBLOCK; for a regular
-    // file it means nothing.
-    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
-        Ok(file) => file,
-        Err(error) if tree::is_absence(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Ok(None);
-    }
-    Ok(Some(LocalObject { size: found.len(), version: version(&found), file }))
-}
-
-/// A file changed this recently could change again without a new time stamp.
-///
-/// The kernel stamps files with a clock that ticks every 1 to 10 ms. Somebody
-/// else's writer that changes files in place (zarrs does) could change a file
-/// twice within one tick; whoever looked in between would hold a version that
-/// equals the one after. So a file whose stamps are this young, or from the
-/// future, has no version (git calls such files "racily clean").
-const RACY: Duration = Duration::from_millis(20);
-
-fn version(found: &Metadata) -> Option<Version> {
-    let stamp = |seconds: i64, nanoseconds: i64| {
-        let seconds = u64::try_from(seconds).unwrap_or(0);
-        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
-    };
-    let modified = stamp(found.mtime(), found.mtime_nsec());
-    let changed = stamp(found.ctime(), found.ctime_nsec());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let racy_since = now.checked_sub(RACY)?.as_nanos();
-    if u128::from(modified.max(changed)) >= racy_since {
-        return None;
-    }
-    // The second stamp is scattered over all bits, lest two shifts cancel out.
-    let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    Some(Version([found.dev(), found.ino(), found.len(), mixed]))
-}
-
-impl LocalObject {
-    fn check_range(&self, offset: u64, count: u64) -> Result<()> {
-        match offset.checked_add(count) {
-            Some(end) if end <= self.size => Ok(()),
-            _ => Err(past_the_end(offset, count as usize, self.size)),
-        }
-    }
-}
-
-impl Object for LocalObject {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.check_range(offset, out.len() as u64)?;
-        self.file.read_exact_at(out, offset).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => Error::data("the file became shorter while it was read"),
-            _ => Error::io("cannot read", &error),
-        })
-    }
-
-    fn file(&self) -> Option<&File> {
-        Some(&self.file)
-    }
+fn opened(path: &Path, reading: Reading) -> Result<Option<LocalObject>> {
+    Ok(open_value(path, reading).map_err(|error| Failure::new("open", path, error))?)
 }
 
 fn vanishing(action: &'static str, path: &Path) -> Failure {
@@ -423,13 +414,6 @@ impl From<Failure> for Error {
             Ok(interruption) => return interruption,
             Err(error) => error,
         };
-        if error.kind() == ErrorKind::TimedOut && action == "lock" {
-            let waited = lock::PATIENCE.as_secs();
-            let message =
-                format!("cannot {action} {path:?}: another writer holds it for more than {waited} s");
-            let errno = Some(libc::ETIMEDOUT);
-            return Error::new(Kind::Store { retryable: true, errno }, message);
-        }
         let what = format_args!("cannot {action} {path:?}");
         if error.kind() == ErrorKind::NotADirectory {
             let found = Error::io(what, &error);

@@ -7,10 +7,12 @@ mod foreign;
 pub(crate) mod fork;
 mod key;
 mod keylock;
+mod limits;
 mod local;
 mod memory;
 mod prefix;
 mod readonly;
+mod retrying;
 mod shared;
 mod split;
 mod staged;
@@ -26,10 +28,12 @@ pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
-pub use local::LocalStore;
+pub use limits::{Limited, Limits, Rate, Turn};
+pub use local::{LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
+pub use retrying::{Retries, RetryingStore};
 pub use shared::SharedStore;
 pub use split::SplitStore;
 pub use staged::{Outcome, StagedStore};
@@ -142,7 +146,7 @@ pub enum Change<'a> {
 }
 
 /// Decides the change of one key, given its current value (None: absent).
-/// A store with optimistic concurrency may call it again on a conflict.
+/// It may be called again: on a conflict, or if the change could not be made.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
 /// What lies directly below a prefix.

@@ -95,9 +95,12 @@ impl Foreign for Map {
 /// Runs `test` with each kind of store.
 fn each(test: impl Fn(&dyn Store)) {
     let folder = Folder::new();
-    let local: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0.join("root"), false, false).unwrap());
+    let local: Arc<dyn Store> =
+        Arc::new(LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap());
     test(&*local);
-    let durable = LocalStore::new(&folder.0.join("durable"), false, true).unwrap();
+    let durable =
+        LocalStore::new(&folder.0.join("durable"), Settings { durable: true, ..Settings::default() })
+            .unwrap();
     test(&durable);
     test(&MemoryStore::new());
     test(&ForeignStore::new(Map::default(), false, 1));
@@ -117,7 +120,7 @@ fn each(test: impl Fn(&dyn Store)) {
 }
 
 fn local_in(folder: &Folder, name: &str) -> Arc<dyn Store> {
-    Arc::new(LocalStore::new(&folder.0.join(name), false, false).unwrap())
+    Arc::new(LocalStore::new(&folder.0.join(name), Settings::default()).unwrap())
 }
 
 fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Change<'a>> {
@@ -322,7 +325,7 @@ fn a_foreign_store_decides_again_when_another_process_was_faster() {
 #[test]
 fn read_only_stores_refuse_every_change() {
     let folder = Folder::new();
-    let local = LocalStore::new(&folder.0, true, false).unwrap();
+    let local = LocalStore::new(&folder.0, Settings { read_only: true, ..Settings::default() }).unwrap();
     let foreign = ForeignStore::new(Map::default(), true, 4);
     let guarded = ReadOnlyStore::new(Arc::new(MemoryStore::new()));
     for store in [&local as &dyn Store, &foreign, &guarded] {

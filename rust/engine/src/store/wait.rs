@@ -1,7 +1,7 @@
-//! Lets a thread that waits for another writer be interrupted.
+//! Waiting, for others or for some time, that can be interrupted.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
@@ -19,4 +19,57 @@ pub fn while_waiting(check: fn() -> Result<()>) {
 /// Whether the wait may go on.
 pub(super) fn ask() -> Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
+}
+
+/// Sleeps, unless the user interrupts.
+pub(super) fn sleep(duration: Duration) -> Result<()> {
+    let mut left = duration;
+    while left > ASK_EVERY {
+        std::thread::sleep(ASK_EVERY);
+        ask()?;
+        left -= ASK_EVERY;
+    }
+    if !left.is_zero() {
+        std::thread::sleep(left);
+    }
+    Ok(())
+}
+
+/// Waiting for somebody else, in steps that become longer.
+///
+/// Polls, instead of waiting inside the kernel, for three reasons: the wait ends
+/// some time; a lock that a forked child inherited (it lives as long as the child)
+/// does not hold us up; and no thread is stuck where no signal reaches it.
+pub(super) struct Wait {
+    deadline: Option<Instant>,
+    pause: Duration,
+    asked: Option<Instant>,
+}
+
+impl Wait {
+    /// At most so long, as far as the clock goes.
+    pub(super) fn at_most(patience: Duration) -> Self {
+        Wait { deadline: Instant::now().checked_add(patience), ..Wait::forever() }
+    }
+
+    pub(super) fn forever() -> Self {
+        Wait { deadline: None, pause: Duration::from_micros(20), asked: None }
+    }
+
+    /// Whether it took too long.
+    pub(super) fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Sleeps a little longer than the last time, unless the user interrupts.
+    pub(super) fn a_little(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if now - *self.asked.get_or_insert(now) >= ASK_EVERY {
+            ask()?;
+            self.asked = Some(now);
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(Duration::from_millis(1));
+        Ok(())
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::limits::Turn;
+use super::wait;
 use super::{Change, Exchange, Listing, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Result};
 
@@ -60,9 +62,9 @@ pub struct Done<'e> {
 
 /// Is told of every call, in the thread that makes it; an error fails the call.
 pub trait Watch: Send + Sync + Debug {
-    /// Before the store is asked.
-    fn before(&self, _call: Call) -> Result<()> {
-        Ok(())
+    /// Before the store is asked. What is given back lives until it has answered.
+    fn before(&self, _call: Call) -> Result<Option<Turn<'_>>> {
+        Ok(None)
     }
 
     /// After it was. `key` is a prefix for listings.
@@ -104,10 +106,11 @@ fn tell<T, W: Watch>(
     key: &str,
     work: impl FnOnce(&mut u64) -> Result<T>,
 ) -> Result<T> {
-    watch.before(call)?;
+    let turn = watch.before(call)?;
     let start = Instant::now();
     let mut bytes = 0;
     let result = work(&mut bytes);
+    drop(turn);
     let done = Done { bytes, error: result.as_ref().err(), took: start.elapsed() };
     let told = watch.after(call, key, &done);
     let value = result?;
@@ -231,26 +234,12 @@ impl Watch for Latency {
         self.concurrency
     }
 
-    fn before(&self, call: Call) -> Result<()> {
-        sleep(if call.changes() { self.write } else { self.read })
+    fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
+        wait::sleep(if call.changes() { self.write } else { self.read }).map(|()| None)
     }
 
     fn after(&self, _call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
         let Some(rate) = self.bytes_per_second else { return Ok(()) };
-        sleep(Duration::try_from_secs_f64(done.bytes as f64 / rate).unwrap_or(Duration::MAX))
+        wait::sleep(Duration::try_from_secs_f64(done.bytes as f64 / rate).unwrap_or(Duration::MAX))
     }
-}
-
-/// Sleeps, unless the user interrupts.
-fn sleep(duration: Duration) -> Result<()> {
-    let mut left = duration;
-    while left > super::wait::ASK_EVERY {
-        std::thread::sleep(super::wait::ASK_EVERY);
-        super::wait::ask()?;
-        left -= super::wait::ASK_EVERY;
-    }
-    if !left.is_zero() {
-        std::thread::sleep(left);
-    }
-    Ok(())
 }

@@ -9,17 +9,19 @@ use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Result};
 
 use super::{initializer, Store};
-use crate::error::{argument, foreign, to_py};
+use crate::error::{argument, foreign, raised_by, to_py};
 use crate::kept::Kept;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CachedStore>()?;
     module.add_class::<CachePool>()?;
+    module.add_class::<Limits>()?;
     module.add_class::<StagedStore>()?;
     module.add_function(wrap_pyfunction!(prefixed, module)?)?;
     module.add_function(wrap_pyfunction!(guarded, module)?)?;
     module.add_function(wrap_pyfunction!(shared, module)?)?;
     module.add_function(wrap_pyfunction!(delayed, module)?)?;
+    module.add_function(wrap_pyfunction!(retrying, module)?)?;
     module.add_function(wrap_pyfunction!(watched, module)?)
 }
 
@@ -46,7 +48,11 @@ fn guarded(store: &Bound<'_, Store>) -> Store {
     made(engine::ReadOnlyStore::new(store.get().engine()))
 }
 
-fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+/// So many seconds; infinitely many are as many as there can be.
+pub(super) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+    if seconds == f64::INFINITY {
+        return Ok(Duration::MAX);
+    }
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| argument(py, format!("{name} must be a number of seconds, not {seconds}")))
 }
@@ -170,6 +176,69 @@ impl CachePool {
         let counts = py.detach(|| self.0.counts());
         [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
     }
+}
+
+/// How many requests may be under way at a time, and how many begin in a second: those of all
+/// stores together that are limited by it.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Limits(Arc<engine::Limits>);
+
+#[pymethods]
+impl Limits {
+    /// None sets no limit. After each `doubling_s` there may be twice as many per second.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        concurrency: Option<u64>,
+        reads_per_s: Option<f64>,
+        writes_per_s: Option<f64>,
+        doubling_s: Option<f64>,
+    ) -> PyResult<Self> {
+        if concurrency == Some(0) {
+            return Err(argument(py, "concurrency must be positive"));
+        }
+        let doubling = doubling_s.map(|seconds| duration(py, "doubling_s", seconds)).transpose()?;
+        let doubling = doubling.filter(|doubling| !doubling.is_zero());
+        let rate = |name: &str, per_second: Option<f64>| match per_second {
+            Some(rate) if rate.is_nan() || rate <= 0.0 => {
+                Err(argument(py, format!("{name} must be a positive number")))
+            }
+            other => Ok(other.map(|rate| engine::Rate::new(rate, doubling))),
+        };
+        let (reads, writes) = (rate("reads_per_s", reads_per_s)?, rate("writes_per_s", writes_per_s)?);
+        Ok(Limits(Arc::new(engine::Limits::new(concurrency, reads, writes))))
+    }
+
+    /// `store`, asked within the limits.
+    fn store(&self, store: &Bound<'_, Store>) -> Store {
+        made(self.0.over(store.get().engine()))
+    }
+}
+
+/// `store`, asked again up to `most` times where it raised what `may_pass` says may pass.
+#[pyfunction]
+fn retrying(
+    store: &Bound<'_, Store>,
+    most: u64,
+    first_s: f64,
+    longest_s: f64,
+    may_pass: Py<PyAny>,
+) -> PyResult<Store> {
+    let py = store.py();
+    let retries = engine::Retries {
+        most,
+        first: duration(py, "first_s", first_s)?,
+        longest: duration(py, "longest_s", longest_s)?,
+    };
+    let may_pass = Kept::new(may_pass);
+    let asked = move |error: &Error| {
+        let answer = Python::try_attach(|py| {
+            let raised = raised_by(error)?;
+            may_pass.get()?.call1(py, (raised.value(py),)).and_then(|found| found.is_truthy(py)).ok()
+        });
+        answer.flatten().unwrap_or(false)
+    };
+    Ok(made(engine::RetryingStore::new(store.get().engine(), retries, asked)))
 }
 
 /// Keeps changes of another store aside until they are made.

@@ -7,6 +7,9 @@ use std::os::fd::AsRawFd;
 
 use super::portable;
 
+/// Opens a file to be read past the cache of the system.
+pub(super) const DIRECT: libc::c_int = libc::O_DIRECT;
+
 /// Locks `file` for this open file description alone; false if another has it.
 ///
 /// Open file description locks work on NFS too and exclude the byte range locks

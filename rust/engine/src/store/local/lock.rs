@@ -13,14 +13,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::wait;
-use super::platform;
+use super::super::wait::Wait;
+use super::super::LOCK_SUFFIX;
+use super::{platform, Locking, Settings};
 
-/// How long to wait for another writer of one key. Writing one value takes
-/// seconds at most; a longer wait means a stopped process or a broken network file system.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for another writer before its lock file is removed with a folder.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Exclusive right to change one key. Dropping it removes the lock file.
 pub(super) struct Lock {
@@ -38,25 +39,53 @@ enum Attempt {
 }
 
 impl Lock {
-    /// Waits for the lock of `path`, creating the file. `ErrorKind::NotFound`:
-    /// there is no such folder. `ErrorKind::TimedOut`: somebody holds it too long.
-    pub(super) fn create(path: PathBuf) -> io::Result<Lock> {
-        let deadline = Instant::now() + PATIENCE;
+    /// The lock of the file `target`, as `settings` say. `ErrorKind::NotFound`: there is no
+    /// such folder. `ErrorKind::TimedOut`: somebody holds it too long.
+    pub(super) fn of(target: &Path, settings: &Settings) -> io::Result<Lock> {
+        let path = with_suffix(target, "");
+        match settings.locking {
+            Locking::System => Lock::create(path, settings.patience),
+            Locking::File => Lock::claim(path, settings.patience),
+            Locking::Nothing | Locking::InPlace => Lock::make(with_suffix(target, &unused_name())),
+        }
+    }
+
+    /// Waits for the lock of `path`, creating the file.
+    pub(super) fn create(path: PathBuf, patience: Duration) -> io::Result<Lock> {
+        let mut wait = Wait::at_most(patience);
         loop {
             let file = options().create(true).truncate(false).open(&path)?;
-            if let Attempt::Held(stale_bytes) = hold(&file, &path, deadline)? {
+            if let Attempt::Held(stale_bytes) = hold(&file, &path, &mut wait)? {
                 return Ok(Lock { path, file, stale_bytes, has_path: true });
             }
-            if Instant::now() >= deadline {
+            if wait.is_over() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
     }
 
+    /// Waits until `path` can be made.
+    fn claim(path: PathBuf, patience: Duration) -> io::Result<Lock> {
+        let mut wait = Wait::at_most(patience);
+        loop {
+            match options().create_new(true).open(&path) {
+                Ok(file) => return Ok(Lock { path, file, stale_bytes: 0, has_path: true }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => a_little(&mut wait)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes a file that is nobody else's.
+    fn make(path: PathBuf) -> io::Result<Lock> {
+        let file = options().create_new(true).open(&path)?;
+        Ok(Lock { path, file, stale_bytes: 0, has_path: true })
+    }
+
     /// Removes a lock file once nobody holds it.
     pub(super) fn remove(path: &Path) -> io::Result<()> {
         match options().open(path) {
-            Ok(file) => match hold(&file, path, Instant::now() + PATIENCE)? {
+            Ok(file) => match hold(&file, path, &mut Wait::at_most(PATIENCE))? {
                 Attempt::Held(_) => fs::remove_file(path),
                 Attempt::Moved => Ok(()),
             },
@@ -98,15 +127,23 @@ fn options() -> OpenOptions {
     options
 }
 
+fn with_suffix(target: &Path, own: &str) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(own);
+    name.push(LOCK_SUFFIX);
+    name.into()
+}
+
+/// A name that no other thread or process uses, most probably on no other machine either.
+fn unused_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("_{:x}_{since:x}_{count:x}", std::process::id())
+}
+
 /// Waits for the lock on `file`, or until `path` is another file.
-///
-/// Polls, instead of waiting inside the kernel, for three reasons: the wait ends
-/// after [`PATIENCE`]; a lock that a forked child inherited (it lives as long as
-/// the child) does not hold us up once the file lost its path; and no thread is
-/// stuck where no signal reaches it.
-fn hold(file: &File, path: &Path, deadline: Instant) -> io::Result<Attempt> {
-    let mut pause = Duration::from_micros(20);
-    let mut asked = None;
+fn hold(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attempt> {
     loop {
         let locked = platform::try_lock(file)?;
         let ours = file.metadata()?;
@@ -123,15 +160,13 @@ fn hold(file: &File, path: &Path, deadline: Instant) -> io::Result<Attempt> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attempt::Moved),
             Err(error) => return Err(error),
         }
-        let now = Instant::now();
-        if now >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        if now - *asked.get_or_insert(now) >= wait::ASK_EVERY {
-            wait::ask().map_err(io::Error::other)?;
-            asked = Some(now);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(1));
+        a_little(wait)?;
+    }
+}
+
+fn a_little(wait: &mut Wait) -> io::Result<()> {
+    match wait.is_over() {
+        true => Err(io::ErrorKind::TimedOut.into()),
+        false => wait.a_little().map_err(io::Error::other),
     }
 }

@@ -6,6 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+/// There is no flag for that everywhere.
+#[cfg_attr(all(target_os = "linux", not(feature = "portable")), expect(dead_code))]
+pub(super) const DIRECT: libc::c_int = 0;
+
 /// Locks `file` for this open file description alone; false if another has it.
 /// The lock goes when the last descriptor of the description is closed.
 pub(super) fn try_lock(file: &File) -> io::Result<bool> {

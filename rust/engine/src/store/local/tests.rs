@@ -4,12 +4,14 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
 
 use super::super::tests::Folder;
+use super::value::RACY;
 use super::*;
 
 fn store(folder: &Folder) -> LocalStore {
-    LocalStore::new(&folder.0, false, false).unwrap()
+    LocalStore::new(&folder.0, Settings::default()).unwrap()
 }
 
 fn put(store: &LocalStore, key: &str, data: &[u8]) -> Result<()> {
@@ -185,7 +187,7 @@ fn removing_a_prefix_waits_for_a_writer_below_it() {
     let store = store(&folder);
     put(&store, "a/k", b"v").unwrap();
     std::thread::scope(|scope| {
-        let lock = Lock::create(folder.0.join("a/k.__lock")).unwrap();
+        let lock = Lock::of(&folder.0.join("a/k"), &Settings::default()).unwrap();
         let remover = scope.spawn(|| store.delete_prefix("a/").unwrap());
         std::thread::sleep(Duration::from_millis(20));
         assert!(!remover.is_finished());
@@ -245,7 +247,7 @@ fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
 #[test]
 fn a_change_that_stores_nothing_makes_no_folder() {
     let folder = Folder::new();
-    let store = LocalStore::new(&folder.0.join("root"), false, false).unwrap();
+    let store = LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap();
     for needs_current in [false, true] {
         store.update("a/k", needs_current, &mut |_| Ok(Change::Keep)).unwrap();
         store.update("a/k", needs_current, &mut |_| Ok(Change::Delete)).unwrap();
@@ -372,7 +374,7 @@ fn ranges_are_copied_the_same_way_by_both_twins() {
 
 #[test]
 fn a_relative_root_stays_where_it_was() {
-    let store = LocalStore::new(Path::new("some/folder"), false, false).unwrap();
+    let store = LocalStore::new(Path::new("some/folder"), Settings::default()).unwrap();
     assert!(store.root().is_absolute() && store.root().ends_with("some/folder"));
-    assert!(LocalStore::new(Path::new("a\0b"), false, false).is_err());
+    assert!(LocalStore::new(Path::new("a\0b"), Settings::default()).is_err());
 }

@@ -1,0 +1,144 @@
+//! A store that is asked by few at a time, and not too often.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::watched::{Call, Done, Watch, WatchedStore};
+use super::{fork, wait, Store};
+use crate::error::Result;
+
+/// How many requests may be under way at a time, and how many begin in a second: those of all
+/// stores together that are limited by it.
+#[derive(Debug)]
+pub struct Limits {
+    concurrency: Option<u64>,
+    /// How many are under way, below the number of forks that led to the process.
+    under_way: AtomicU64,
+    reads: Option<Rate>,
+    writes: Option<Rate>,
+}
+
+/// The bits of `under_way` that count; those above tell the generation, so that a forked child
+/// begins with none.
+const COUNT: u64 = u32::MAX as u64;
+
+thread_local! {
+    /// Whose turn the thread has. What it asks for meanwhile needs no other one: else it
+    /// would wait for itself.
+    static HELD: RefCell<Vec<*const Limits>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Limits {
+    /// None sets no limit.
+    pub fn new(concurrency: Option<u64>, reads: Option<Rate>, writes: Option<Rate>) -> Self {
+        fork::register();
+        Limits { concurrency, under_way: AtomicU64::new(0), reads, writes }
+    }
+
+    /// `inner`, asked within the limits.
+    pub fn over(self: &Arc<Self>, inner: Arc<dyn Store>) -> WatchedStore<Limited> {
+        WatchedStore::watched_by(inner, Limited(self.clone()))
+    }
+
+    /// Waits until one more may be under way; it is as long as what is given back lives.
+    pub fn turn(&self) -> Result<Option<Turn<'_>>> {
+        let Some(most) = self.concurrency else { return Ok(None) };
+        let me: *const Limits = self;
+        if HELD.with_borrow(|held| held.contains(&me)) {
+            return Ok(None);
+        }
+        let generation = fork::generation() << COUNT.count_ones();
+        let mut wait = wait::Wait::forever();
+        loop {
+            let found = self.under_way.load(Ordering::Acquire);
+            let count = if found & !COUNT == generation { found & COUNT } else { 0 };
+            if count >= most.min(COUNT) {
+                wait.a_little()?;
+                continue;
+            }
+            let taken = generation | (count + 1);
+            if self.under_way.compare_exchange(found, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                HELD.with_borrow_mut(|held| held.push(me));
+                return Ok(Some(Turn { limits: self, generation }));
+            }
+        }
+    }
+}
+
+/// One of those that may be under way. It ends in the thread in which it began.
+#[derive(Debug)]
+pub struct Turn<'l> {
+    limits: &'l Limits,
+    generation: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let me: *const Limits = self.limits;
+        HELD.with_borrow_mut(|held| {
+            if let Some(at) = held.iter().rposition(|&other| other == me) {
+                held.swap_remove(at);
+            }
+        });
+        let lessened = |found: u64| (found & !COUNT == self.generation).then(|| found - 1);
+        // An error says that this is a forked child, which counts anew.
+        let _ = self.limits.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, lessened);
+    }
+}
+
+/// How many requests begin in a second.
+#[derive(Debug)]
+pub struct Rate {
+    per_second: f64,
+    doubling: Option<Duration>,
+    start: Instant,
+    /// When the next one may begin, in nanoseconds since the start.
+    next: AtomicU64,
+}
+
+impl Rate {
+    /// `per_second` in the beginning; twice as many after each `doubling`.
+    pub fn new(per_second: f64, doubling: Option<Duration>) -> Self {
+        Rate { per_second, doubling, start: Instant::now(), next: AtomicU64::new(0) }
+    }
+
+    /// How long it is from one request to the next, in nanoseconds, after so many.
+    fn interval(&self, since: u64) -> u64 {
+        let grown = self.doubling.map_or(0.0, |doubling| since as f64 / doubling.as_nanos() as f64);
+        // A sum that is too large for the type saturates.
+        (1e9 / (self.per_second * grown.exp2())) as u64
+    }
+
+    /// Waits until it may begin.
+    fn wait(&self) -> Result<()> {
+        let now = self.start.elapsed().as_nanos() as u64;
+        let mut mine = now;
+        let later = |next: u64| {
+            mine = next.max(now);
+            Some(mine.saturating_add(self.interval(mine)))
+        };
+        let _ = self.next.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        wait::sleep(Duration::from_nanos(mine - now))
+    }
+}
+
+/// Makes whatever asks a store wait for its turn.
+#[derive(Debug)]
+pub struct Limited(Arc<Limits>);
+
+impl Watch for Limited {
+    fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
+        if call == Call::Hold {
+            return Ok(None); // what is asked meanwhile counts
+        }
+        let rate = if call.changes() { &self.0.writes } else { &self.0.reads };
+        rate.as_ref().map_or(Ok(()), Rate::wait)?;
+        self.0.turn()
+    }
+
+    fn after(&self, _call: Call, _key: &str, _done: &Done<'_>) -> Result<()> {
+        Ok(())
+    }
+}

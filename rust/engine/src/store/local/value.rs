@@ -1,0 +1,158 @@
+//! A value, opened: the file that had its path then.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::super::{past_the_end, Object, Version};
+use super::mapped::Map;
+use super::{platform, tree, Reading};
+use crate::error::{Error, Result};
+use crate::scratch::sized;
+
+/// An open file. Replacing the value gives its path to another file, so this one
+/// stays what it was.
+pub(super) struct LocalObject {
+    pub(super) file: File,
+    size: u64,
+    version: Option<Version>,
+    view: View,
+}
+
+/// How the bytes of a file are had.
+enum View {
+    Plain,
+    Mapped(Map),
+    Direct,
+}
+
+/// Opens the value at `path`; None unless a regular file is there.
+/// Three system calls, if it is read plainly: open, statx, and the close at the end.
+pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<LocalObject>> {
+    let (file, direct) = match open(path, reading == Reading::Direct) {
+        Ok(opened) => opened,
+        Err(error) if tree::is_absence(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let view = match reading {
+        Reading::Mapped => Map::of(&file, found.len()).map_or(View::Plain, View::Mapped),
+        _ if direct => View::Direct,
+        _ => View::Plain,
+    };
+    Ok(Some(LocalObject { size: found.len(), version: version(&found), file, view }))
+}
+
+/// The file, and whether it is read past the cache of the system.
+fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
+    // Opening a pipe would wait for its writer without O_NONBLOCK; for a regular
+    // file it means nothing.
+    let plainly = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
+    if direct && platform::DIRECT != 0 {
+        match plainly(platform::DIRECT) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system cannot
+            opened => return Ok((opened?, true)),
+        }
+    }
+    Ok((plainly(0)?, false))
+}
+
+/// A file changed this recently could change again without a new time stamp.
+///
+/// The kernel stamps files with a clock that ticks every 1 to 10 ms. Somebody
+/// else's writer that changes files in place (zarrs does) could change a file
+/// twice within one tick; whoever looked in between would hold a version that
+/// equals the one after. So a file whose stamps are this young, or from the
+/// future, has no version (git calls such files "racily clean").
+pub(super) const RACY: Duration = Duration::from_millis(20);
+
+fn version(found: &Metadata) -> Option<Version> {
+    let stamp = |seconds: i64, nanoseconds: i64| {
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
+    };
+    let modified = stamp(found.mtime(), found.mtime_nsec());
+    let changed = stamp(found.ctime(), found.ctime_nsec());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let racy_since = now.checked_sub(RACY)?.as_nanos();
+    if u128::from(modified.max(changed)) >= racy_since {
+        return None;
+    }
+    // The second stamp is scattered over all bits, lest two shifts cancel out.
+    let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    Some(Version([found.dev(), found.ino(), found.len(), mixed]))
+}
+
+/// Past the cache of the system, files are read by whole blocks to addresses that begin one.
+const BLOCK: usize = 4096;
+
+impl LocalObject {
+    /// Fills `out` by way of a buffer of whole blocks.
+    fn read_blocks(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let ahead = offset as usize % BLOCK;
+        let count = (ahead + out.len()).next_multiple_of(BLOCK);
+        let mut room = Vec::new();
+        let room = sized(&mut room, count + BLOCK)?;
+        let first = room.as_ptr().align_offset(BLOCK);
+        let room = &mut room[first..first + count];
+        let mut done = 0;
+        while done < ahead + out.len() {
+            match self.file.read_at(&mut room[done..], offset - ahead as u64 + done as u64) {
+                Ok(0) => return Err(Error::data("the file became shorter while it was read")),
+                Ok(found) => done += found,
+                Err(error) => return Err(Error::io("cannot read by blocks", &error)),
+            }
+        }
+        out.copy_from_slice(&room[ahead..ahead + out.len()]);
+        Ok(())
+    }
+
+    pub(super) fn check_range(&self, offset: u64, count: u64) -> Result<()> {
+        match offset.checked_add(count) {
+            Some(end) if end <= self.size => Ok(()),
+            _ => Err(past_the_end(offset, count as usize, self.size)),
+        }
+    }
+}
+
+impl Object for LocalObject {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.check_range(offset, out.len() as u64)?;
+        let done = match &self.view {
+            View::Plain => self.file.read_exact_at(out, offset),
+            View::Mapped(map) => return super::super::read_from(map.bytes(), offset, out),
+            View::Direct => return self.read_blocks(offset, out),
+        };
+        done.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => Error::data("the file became shorter while it was read"),
+            _ => Error::io("cannot read", &error),
+        })
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        match &self.view {
+            View::Mapped(map) => Some(map.bytes()),
+            _ => None,
+        }
+    }
+
+    fn file(&self) -> Option<&File> {
+        match self.view {
+            View::Direct => None, // it takes whole blocks only
+            _ => Some(&self.file),
+        }
+    }
+}

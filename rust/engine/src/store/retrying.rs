@@ -1,0 +1,164 @@
+//! A store that is asked again where it failed for a while only.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{wait, Change, Exchange, Listing, Object, Store, Updater, Version, Want, REPLACED};
+use crate::error::{Error, Kind, Result};
+
+/// How often, and after how long, something is tried again.
+#[derive(Clone, Copy, Debug)]
+pub struct Retries {
+    /// At most so often, beside the first time.
+    pub most: u64,
+    /// How long to wait before the second time; twice as long each time after that.
+    pub first: Duration,
+    /// Never longer than that.
+    pub longest: Duration,
+}
+
+impl Retries {
+    /// What `work` gives; again while its error `may_pass`.
+    fn each<T>(&self, may_pass: impl Fn(&Error) -> bool, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut tried = 0;
+        loop {
+            match work() {
+                Err(error) if tried < self.most && may_pass(&error) => wait::sleep(self.pause(tried))?,
+                done => return done,
+            }
+            tried += 1;
+        }
+    }
+
+    /// Between half of it and all, lest all who failed together come back together.
+    fn pause(&self, tried: u64) -> Duration {
+        let doubled = self.first.saturating_mul(1 << tried.min(31)).min(self.longest);
+        let ticks = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+        let share = f64::from(ticks.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
+        doubled.mul_f64(0.5 + 0.5 * share)
+    }
+}
+
+/// Asks another store, and again if it could not answer.
+///
+/// Not again for [`Store::exchange`]: nobody knows whether it was made. A change that was made
+/// without an answer is made twice, which gives the same.
+pub struct RetryingStore<F> {
+    inner: Arc<dyn Store>,
+    asking: Arc<Asking<F>>,
+}
+
+struct Asking<F> {
+    retries: Retries,
+    /// Whether the exception of a callback says so.
+    foreign_may_pass: F,
+}
+
+impl<F: Fn(&Error) -> bool> Asking<F> {
+    fn each<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+        let may_pass = |error: &Error| match error.kind {
+            Kind::Store { retryable, .. } => retryable && error.code != Some(REPLACED),
+            Kind::Foreign => (self.foreign_may_pass)(error),
+            _ => false,
+        };
+        self.retries.each(may_pass, work)
+    }
+}
+
+impl<F> RetryingStore<F> {
+    /// `inner`, asked as `retries` say. `foreign_may_pass` is asked about exceptions.
+    pub fn new(inner: Arc<dyn Store>, retries: Retries, foreign_may_pass: F) -> Self {
+        RetryingStore { inner, asking: Arc::new(Asking { retries, foreign_may_pass }) }
+    }
+}
+
+impl<F> fmt::Debug for RetryingStore<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RetryingStore").field(&self.inner).field(&self.asking.retries).finish()
+    }
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        let opened = self.asking.each(|| self.inner.open(key, want))?;
+        Ok(opened.map(|inner| {
+            let asking = self.asking.clone();
+            Box::new(RetryingObject { inner, asking }) as Box<dyn Object>
+        }))
+    }
+
+    fn update<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Change<'a>> {
+        self.asking.each(|| self.inner.update(key, needs_current, updater))
+    }
+
+    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut outcome = None;
+        self.asking.each(|| {
+            if outcome.is_some() {
+                return Ok(()); // it failed in letting go
+            }
+            self.inner.hold(key, &mut || {
+                outcome = Some(work());
+                Ok(())
+            })
+        })?;
+        outcome.unwrap_or(Ok(()))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.asking.each(|| self.inner.list(prefix))
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.asking.each(|| self.inner.list_dir(prefix))
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.asking.each(|| self.inner.delete_prefix(prefix))
+    }
+
+    fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
+        self.inner.exchange(changes)
+    }
+
+    fn read_only(&self) -> bool {
+        self.inner.read_only()
+    }
+
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
+}
+
+struct RetryingObject<F> {
+    inner: Box<dyn Object>,
+    asking: Arc<Asking<F>>,
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync> Object for RetryingObject<F> {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.inner.version()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.asking.each(|| self.inner.read_at(offset, out))
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.inner.bytes()
+    }
+
+    fn file(&self) -> Option<&std::fs::File> {
+        self.inner.file()
+    }
+}

@@ -1,0 +1,265 @@
+"""Stores that are asked with care: how many requests at a time, how often, and again."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError, StoreError
+from tessarr.store import ForeignStore, MemoryStore
+from tessarr.store.requests import may_pass
+from tessarr.stores import LimitedStore, Limits, RetryingStore
+
+
+class Tally:
+    """How many requests are under way, and how many there were at most."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.now += count
+            self.most = max(self.most, self.now)
+
+
+class Slow(dict[str, bytes]):
+    """A store that takes its time."""
+
+    concurrency = 16
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        super().__init__()
+        self.tally = tally or Tally()
+
+    def _wait(self) -> None:
+        self.tally.add(1)
+        time.sleep(0.002)
+        self.tally.add(-1)
+
+    def get(self, key: str) -> bytes | None:  # type: ignore[override]
+        self._wait()
+        return super().get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._wait()
+        self[key] = data
+
+    def delete(self, key: str) -> None:
+        self._wait()
+        self.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self if key.startswith(prefix)]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_requests_than_allowed_are_under_way(most: int) -> None:
+    """Of all stores together that share the limits."""
+    tally, limits = Tally(), Limits(concurrency=most)
+    arrays = [
+        tessarr.create_array(
+            LimitedStore(ForeignStore(Slow(tally)), limits), data=np.arange(40), chunks=1
+        )
+        for _ in range(2)
+    ]
+    assert tally.most == most
+    with ThreadPoolExecutor(2) as threads:
+        read = list(threads.map(lambda array: array[...].tolist(), arrays))
+    assert read == [list(range(40))] * 2
+    assert tally.most == most
+    arrays[0][3:9] = 7  # changes that read first
+    arrays[0].resize(20)
+    assert arrays[0][...].tolist()[:10] == [0, 1, 2, 7, 7, 7, 7, 7, 7, 9]
+
+
+def test_without_limits_more_are_under_way() -> None:
+    slow = Slow()
+    tessarr.create_array(slow, data=np.arange(40), chunks=1)
+    assert slow.tally.most > 3
+
+
+def test_a_child_does_not_wait_for_turns_of_its_parent() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    class Blocking(Slow):
+        def get(self, key: str) -> bytes | None:  # type: ignore[override]
+            if key == "block":
+                entered.set()
+                leave.wait(20)
+            return b"1"
+
+    store = LimitedStore(ForeignStore(Blocking()), Limits(concurrency=1))
+    thread = threading.Thread(target=store.get, args=("block",))
+    thread.start()
+    assert entered.wait(20)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if store.get("a") == b"1" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    leave.set()
+    thread.join()
+
+
+def test_requests_begin_as_often_as_allowed() -> None:
+    store = LimitedStore({"a": b"1"}, Limits(reads_per_s=200))
+    start = time.monotonic()
+    for _ in range(9):
+        store.get("a")
+    assert time.monotonic() - start >= 8 / 200
+    store.put("b", b"2")  # changes have a rate of their own: none here
+    growing = LimitedStore({"a": b"1"}, Limits(reads_per_s=100, doubling_s=1e-3))
+    for _ in range(100):
+        growing.get("a")
+
+
+def test_limits_are_values() -> None:
+    limits = Limits(concurrency=2, doubling_s=3)
+    store = LimitedStore(MemoryStore({"a": b"1"}), limits)
+    assert repr(pickle.loads(pickle.dumps(limits))) == repr(limits)
+    assert pickle.loads(pickle.dumps(store)).get("a") == b"1"
+    assert store == LimitedStore(store.store, limits) != LimitedStore(store.store, Limits())
+    for wrong in ({"concurrency": 0}, {"reads_per_s": 0}, {"writes_per_s": -1}, {"doubling_s": -1}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            Limits(**wrong)
+
+
+class Failing:
+    """A store in which everything fails so many times, then works."""
+
+    def __init__(self, make: Callable[[], BaseException], times: int) -> None:
+        self.items: dict[str, bytes] = {}
+        self.make, self.times = make, times
+        self.asked: Counter[str] = Counter()
+
+    def _fail(self, what: str) -> None:
+        self.asked[what] += 1
+        if self.asked[what] <= self.times:
+            raise self.make()
+
+    def get(self, key: str) -> bytes | None:
+        self._fail("get")
+        return self.items.get(key)
+
+    def open_value(self, key: str) -> Any:
+        self._fail("open_value")
+        return _Opened(self, self.items[key]) if key in self.items else None
+
+    def put(self, key: str, data: bytes) -> None:
+        self._fail("put")
+        self.items[key] = data
+
+    def delete(self, key: str) -> None:
+        self._fail("delete")
+        self.items.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        self._fail("list")
+        return [key for key in self.items if key.startswith(prefix)]
+
+
+class _Opened:
+    def __init__(self, store: Failing, data: bytes) -> None:
+        self.size = len(data)
+        self._store, self._data = store, data
+
+    def read(self, offset: int, count: int) -> bytes:
+        self._store._fail("read")
+        return self._data[offset : offset + count]
+
+
+class StatusError(Exception):
+    """As web clients have it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def retried(failing: Failing, most: int = 9) -> RetryingStore:
+    """Return the store that asks again soon."""
+    store = ForeignStore(failing)
+    return RetryingStore(store, max_retries=most, first_delay_s=1e-4, max_delay_s=1e-3)
+
+
+PASSING: list[Callable[[], BaseException]] = [
+    lambda: StatusError(503),
+    lambda: StatusError(429),
+    ConnectionResetError,
+    TimeoutError,
+    lambda: OSError(16, "busy"),
+    lambda: StoreError("locked", retryable=True),
+]
+STAYING: list[Callable[[], BaseException]] = [
+    lambda: StatusError(403),
+    PermissionError,
+    ValueError,
+    lambda: OSError(28, "full"),
+    lambda: StoreError("broken"),
+]
+
+
+@pytest.mark.parametrize("make", PASSING, ids=range(len(PASSING)))
+def test_what_may_pass_is_tried_again(make: Callable[[], BaseException]) -> None:
+    failing = Failing(make, 3)
+    array = tessarr.create_array(retried(failing), data=np.arange(100), chunks=10, shards=50)
+    array[5:7] = 0
+    assert array[3:9].tolist() == [3, 4, 0, 0, 7, 8]
+    store = retried(failing)
+    store.put("k", b"1")
+    assert (store.get("k"), store.replace("k", b"2", b"1"), store.size("k")) == (b"1", True, 1)
+    value = store.open_value("k")
+    assert value is not None
+    assert value.read(0, 1) == b"2"
+    assert "k" in store.list()
+    store.delete("k")
+    store.delete_prefix("c/")
+    assert store.list() == ["zarr.json"]
+
+
+@pytest.mark.parametrize("make", STAYING, ids=range(len(STAYING)))
+def test_what_stays_is_told_at_once(make: Callable[[], BaseException]) -> None:
+    failing = Failing(make, 1)
+    with pytest.raises(type(make())):
+        retried(failing).get("k")
+    assert failing.asked["get"] == 1
+    assert not may_pass(make())
+
+
+def test_it_ends_some_time() -> None:
+    failing = Failing(TimeoutError, 100)
+    with pytest.raises(TimeoutError):
+        retried(failing, most=3).put("k", b"1")
+    assert failing.asked["put"] == 4
+    with pytest.raises(TimeoutError):
+        retried(failing, most=0).get("k")
+    assert failing.asked["get"] == 1
+
+
+def test_work_on_a_held_key_is_done_once() -> None:
+    done = []
+
+    def work() -> None:
+        done.append(1)
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        retried(Failing(TimeoutError, 1)).hold("k", work)
+    assert done == [1]
+
+
+def test_causes_tell_too() -> None:
+    error = OSError(5, "translated")
+    error.__cause__ = StatusError(500)
+    assert may_pass(error)
