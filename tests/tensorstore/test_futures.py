@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -219,3 +220,15 @@ def _in_the_fork() -> None:
     future = start(lambda: 2)
     future.add_done_callback(lambda _: ended.set())
     sys.exit(0 if ended.wait(10) else 1)
+
+
+def test_a_promise_that_is_forgotten_ends_its_future() -> None:
+    promise, future = ts.Promise.new()
+    told: list[BaseException | None] = []
+    future.add_done_callback(lambda done: told.append(done.exception()))
+    del promise
+    gc.collect()
+    assert future.done()
+    assert isinstance(told[0], ValueError)
+    with pytest.raises(TypeError):
+        ts.Promise()

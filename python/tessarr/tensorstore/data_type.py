@@ -212,8 +212,8 @@ def json_value(value: Any, depth: int = 0) -> Any:
     """
     if depth > _JSON_DEPTH:
         raise ArgumentError("a JSON value is nested too deeply")
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if value is None or isinstance(value, str | builtins.bool | float):
         return value
     if isinstance(value, int):
@@ -227,6 +227,26 @@ def json_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [json_value(item, depth + 1) for item in value]
     raise TypeError(f"JSON has nothing for an object of {type(value).__name__!r}")
+
+
+def element(value: Any, data_type: dtype) -> Any:
+    """Return a value as an element of text, bytes or JSON.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    UnicodeEncodeError
+        If it is text that UTF-8 does not have.
+    """
+    if data_type.name == "json":
+        return json_value(value)
+    if not isinstance(value, data_type.type):
+        wanted = data_type.type.__name__
+        raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {value!r}")
+    if isinstance(value, str):
+        value.encode()
+    return value
 
 
 def _name_of(value: object) -> str:

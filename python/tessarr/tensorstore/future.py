@@ -10,6 +10,7 @@ from functools import partial
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+from tessarr.errors import ArgumentError
 from tessarr.tensorstore.threads import submit
 
 if TYPE_CHECKING:
@@ -342,6 +343,8 @@ def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Fut
 class Promise(Generic[T]):
     """The producer's side of a future: says once what the result is.
 
+    A promise that is forgotten before it said so ends its future with an error.
+
     Examples
     --------
     >>> import tessarr.tensorstore as ts
@@ -381,6 +384,11 @@ class Promise(Generic[T]):
         if not isinstance(exception, BaseException):
             raise TypeError(f"an error has to be an exception, not {exception!r}")
         self._future._finish(_FAILED, exception)
+
+    def __del__(self) -> None:
+        future = getattr(self, "_future", None)
+        if future is not None and future._state == _PENDING:
+            future._finish(_FAILED, ArgumentError("nobody can say what the result is any more"))
 
 
 def _promise(future: Future[T]) -> Promise[T]:

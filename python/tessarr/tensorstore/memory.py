@@ -11,7 +11,7 @@ from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.after import attempt
 from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.data_type import DTypeLike, dtype, json_value
+from tessarr.tensorstore.data_type import DTypeLike, dtype, element, json_value
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures
 from tessarr.tensorstore.in_memory import assign, selected
@@ -117,23 +117,11 @@ def dtype_of_objects(values: npt.NDArray[Any]) -> DataType:
 
 def _of_objects(source: Any, data_type: DataType, copy: bool | None) -> npt.NDArray[Any]:
     if isinstance(source, np.ndarray) and source.dtype.kind == "O" and not copy:
-        values = source
-    else:
-        _refuse_copy(copy)
-        made = np.asarray(source) if isinstance(source, np.ndarray) else objects(source, 32)
-        values = made.astype("O") if made.dtype.kind != "O" else made.copy()
-    for value in values.flat:
-        check_object(value, data_type)
-    return values
-
-
-def check_object(value: Any, data_type: DataType) -> None:
-    """Raise an error unless a value is an element of text, bytes or JSON."""
-    if data_type.name == "json":
-        json_value(value)
-    elif not isinstance(value, data_type.type):
-        wanted = data_type.type.__name__
-        raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {value!r}")
+        _elements(source, data_type)
+        return source
+    _refuse_copy(copy)
+    made = np.asarray(source) if isinstance(source, np.ndarray) else objects(source, 32)
+    return _elements(made.astype("O", copy=False), data_type)
 
 
 def _refuse_copy(copy: bool | None) -> None:
@@ -212,7 +200,10 @@ class MemoryDriver(Driver):
         def work() -> None:
             if not self.values.flags.writeable:
                 raise ArgumentError("the array cannot be written")
-            assign(self.values, view, values)
+            if self.values.dtype.kind == "O":
+                assign(self.values, view, _elements(values, self._data_type))
+            else:
+                assign(self.values, view, values)
 
         done = attempt(work)
         return WriteFutures._of(done, done)
@@ -235,6 +226,13 @@ class MemoryDriver(Driver):
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         return frozenset([("memory", id(owner))])
+
+
+def _elements(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
+    found = np.empty(values.shape, "O")
+    for at, value in np.ndenumerate(values):
+        found[at] = element(value, data_type)
+    return found
 
 
 def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 
 __all__ = ["converted", "placed"]
+
+_DEEPEST: Final = 32
 
 
 def placed(source: Any, data_type: DataType, domain: IndexDomain) -> npt.NDArray[Any]:
@@ -44,7 +46,7 @@ def converted(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     """
     wanted = data_type.dtype
     if wanted.kind == "O":
-        return objects(source, rank)
+        return objects(source, rank if data_type.name == "json" else _DEEPEST)
     if isinstance(source, np.ndarray) or (
         hasattr(source, "__array__") and not isinstance(source, np.generic)
     ):

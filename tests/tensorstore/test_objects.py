@@ -1,0 +1,61 @@
+"""Text, bytes and JSON in memory: what is no element is refused, before anything is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+
+def _store(name: str) -> ts.TensorStore:
+    spec = {"driver": "array", "dtype": name, "array": ["a", "b", "c"], "rank": 1}
+    return ts.open(spec).result()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("json", object(), TypeError),
+        ("json", 2**70, OverflowError),
+        ("json", {1: 2}, TypeError),
+        ("ustring", 3, TypeError),
+        ("ustring", b"a", TypeError),
+        ("ustring", None, TypeError),
+        ("ustring", ["a", "b"], ValueError),
+        ("ustring", "\ud800", UnicodeEncodeError),
+        ("string", "a", TypeError),
+        ("string", np.array([1, 2, 3]), TypeError),
+    ],
+)
+def test_what_is_no_element_is_refused(name: str, value: Any, error: type[Exception]) -> None:
+    store = _store(name)
+    before = store.read().result().tolist()
+    with pytest.raises(error):
+        store.write(value).result()
+    assert store.read().result().tolist() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("json", (1, 2), [1, 2]),
+        ("json", np.float32(2), 2.0),
+        ("json", {"a": np.int8(1), "b": np.array([1, 2])}, {"a": 1, "b": [1, 2]}),
+        ("ustring", np.str_("x"), "x"),
+        ("string", np.bytes_(b"x"), b"x"),
+    ],
+)
+def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
+    store = _store(name)
+    store[1] = value
+    assert store[1].read().result()[()] == stored
+    single = np.empty((), "O")
+    single[()] = value
+    assert ts.array(single, dtype=ts.dtype(name), copy=True).read().result()[()] == stored
+
+
+def test_json_of_an_array() -> None:
+    assert ts.json(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
