@@ -15,7 +15,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.caching import bound_of, cached
+from tessarr.tensorstore.caching import bound_of, cached, pool_of
 
 SHAPE = (64, 64)
 
@@ -122,7 +122,9 @@ def test_a_pool_has_a_limit_for_all(tmp_path: Path) -> None:
     for view in views:
         for key in range(20):
             view.get(f"k{key}")
-    assert memory._made(None).counts()["bytes"] <= 10_000
+    found = pool_of(memory)
+    assert found is not None
+    assert found.counts()["bytes"] <= 10_000
     before = stores[0].counts()
     views[0].get("k0")  # went first
     assert asked(stores[0], before)["opens"] == 1

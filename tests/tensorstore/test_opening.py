@@ -13,6 +13,8 @@ import tessarr
 import tessarr.stores
 import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore
 
 RECORDS = [["a", "|u1"], ["b", "<i2"], ["c", "<f4", [2, 3]]]
 
@@ -157,6 +159,37 @@ def test_pickles(tmp_path: Path) -> None:
     assert spec == store.spec()
     with pytest.raises(ArgumentError, match="transaction"):
         pickle.dumps(store.with_transaction(ts.Transaction()))
+
+
+@pytest.mark.parametrize(("driver", "document"), [("zarr3", "zarr.json"), ("zarr", ".zarray")])
+def test_what_open_arrays_know_is_shared_by_a_context(
+    tmp_path: Path, driver: str, document: str
+) -> None:
+    """As TensorStore's metadata cache: it is one request, or none where any time will do."""
+    counting = CountingStore(LocalStore(tmp_path))
+
+    def requests(**options: Any) -> tuple[ts.TensorStore, int]:
+        before = counting.counts()["opens"]
+        made = ts.open({"driver": driver, "kvstore": counting}, **options).result()
+        return made, counting.counts()["opens"] - before
+
+    shared, spec = ts.Context(), {"dtype": "int8", "shape": [4]}
+    requests(create=True, **spec)
+    first, asked = requests(context=shared)
+    assert asked == 1  # of format 2, too: attributes are not wanted
+    assert requests(context=shared)[1] == 1
+    assert requests(context=shared, recheck_cached_metadata=False)[1] == 0
+    assert requests(context=shared, recheck_cached_metadata=1.0)[1] == 0
+    assert requests(context=shared, recheck_cached_metadata=True)[1] == 1
+    assert requests(recheck_cached_metadata=False)[1] == 1
+    assert (tmp_path / document).exists()
+    first.resize(exclusive_max=[9]).result()
+    again, asked = requests(context=shared, recheck_cached_metadata=False, shape=[9])
+    assert (again.shape, asked) == ((9,), 0)
+    del first, again
+    assert requests(context=shared, recheck_cached_metadata=False)[1] == 1
+    pooled = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
+    assert [requests(context=pooled, recheck_cached_metadata=False)[1] for _ in "ab"] == [1, 0]
 
 
 def test_resizing_keeps_other_handles(context: ts.Context) -> None:

@@ -73,6 +73,7 @@ def find(
     kind: Kind | None = None,
     copies: str | None = None,
     within: ZarrFormat | None = None,
+    attributes: bool = True,
 ) -> Flow[Node | None]:
     """Return the metadata of the node at `path`, or None where there is none.
 
@@ -91,6 +92,8 @@ def find(
     within
         The format of the group through which it is looked for, which is then looked for
         first. Format 1, which has no groups, is not.
+    attributes
+        Whether those of format 2 are wanted, which are in a document of their own.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and within != 2:
@@ -104,7 +107,9 @@ def find(
         document = yield Get(prefix + name)
         if document is not None:
             beside = (".zattrs", copies) if copies and name == ".zgroup" else (".zattrs",)
-            others = yield tuple(Get(prefix + other) for other in beside)
+            others = (
+                (yield tuple(Get(prefix + other) for other in beside)) if attributes else [None]
+            )
             return parse_v2(name, document, *others, path=path)
     if within == 2:
         document = yield Get(prefix + "zarr.json")

@@ -10,6 +10,8 @@ from tessarr.store.mapping import StoreMapping
 from tessarr.store.wrap import WrapperStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr._engine import Store
 
 __all__ = ["CachePool", "RememberingStore", "StagedStore", "sharing"]
@@ -123,6 +125,7 @@ class CachePool:
     def __init__(self, max_bytes: int) -> None:
         self._pool = _engine.CachePool(max_bytes)
         self._places: dict[Any, int] = {}
+        self._stores: dict[Any, Store] = {}
 
     def store(self, store: Store, *, since: float) -> Store:
         """Return a store that remembers what `store` answers.
@@ -139,6 +142,11 @@ class CachePool:
         if since == float("-inf"):
             return self._pool.store(store, place, None)
         return self._pool.store(store, place, max(0.0, time.time() - since))
+
+    def same(self, key: Any, make: Callable[[], Store]) -> Store:
+        """Return the store that was made for a key, so that it is made once."""
+        found = self._stores.get(key)
+        return self._stores.setdefault(key, make()) if found is None else found
 
     def counts(self) -> dict[str, int]:
         """Return how many answers were remembered (hits) or not (misses), and the bytes now."""

@@ -3,27 +3,88 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from tessarr.store import MemoryStore
 from tessarr.store.kept import CachePool, RememberingStore
 from tessarr.tensorstore.resources import expected
 
 if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.context import Resource
 
 _DOCUMENTS_BYTES: Final = 1 << 20
 
-__all__ = ["bound_of", "cached", "pool_of"]
+_EVER: Final = {float("-inf"), float("inf")}
+
+__all__ = ["Known", "Memory", "bound_of", "cached", "memory_of", "pool_of"]
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Known:
+    """What open arrays of one place know of its metadata: it is remembered while one is open.
+
+    Parameters
+    ----------
+    meta
+        The metadata.
+    looked_s
+        When they were looked at, in seconds since 1970.
+    """
+
+    meta: ArrayMeta
+    looked_s: float
+
+    def learn(self, meta: ArrayMeta, looked_s: float) -> None:
+        """Remember what the metadata are now."""
+        self.meta, self.looked_s = meta, looked_s
+
+
+class Memory:
+    """What a resource ``cache_pool`` stands for.
+
+    Parameters
+    ----------
+    json
+        All of its JSON.
+    """
+
+    __slots__ = ("_known", "_room", "pool")
+
+    pool: CachePool | None
+    """What remembers answers of stores; None: it has no room."""
+
+    def __init__(self, json: dict[str, Any]) -> None:
+        limit = json["total_bytes_limit"]
+        self.pool = CachePool(limit) if limit else None
+        self._known: dict[Any, ref[Known]] = {}
+        self._room = 64
+
+    def find(self, where: Any) -> Known | None:
+        """Return what open arrays know whose document is there, or None where none is open."""
+        found = self._known.get(where)
+        return None if found is None else found()
+
+    def add(self, where: Any, known: Known) -> None:
+        """Remember what open arrays know, while there are any."""
+        if len(self._known) >= self._room:
+            self._known = {key: one for key, one in self._known.items() if one() is not None}
+            self._room = max(64, 2 * len(self._known))
+        self._known[where] = ref(known)
+
+
+def memory_of(resource: Resource) -> Memory:
+    """Return what a resource ``cache_pool`` stands for."""
+    found: Memory = resource._made(Memory)
+    return found
 
 
 def pool_of(resource: Resource | None) -> CachePool | None:
-    """Return the memory that a resource ``cache_pool`` stands for; None: it has no room."""
-    if resource is None or not resource.to_json(include_defaults=True)["total_bytes_limit"]:
-        return None
-    pool: CachePool = resource._made(lambda json: CachePool(json["total_bytes_limit"]))
-    return pool
+    """Return what remembers answers of stores for a resource; None: it has no room."""
+    return None if resource is None else memory_of(resource).pool
 
 
 def bound_of(recheck: Any, opened: float) -> float:
@@ -81,10 +142,24 @@ def cached(
         metadata = CachePool(_DOCUMENTS_BYTES)  # so that documents that stay are not read again
     if (data is None and metadata is None) or isinstance(store, MemoryStore):
         return store
+    sinces = metadata_since, since
+    if metadata is not data or not set(sinces) <= _EVER:
+        return _remembering(store, metadata, data, *sinces)
+    assert data is not None
+    return data.same((store, *sinces), lambda: _remembering(store, metadata, data, *sinces))
+
+
+def _remembering(
+    store: Store,
+    metadata: CachePool | None,
+    data: CachePool | None,
+    metadata_since: float,
+    data_since: float,
+) -> Store:
     return RememberingStore(
         store,
         metadata=metadata,
         data=data,
         metadata_since=metadata_since,
-        data_since=since,
+        data_since=data_since,
     )

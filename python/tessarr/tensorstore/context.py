@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.resources import KINDS, Kind, expected, kind_of
 from tessarr.tensorstore.show import shown
 
-__all__ = ["Context", "ContextSpec", "Naming", "References", "Resource", "ResourceLike"]
+__all__ = ["Context", "ContextSpec", "Naming", "Own", "References", "Resource", "ResourceLike"]
 
 _making: Final = RLock()
 
@@ -113,6 +113,11 @@ class ContextSpec:
             # Null is the default, and stays null: as the peer has it.
             self._items[key] = None if value is None else _reference(kind, value)
 
+    @property
+    def refers(self) -> bool:
+        """Whether a resource is said by the name of another."""
+        return any(isinstance(value, str) for value in self._items.values())
+
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
         """Return the JSON.
 
@@ -203,6 +208,17 @@ class Context:
         self._found: dict[str, Resource] = {}
 
     @property
+    def _plain(self) -> bool:
+        """Whether all is as by default."""
+        return self._spec is None and self._parent is None
+
+    @property
+    def _refers(self) -> bool:
+        """Whether a resource is said by the name of another, which may be none."""
+        own = self._spec is not None and self._spec.refers
+        return own or (self._parent is not None and self._parent._refers)
+
+    @property
     def parent(self) -> Context | None:
         """Where to look for what is not here."""
         return self._parent
@@ -252,8 +268,14 @@ class Context:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._spec is None:
-            return Context, ()
+            return type(self), ()
         return Context, (self._spec, self._parent)
+
+
+class Own(Context):
+    """A context that one open array has for itself: nothing in it is shared."""
+
+    __slots__ = ()
 
 
 ResourceLike: TypeAlias = "str | Resource | Any"
@@ -354,6 +376,16 @@ class References:
             self._context = None
         return self._values
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is said, neither here nor by the context: all is as by default."""
+        return self._context is not None and self._context._plain
+
+    @property
+    def alone(self) -> bool:
+        """Whether all are as by default, and nobody shares them."""
+        return type(self._context) is Own
+
     def has(self, member: str) -> bool:
         """Return whether anything was said of a member."""
         return member in self._values
@@ -401,8 +433,7 @@ class References:
         """Return all with the resources of a context; those that are bound stay."""
         if self._context is not None:
             return self
-        plain = context._spec is None and context._parent is None
-        if self._values or not plain:
+        if self._values or context._refers:
             return References(self.kinds, self._bound(context), self.optional)
         made = References(self.kinds, {}, self.optional)
         made._context = context

@@ -76,6 +76,11 @@ class OpenMode:
             self.open = True
         return self
 
+    @property
+    def assumes(self) -> bool:
+        """Whether opening reads no metadata."""
+        return self.assume_metadata or self.assume_cached_metadata
+
     def changed(self, given: OpenMode | None, flags: dict[str, bool | None]) -> OpenMode:
         """Return the mode after an update.
 

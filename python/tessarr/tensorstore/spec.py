@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
-from tessarr.tensorstore.context import Context, Naming
+from tessarr.tensorstore.context import Context, Naming, Own
 from tessarr.tensorstore.driver_spec import (
     DRIVERS,
     OF_SCHEMA,
@@ -311,7 +311,7 @@ class Spec(Indexable):
 
     def _bound(self, context: Context | None) -> Spec:
         """Return the spec with all resources, those that it defines itself included."""
-        within = Context() if context is None else context
+        within = Own() if context is None else context
         if self._context is not None:
             within = Context(self._context, within)
         return self._of(self._driver.bind(within), self._view)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
+    from tessarr.tensorstore.caching import Known
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
@@ -65,24 +66,29 @@ class ZarrDriver(Driver):
         The spec, bound, with which it was opened; None where there was none.
     store
         Where it is, below caches; by default the store of the array.
+    looked_s
+        When the metadata were looked at, in seconds since 1970; by default now.
+    known
+        Where other arrays of the context, opened later, learn what is found out of metadata.
     """
 
     __slots__ = (
         "__weakref__",
         "_array",
+        "_arrays",
         "_assumed",
         "_dtype",
         "_field",
         "_fields",
         "_in_memory",
         "_inner",
+        "_known",
         "_looked_s",
         "_meta",
         "_numpy",
         "_opened_by",
         "_place",
         "_rechecks",
-        "_staged",
         "_stored",
         "_swift",
     )
@@ -94,6 +100,8 @@ class ZarrDriver(Driver):
         opened_by: Any = None,
         *,
         store: Store | None = None,
+        looked_s: float | None = None,
+        known: Known | None = None,
     ) -> None:
         self._array = array
         self._place = array._store if store is None else store
@@ -102,14 +110,15 @@ class ZarrDriver(Driver):
         facts = facts_of(array._meta, field)
         self._dtype, self._numpy = facts.dtype, facts.numpy
         self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
-        self._looked_s = time.time()
+        self._looked_s = time.time() if looked_s is None else looked_s
+        self._known = known
         self._meta = array._meta
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._assumed = opened_by is not None and opened_by.open_mode.assume_cached_metadata
+        self._assumed = opened_by is not None and opened_by.assumes_metadata
         self._in_memory = isinstance(self._place, MemoryStore)
         near = self._in_memory or isinstance(self._place, LocalStore)
         self._swift: Shape = facts.swift if near else ()
-        self._staged: WeakKeyDictionary[Any, Array] = WeakKeyDictionary()
+        self._arrays: WeakKeyDictionary[Any, Array] | None = None
 
     # What it is
 
@@ -198,6 +207,13 @@ class ZarrDriver(Driver):
 
     # Reading and writing
 
+    @property
+    def _staged(self) -> WeakKeyDictionary[Any, Array]:
+        """The arrays as transactions have them."""
+        if self._arrays is None:
+            self._arrays = WeakKeyDictionary()
+        return self._arrays
+
     def _within(self, using: Using) -> Array:
         """Return the array, in the transaction if there is one."""
         array = self._array
@@ -213,9 +229,24 @@ class ZarrDriver(Driver):
         """Return the array, in the transaction if there is one, with bounds of due age."""
         array = self._within(using)
         if self._is_due():
-            array.refresh()
-            self._looked_s = time.time()
+            self._refresh(array)
         return array
+
+    def _refresh(self, array: Array) -> None:
+        """Look at the metadata."""
+        now = time.time()
+        array.refresh()
+        self._learn(array, now)
+
+    def _accept(self, array: Array, meta: ArrayMeta) -> None:
+        """Make an array what its stored metadata has become."""
+        array._set_meta(meta)
+        self._learn(array, time.time())
+
+    def _learn(self, array: Array, looked_s: float) -> None:
+        self._looked_s = looked_s
+        if self._known is not None and array is self._array:  # not one in a transaction
+            self._known.learn(array._meta, looked_s)
 
     def _again(self, meta: ArrayMeta, store: Store) -> Array:
         """Return the array with other metadata, or in another store."""
@@ -238,7 +269,11 @@ class ZarrDriver(Driver):
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
         plain = using is NOTHING and not self._rechecks
-        meta = (self._array if plain else self._looked_at(using))._meta
+        array = self._array if plain else self._looked_at(using)
+        known = self._known
+        if known is not None and known.meta is not array._meta and array is self._array:
+            array._set_meta(known.meta)
+        meta = array._meta
         if meta is self._meta:
             return self, view
         return self, propagated(view, facts_of(meta, self._field).domain)
@@ -431,7 +466,7 @@ class ZarrDriver(Driver):
     def _fresh(self, using: Using) -> Driver:
         array = self._looked_at(using)
         if self._assumed:
-            array.refresh()
+            self._refresh(array)
             self._assumed = False
         return self if array is self._array else self._moved(array, using)
 
@@ -456,12 +491,12 @@ class ZarrDriver(Driver):
                 lambda shape: _resized(shape, how),
                 trim=False,
                 delete=not how.metadata_only,
-                accept=array._set_meta,
+                accept=partial(self._accept, array),
             )
             if array is self._array:
                 return self
             array._trim_kept()
-            using.transaction._after(partial(self._array._set_meta, array._meta))
+            using.transaction._after(partial(self._accept, self._array, array._meta))
             return self._moved(array, using)
 
         return start(work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
@@ -12,7 +14,8 @@ from tessarr.flow.create import commit, documents
 from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
-from tessarr.tensorstore.caching import cached
+from tessarr.store import MemoryStore
+from tessarr.tensorstore.caching import Known, bound_of, cached, memory_of
 from tessarr.tensorstore.context import Naming, References
 from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.element import WHOLE, Field
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.drive import Flow
     from tessarr.store import Store
+    from tessarr.tensorstore.caching import Memory
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject, ZarrFormat
 
@@ -189,38 +193,52 @@ class ZarrSpec(PlacedSpec):
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         self._mode.check()
         place = self._place._open()
-        store = remembering = self._remembering(place.store)
-        if opening.transaction is not None:
-            store = opening.transaction._staged(store)
         at = place.key(self._place.path).strip("/")
         here = self._place._driver.name in {"file", "memory"}
-
-        def work() -> Opened:
-            meta = self._found(store, at)
-            array = bind(
-                meta, remembering, at, read_only=False, write_empty_chunks=self._store_fill
-            )
-            driver = ZarrDriver(array, self._field, self, store=place.store)
-            return Opened(driver, self._labelled(view, array))
-
+        work = partial(self._opened, view, place.store, at, opening.transaction)
         return start(work, here=here)
 
-    def _remembering(self, store: Store) -> Store:
-        """Return a store with the caches of the spec, if these have room."""
-        documents = None
-        if self._references.has("metadata_cache_pool"):
-            documents = self._references.resource("metadata_cache_pool")
-        return cached(
-            store,
-            self._references.resource("cache_pool"),
-            self._recheck_data,
-            metadata_pool=documents,
-            recheck_metadata=self._recheck_metadata,
-        )
+    def _opened(
+        self, view: IndexTransform | None, store: Store, at: str, transaction: Any
+    ) -> Opened:
+        now = time.time()
+        fresh, lasting, memory = self._remembering(store)
+        shared = memory is not None and transaction is None and not self._mode.assumes
+        where = store, self._key(at)
+        known = memory.find(where) if memory is not None and shared else None
+        if known and self._mode.open and known.looked_s >= bound_of(self._recheck_metadata, now):
+            meta, now = known.meta, known.looked_s
+            self._check(meta)
+        else:
+            meta = self._found(fresh if transaction is None else transaction._staged(lasting), at)
+        array = bind(meta, lasting, at, read_only=False, write_empty_chunks=self._store_fill)
+        if known:
+            known.learn(meta, now)
+        elif memory is not None and shared:
+            known = Known(meta, now)
+            memory.add(where, known)
+        driver = ZarrDriver(array, self._field, self, store=store, looked_s=now, known=known)
+        return Opened(driver, self._labelled(view, array))
+
+    def _remembering(self, store: Store) -> tuple[Store, Store, Memory | None]:
+        """Return what is read to open, what is read later, and what remembers open arrays."""
+        references, recheck = self._references, self._recheck_metadata
+        once = recheck == "open" or recheck is False  # after it was opened, any time will do
+        if isinstance(store, MemoryStore) or (once and references.alone):
+            return store, store, None  # there is nothing to wait for, or nobody shares it
+        own = None
+        if references.has("metadata_cache_pool"):
+            own = references.resource("metadata_cache_pool")
+        pool = references.resource("cache_pool")
+        made = partial(cached, store, pool, self._recheck_data, metadata_pool=own)
+        lasting = made(recheck_metadata=False if once else recheck)
+        remembers = lasting is not store and recheck == "open"
+        fresh = made(recheck_metadata=True) if remembers else lasting
+        return fresh, lasting, memory_of(own or pool)
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
-        if view is not None or self.schema.domain is None:
+        if view is not None or self.schema.domain is None or not any(self.schema.domain.labels):
             return view
         domain = domain_of(array._meta, self._field)
         labels = [
@@ -233,6 +251,11 @@ class ZarrSpec(PlacedSpec):
         """Return the store of keys in which the array is; the spec is bound."""
         assert self._place is not None
         return KvStore._of(self._place, self._place._open(), self._place.path, None)
+
+    @property
+    def assumes_metadata(self) -> bool:
+        """Whether metadata are those of the spec until they are needed anew."""
+        return self._mode.assume_cached_metadata
 
     @property
     def recheck_metadata(self) -> Recheck:
@@ -253,7 +276,7 @@ class ZarrSpec(PlacedSpec):
     def _found(self, store: Store, at: str) -> ArrayMeta:
         """Return the metadata of the array, which is created where that is wanted."""
         mode = self._mode
-        if mode.assume_metadata or mode.assume_cached_metadata:
+        if mode.assumes:
             return self._metadata()
         if mode.open:
             meta = self._existing(store, at)
@@ -288,7 +311,12 @@ class ZarrSpec(PlacedSpec):
         )
 
     def _read(self, at: str) -> Flow[open_flow.Node | None]:
-        return open_flow.find(at, zarr_format=self.zarr_format, kind="array")
+        return open_flow.find(
+            at,
+            zarr_format=self.zarr_format,
+            kind="array",
+            attributes=bool(self._wanted.attributes),
+        )
 
     def _created(self, store: Store, at: str) -> ArrayMeta:
         meta = self._metadata()

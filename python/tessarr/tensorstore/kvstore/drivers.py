@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -168,6 +169,16 @@ def _file_path(path: str) -> str:
 
 
 def _open_file(at: Opening) -> Place:
+    here = "" if at.path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
+    return Place(_root() if at.resources.plain else _files(at), here, rooted=True)
+
+
+@cache
+def _root() -> Store:
+    return LocalStore("/", durable=True)
+
+
+def _files(at: Opening) -> Store:
     locking = at.resources.resource("file_io_locking").to_json()
     if locking.get("mode", "os") == "lockfile":
         raise UnsupportedError(
@@ -175,8 +186,7 @@ def _open_file(at: Opening) -> Place:
             "by the operating system, so that nothing stays behind"
         )
     durable = bool(at.resources.resource("file_io_sync").to_json())
-    here = "" if at.path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
-    return Place(LocalStore("/", durable=durable), here, rooted=True)
+    return LocalStore("/", durable=durable)
 
 
 def _file_url(_: Mapping[str, Any], path: str) -> str:
