@@ -17,6 +17,7 @@ from tessarr.tensorstore.data_type import dtype
 from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
 from tessarr.tensorstore.in_memory import selected
 from tessarr.tensorstore.memory import MemoryDriver, elements_to_json
+from tessarr.tensorstore.reading import stated
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.units import units_through
 
@@ -51,7 +52,7 @@ class MemorySpec(DriverSpec):
         if "array" not in members:
             raise ArgumentError('"array" is missing: the spec does not say what the elements are')
         made = cls(Schema(dtype=data_type))
-        made._values = parsed(members.pop("array"), data_type, schema.rank)
+        made._values = parsed(stated(members.pop("array")), data_type, schema.rank)
         made._references = References.parse(_RESOURCES, members)
         made._constrain(schema)
         return made

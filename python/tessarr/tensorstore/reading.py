@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from tessarr._json import MAX_DEPTH
 from tessarr.errors import ArgumentError
 from tessarr.problems import Problems
@@ -22,6 +24,7 @@ __all__ = [
     "nothing_else",
     "plain",
     "refuse",
+    "stated",
     "take",
 ]
 
@@ -29,8 +32,17 @@ T = TypeVar("T")
 _MOST: Final = 2**63 - 1
 
 
+def stated(given: Any) -> Any:
+    """Return the JSON that an object of ours, or of NumPy, is; what is JSON is that itself."""
+    if isinstance(given, np.generic | np.ndarray):
+        return given.tolist()
+    tell = getattr(given, "to_json", None)
+    return given if tell is None else tell()
+
+
 def members_of(given: Any, what: str) -> dict[str, Any]:
     """Return the members of an object."""
+    given = stated(given)
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{what}: {given!r} is not an object")
     if not all(isinstance(name, str) for name in given):
@@ -159,4 +171,7 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
         return {name: plain(item, what, depth + 1) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, what, depth + 1) for item in value]
+    found = stated(value)
+    if found is not value:
+        return plain(found, what, depth + 1)
     raise ArgumentError(f"{what}: {value!r} is not JSON")

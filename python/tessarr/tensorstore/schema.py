@@ -21,7 +21,15 @@ from tessarr.tensorstore.codec_spec import CodecSpec
 from tessarr.tensorstore.data_type import DTypeLike
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.fill import fill_from_json, fill_of, fill_to_json, same_fill
-from tessarr.tensorstore.reading import as_integer, given, integer, items, members_of, nothing_else
+from tessarr.tensorstore.reading import (
+    as_integer,
+    given,
+    integer,
+    items,
+    members_of,
+    nothing_else,
+    stated,
+)
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
     UnitLike,
@@ -123,7 +131,7 @@ class Schema(Indexable):
         if "rank" in members:
             self._fix_rank(integer(0, _MAX_RANK)(members.pop("rank"), "rank"), "rank")
         if "dtype" in members:
-            name = members.pop("dtype")
+            name = stated(members.pop("dtype"))
             if not isinstance(name, str):
                 raise ArgumentError(f"dtype: {name!r} is not the name of a data type")
             self._dtype = DataType(name)
@@ -134,7 +142,7 @@ class Schema(Indexable):
         if "codec" in members:
             self._add_codec(CodecSpec(members.pop("codec")))
         if "fill_value" in members:
-            self._add_fill(fill_from_json(members.pop("fill_value"), self._dtype))
+            self._add_fill(fill_from_json(stated(members.pop("fill_value")), self._dtype))
         if "dimension_units" in members:
             self._add_units(units_from_json(members.pop("dimension_units")))
         nothing_else(members, "schema")

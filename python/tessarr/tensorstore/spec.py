@@ -19,7 +19,7 @@ from tessarr.tensorstore.driver_spec import (
 )
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
-from tessarr.tensorstore.reading import given, integer, members_of, nothing_else
+from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
 from tessarr.tensorstore.url import spec_of_url
@@ -92,9 +92,9 @@ class Spec(Indexable):
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
             name = "auto"
-        self._context = _context(members.pop("context", None))
-        view = members.pop("transform", None)
-        self._view = None if view is None else IndexTransform(json=members_of(view, "transform"))
+        self._context = take(members, "context", lambda json, _: Context.Spec(stated(json)))
+        view = take(members, "transform", members_of)
+        self._view = None if view is None else IndexTransform(json=view)
         self._driver = driver_spec(name).parse(members, self._common(members))
         nothing_else(members)
         if key is not None:
@@ -103,10 +103,9 @@ class Spec(Indexable):
             _read[key] = self.copy()
 
     def _common(self, members: dict[str, Any]) -> Schema:
-        given = members.pop("schema", None)
-        schema = Schema(None if given is None else members_of(given, "schema"))
+        schema = Schema(take(members, "schema", members_of))
         if "dtype" in members:
-            name = members.pop("dtype")
+            name = stated(members.pop("dtype"))
             if not isinstance(name, str):
                 raise ArgumentError(f'"dtype": {name!r} is not the name of a data type')
             schema.update(dtype=name)
@@ -363,6 +362,11 @@ class Spec(Indexable):
         known = self._driver.outline()
         rank = schema.pop("rank", None)
         schema.pop("dtype", None)
+        if include_defaults:
+            told = known.to_json()
+            if self._view is not None:
+                told["rank"] = self._view.output_rank
+            schema.update({name: told[name] for name in ("rank", "dtype") if name in told})
         if known.dtype is not None:
             result["dtype"] = known.dtype.to_json()
         if schema or include_defaults:
@@ -411,10 +415,6 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
-
-
-def _context(json: Any) -> Any:
-    return None if json is None else Context.Spec(json)
 
 
 def _json_of(context: Any) -> JSONObject:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
+from tessarr.tensorstore.reading import stated
 from tessarr.tensorstore.through import carried, carried_back, unmoved
 
 __all__ = [
@@ -34,8 +35,8 @@ _SPACE: Final = " \t\n\v\f\r"
 class Unit:
     """A physical unit: a multiplier, and the name of a base unit.
 
-    ``Unit("4nm")``, ``Unit(4, "nm")``, ``Unit((4, "nm"))``, ``Unit(4)`` for one without dimension,
-    or ``Unit(json=[4, "nm"])``.
+    ``Unit("4nm")``, ``Unit(4, "nm")`` or ``Unit(multiplier=4, base_unit="nm")``,
+    ``Unit((4, "nm"))``, ``Unit(4)`` for one without dimension, or ``Unit(json=[4, "nm"])``.
 
     Raises
     ------
@@ -53,19 +54,23 @@ class Unit:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, *parts: Any, json: Any = None) -> None:
-        if len(parts) == 1 and isinstance(parts[0], (tuple, list)):
-            parts = tuple(parts[0])
-            if len(parts) != 2:
-                raise TypeError(f"a unit is a multiplier and a base unit, not {parts!r}")
-        if len(parts) == 2:
-            if not isinstance(parts[1], str):
-                raise TypeError(f"the base unit {parts[1]!r} is not a string")
-            number, base = _number(parts[0]), parts[1]
-        elif parts:
-            number, base = _parsed(parts[0]) if isinstance(parts[0], str) else (_number(*parts), "")
+    def __init__(
+        self,
+        multiplier: Any = 1,
+        base_unit: str | None = None,
+        *,
+        unit: Any = None,
+        json: Any = None,
+    ) -> None:
+        given = multiplier if unit is None else unit
+        if json is not None:
+            number, base = _from_json(json)
+        elif base_unit is not None:
+            number, base = _pair(given, base_unit)
+        elif isinstance(given, (tuple, list)):
+            number, base = _pair(*given)
         else:
-            number, base = (1.0, "") if json is None else _from_json(json)
+            number, base = _parsed(given) if isinstance(given, str) else (_number(given), "")
         object.__setattr__(self, "multiplier", number)
         object.__setattr__(self, "base_unit", base)
 
@@ -109,6 +114,12 @@ def _number(value: Any) -> float:
         return float(value)
     except OverflowError as error:
         raise ArgumentError(f"{value!r} is beyond the range of a unit") from error
+
+
+def _pair(multiplier: Any, base_unit: Any) -> tuple[float, str]:
+    if not isinstance(base_unit, str):
+        raise TypeError(f"the base unit {base_unit!r} is not a string")
+    return _number(multiplier), base_unit
 
 
 def _parsed(text: str) -> tuple[float, str]:
@@ -166,7 +177,7 @@ def units_from_json(values: Any) -> Units:
     """
     if not isinstance(values, (list, tuple)):
         raise ArgumentError(f"dimension_units: {values!r} is not a list of units")
-    return tuple(None if value is None else Unit(json=value) for value in values)
+    return tuple(None if value is None else Unit(json=stated(value)) for value in values)
 
 
 def merged_units(old: Units, new: Units) -> Units:

@@ -79,18 +79,20 @@ class ZarrSpec(PlacedSpec):
         made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
         made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
         made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
-        name = members.pop("field", None)
-        if name is not None and not isinstance(name, str):
+        name = members.pop("field", "")
+        if not isinstance(name, str):
             raise ArgumentError(f'"field": {name!r} is not a string')
-        made._field = Field(name, _flag(members, "open_as_void", default=False))
+        made._field = Field(name or None, _flag(members, "open_as_void", default=False))
         made._read_more(members)
         made._check_parts()
         return made
 
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
-        given = members.pop("metadata", None)
-        self._wanted = self._nothing if given is None else self._constraints.read(given)
+        if "metadata" in members:
+            self._wanted = self._constraints.read(members.pop("metadata"))
+        else:
+            self._wanted = self._nothing
 
     def _check_parts(self) -> None:
         """Raise an error if schema and metadata do not agree."""
@@ -372,11 +374,12 @@ def _folder(place: Place) -> Place:
 
 
 def _place(members: dict[str, Any]) -> Place | None:
-    path = members.pop("path", None)
-    if path is not None and not isinstance(path, str):
+    given = "path" in members
+    path = members.pop("path", "")
+    if not isinstance(path, str):
         raise ArgumentError(f'"path": {path!r} is not a string')
     if "kvstore" not in members:
-        if path is not None:
+        if given:
             raise ArgumentError('"path" without "kvstore"')
         return None
     place = place_of(members.pop("kvstore"))

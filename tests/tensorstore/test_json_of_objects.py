@@ -1,0 +1,87 @@
+"""Specs and schemas take objects within JSON, where these say what they are as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+SPEC: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://"}
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("schema", ts.Schema(rank=2, dtype=ts.int8)),
+        ("transform", ts.IndexTransform(input_shape=[2, 3])),
+        ("kvstore", ts.KvStore.Spec("memory://x/")),
+        ("context", ts.Context.Spec({"cache_pool": {"total_bytes_limit": 5}})),
+        ("dtype", ts.int8),
+        ("metadata", {"shape": np.array([4, 5])}),
+        ("metadata", {"data_type": "int8", "fill_value": np.int8(3)}),
+    ],
+)
+def test_of_specs(member: str, value: Any) -> None:
+    plain = value.to_json() if hasattr(value, "to_json") else None
+    if plain is None:
+        plain = {name: getattr(item, "tolist", lambda i=item: i)() for name, item in value.items()}
+    assert ts.Spec({**SPEC, member: value}) == ts.Spec({**SPEC, member: plain})
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("domain", ts.IndexDomain(shape=[4, 5])),
+        ("chunk_layout", ts.ChunkLayout(chunk_shape=[2, 2])),
+        ("codec", ts.CodecSpec({"driver": "zarr3"})),
+        ("fill_value", np.int8(3)),
+        ("fill_value", np.array([1, 2], "i1")),
+        ("dimension_units", [ts.Unit("4nm"), None]),
+        ("dtype", ts.int8),
+    ],
+)
+def test_of_schemas(member: str, value: Any) -> None:
+    stated = ts.Schema({"rank": 2, "dtype": "int8", member: value})
+    assert stated == ts.Schema(**{"rank": 2, "dtype": ts.int8, member: value})
+    assert ts.Schema(stated.to_json()) == stated
+
+
+def test_arrays_are_lists() -> None:
+    spec = ts.Spec({"driver": "array", "dtype": "int16", "array": np.arange(3)})
+    assert ts.open(spec).result().read().result().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "member", ["schema", "metadata", "context", "field", "path", "transform", "dtype", "kvstore"]
+)
+def test_null_states_nothing(member: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        ts.Spec({**SPEC, member: None})
+
+
+def test_no_field_is_an_empty_name() -> None:
+    spec = ts.Spec({**SPEC, "field": "", "dtype": "int8", "schema": {"domain": {"shape": [2]}}})
+    assert "field" not in spec.to_json()
+    assert ts.open(spec, create=True).result().shape == (2,)
+
+
+def test_defaults_name_rank_and_type_of_the_schema() -> None:
+    spec = ts.Spec({**SPEC, "metadata": {"shape": [4, 5], "data_type": "int8"}})
+    assert spec.to_json(include_defaults=True)["schema"] == {"dtype": "int8", "rank": 2}
+    assert "schema" not in spec.to_json()
+    store = ts.open(spec, create=True).result()
+    told = store[1:3].spec(minimal_spec=True).to_json(include_defaults=True)
+    assert told["schema"] == {"dtype": "int8", "rank": 2}
+
+
+def test_units_by_keywords() -> None:
+    assert ts.Unit(multiplier=4, base_unit="nm") == ts.Unit("4nm") == ts.Unit(unit="4 nm")
+    assert ts.Unit(unit=(4, "nm")) == ts.Unit(4, base_unit="nm")
+    assert ts.Unit() == ts.Unit(1, "")
+    with pytest.raises(TypeError):
+        ts.Unit(4, 5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        ts.Unit((4, "nm", 5))
