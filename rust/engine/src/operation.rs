@@ -114,6 +114,12 @@ impl<'s> Portion<'_, 's> {
         self.piece.covers(self.origin, &self.level.shape, &array.shape)
     }
 
+    /// Every element of the chunk is touched, also outside of the array, as one box.
+    pub fn is_everything(&self) -> bool {
+        let boxed = self.piece.as_box(self.origin);
+        boxed.is_some_and(|sides| sides.iter().zip(&self.level.shape).all(|(side, &size)| *side == (0..size)))
+    }
+
     /// The bytes of the decoded chunk between the first and the last touched element.
     pub fn span(&self) -> (usize, usize) {
         self.piece.span(self.origin, &self.level.strides, self.level.item_bytes)

@@ -17,7 +17,7 @@ use crate::copy;
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Operation, Portion, Run};
 use crate::read::{offsets, Reader};
-use crate::scratch::{sized, Scratch};
+use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::store::fork;
 use crate::vlen::{self, Arena};
@@ -48,8 +48,9 @@ enum Pad {
 }
 
 /// A chunk or subchunk of elements.
+#[derive(Default)]
 struct Leaf {
-    /// As they are stored without codecs; what was not written may be anything.
+    /// As they are stored without codecs, what was not written being zeros; none before the first.
     values: Vec<u8>,
     written: Written,
     /// What items point to that are handles.
@@ -145,7 +146,7 @@ pub unsafe fn write(
         let mut kept = lock(&kept);
         let pad = match &mut *kept {
             Some(pad) => pad,
-            none => none.insert(Pad::of(chunk.portion.level)?),
+            none => none.insert(Pad::of(chunk.portion.level)),
         };
         // SAFETY: the caller's promise.
         unsafe { pad.put(&chunk.portion, address, operation, chunk.spread) }
@@ -219,13 +220,11 @@ struct Target<'a> {
 }
 
 impl Pad {
-    fn of(level: &Level) -> Result<Pad> {
+    fn of(level: &Level) -> Pad {
         if let Body::Shard(_) = level.body {
-            return Ok(Pad::Shard(BTreeMap::new()));
+            return Pad::Shard(BTreeMap::new());
         }
-        let mut values = Vec::new();
-        sized(&mut values, level.decoded_bytes)?;
-        Ok(Pad::Leaf(Leaf { values, written: Written::default(), elements: Vec::new() }))
+        Pad::Leaf(Leaf::default())
     }
 
     /// Keep the elements of `portion`.
@@ -328,7 +327,7 @@ fn for_subchunks(
         division.task(task, &mut cell);
         let number = shard.number(&cell);
         if make && !kept.contains_key(&number) {
-            kept.insert(number, (cell.clone(), Pad::of(level)?));
+            kept.insert(number, (cell.clone(), Pad::of(level)));
         }
         tasks.push((number, task));
     }
@@ -356,8 +355,19 @@ impl Leaf {
     /// # Safety
     /// As for [`Pad::put`].
     unsafe fn put(&mut self, portion: &Portion<'_, '_>, value: Address, array: &Array) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { write::put(portion, value, &mut self.values) };
+        let size = portion.level.decoded_bytes;
+        if self.values.is_empty() && portion.is_everything() {
+            // Memory that is new has not to be cleared before.
+            reserve(&mut self.values, size)?;
+            // SAFETY: the caller's promise; so many bytes are reserved, and each is written.
+            unsafe {
+                write::put(portion, value, self.values.as_mut_ptr());
+                self.values.set_len(size);
+            }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { write::put(portion, value, sized(&mut self.values, size)?.as_mut_ptr()) };
+        }
         if array.is_bool {
             let (low, high) = portion.span();
             copy::canonical_bools(&mut self.values[low..high]);

@@ -115,7 +115,7 @@ impl<'a> New<'a> for Given<'a, '_, '_> {
 
     fn put(&self, chunk: &mut [u8]) {
         // SAFETY: the caller of `write` vouches for its side.
-        unsafe { put(&self.portion, self.value, chunk) }
+        unsafe { put(&self.portion, self.value, chunk.as_mut_ptr()) }
     }
 
     fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>> {
@@ -154,8 +154,8 @@ impl<'a> Parts<'a> for GivenParts<'_, 'a, '_, '_> {
 /// Copies the elements of `portion` from the caller's buffer to their places in `chunk`, which is decoded.
 ///
 /// # Safety
-/// As for [`write`], for what is selected by the portion.
-pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: &mut [u8]) {
+/// As for [`write`], for what is selected by the portion; and all of a decoded chunk can be written.
+pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut u8) {
     let swap = portion.level.swap();
     portion.each_copy(Direction::ToCell, |copy| {
         let item = Item { bytes: copy.field.bytes, swap };
@@ -163,7 +163,7 @@ pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: &mut 
         // bytes `chunk` has.
         unsafe {
             let from = value.0.offset(copy.caller);
-            copy::copy(from, chunk.as_mut_ptr().offset(copy.cell), copy.axes, item);
+            copy::copy(from, chunk.offset(copy.cell), copy.axes, item);
         }
     });
 }
