@@ -1,7 +1,7 @@
 """The compiled part of Tessarr: chunks, codecs and stores (`rust/`)."""
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
@@ -23,6 +23,7 @@ __all__ = [
     "StagedStore",
     "Store",
     "Value",
+    "View",
     "decode",
     "delayed",
     "encode",
@@ -38,7 +39,8 @@ __all__ = [
 
 _T = TypeVar("_T")
 _Indices: TypeAlias = NDArray[np.int64]
-_Axis: TypeAlias = tuple[int, int, int] | _Indices | tuple[_Indices]
+_Range: TypeAlias = tuple[int, int, int]
+_Axis: TypeAlias = _Range | _Indices | tuple[_Indices]
 _Field: TypeAlias = tuple[int, int, int]
 
 @final
@@ -255,6 +257,40 @@ class StagedStore(Store):
     def changes(self) -> int: ...
     def abort(self) -> None: ...
     def commit(self, atomic: bool) -> str | int | None: ...
+
+@final
+class View:
+    """Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
+
+    ``dims`` and ``maps`` are objects with the attributes of `Dim` and `OutputIndexMap`; without
+    maps positions stay as they are.
+    """
+
+    def __new__(cls, dims: Iterable[Any], maps: Iterable[Any] | None = None) -> Self: ...
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each dimension."""
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+    def dims(self) -> builtins.list[tuple[int, int, str, tuple[bool, bool]]]: ...
+    def maps(self) -> builtins.list[tuple[int, int, Any, tuple[int, int] | None]]: ...
+    def at(self, key: Any, mode: str) -> View | None: ...
+    def after(
+        self, names: tuple[int | str | slice, ...] | None, acts: tuple[tuple[str, Any], ...]
+    ) -> View: ...
+    def permuted(self, order: Sequence[int] | None = None) -> View: ...
+    def restricted(self, to: Iterable[Any]) -> View: ...
+    def viewed(self, by: View) -> View: ...
+    def settled(self, target: Iterable[Any]) -> View: ...
+    def chosen(self, names: tuple[int | str | slice, ...]) -> builtins.list[int]: ...
+    def ranges(
+        self, shape: Sequence[int]
+    ) -> tuple[tuple[_Range, ...], tuple[int | None, ...], tuple[int, ...]] | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,8 +10,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.indexing.terms import Array as Indices
 from tessarr.indexing.terms import Integer, Mask, Slice, Term, Zero, terms
 from tessarr.space import Bracket, Dim, IndexDomain, IndexTransform, lower
-from tessarr.space.brackets import Mode, brackets_of
-from tessarr.space.steps import permute, to_origin, translate
+from tessarr.space.brackets import Mode
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -102,7 +100,7 @@ class LazyArray:
         return self._view
 
     def __getitem__(self, key: SelectionLike) -> LazyArray:
-        return self._indexed(key, "default")
+        return self._by("default", key)
 
     def __setitem__(self, key: SelectionLike, value: ArrayLike) -> None:
         self[key].write(value).result()
@@ -110,20 +108,19 @@ class LazyArray:
     @property
     def oindex(self) -> Bracket[LazyArray]:
         """Index by arrays of which each is for itself: the outer product."""
-        return Bracket(partial(self._indexed, mode="oindex"))
+        return Bracket(self, "oindex")
 
     @property
     def vindex(self) -> Bracket[LazyArray]:
         """Index by arrays that are taken together; their axes come first."""
-        return Bracket(partial(self._indexed, mode="vindex"))
+        return Bracket(self, "vindex")
 
-    def _indexed(self, key: Any, mode: Mode) -> LazyArray:
+    def _by(self, mode: Mode, key: Any) -> LazyArray:
         found = terms(key, self.shape)
         if mode == "default" and _apart(found):
             mode = "vindex"
-        items = _in_space(found, self.shape)
-        moved = self._view._under(brackets_of(self._view.domain.dims, items, mode))
-        return LazyArray(self._array, moved._apply(translate(0, to_origin)))
+        items = tuple(_in_space(found, self.shape))
+        return LazyArray(self._array, self._view._indexed(items, mode).translate_to[0])
 
     def transpose(self, *axes: int | tuple[int, ...]) -> LazyArray:
         """Return the view with its axes in another order; by default the reverse one.
@@ -138,7 +135,7 @@ class LazyArray:
         wanted = wanted or list(range(self.ndim))[::-1]
         if sorted(wanted) != list(range(self.ndim)):
             raise ArgumentError(f"{order} is not a permutation of {self.ndim} axes")
-        return LazyArray(self._array, self._view._under(permute(self._view.domain.dims, wanted)))
+        return LazyArray(self._array, self._view.transpose(wanted))
 
     @property
     def T(self) -> LazyArray:  # noqa: N802 (as NumPy calls it)

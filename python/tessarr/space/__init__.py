@@ -7,11 +7,14 @@ the engine of a view.
 
 from __future__ import annotations
 
+from tessarr._engine import View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
+from tessarr.space.index_domain import IndexDomain
+from tessarr.space.indexable import Bracket, Indexable
 from tessarr.space.lower import lower
-from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod, Step
-from tessarr.space.view import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod
+from tessarr.space.transform import IndexTransform
 
 __all__ = [
     "INFINITE",
@@ -26,7 +29,7 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "Step",
+    "View",
     "d",
     "lower",
 ]

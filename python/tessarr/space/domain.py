@@ -8,25 +8,35 @@ array that may be resized.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError, SelectionError
 
 if TYPE_CHECKING:
+    from tessarr._engine import View
     from tessarr.types import JSONObject
 
-__all__ = ["INFINITE", "MAX_RANK", "Box", "Dim", "box_from_json", "box_to_json", "check_labels"]
+__all__ = [
+    "INFINITE",
+    "MAX_RANK",
+    "Box",
+    "Dim",
+    "box_from_json",
+    "box_to_json",
+    "check_labels",
+    "dims_of",
+]
 
 INFINITE: Final = 2**62 - 1
 """Stands for no bound: the least index is `-INFINITE`, the greatest `INFINITE`."""
 
 MAX_RANK: Final = 32
 
+_Setter: TypeAlias = Callable[[object, object], None]
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+
 class Dim:
     """An interval of indices along one dimension, and what the dimension is called.
 
@@ -58,6 +68,8 @@ class Dim:
     >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
     (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
     """
+
+    __slots__ = ("exclusive_max", "implicit_lower", "implicit_upper", "inclusive_min", "label")
 
     inclusive_min: int
     exclusive_max: int
@@ -96,13 +108,13 @@ class Dim:
         upper = INFINITE + 1 if exclusive_max is None else _integer(exclusive_max)
         if not -INFINITE <= lower <= upper <= INFINITE + 1 or lower > INFINITE:
             raise ArgumentError(f"[{lower}, {upper}) is not an interval of indices")
-        _set(self, "inclusive_min", lower)
-        _set(self, "exclusive_max", upper)
-        _set(self, "label", label or "")
+        _set_lower(self, lower)
+        _set_upper(self, upper)
+        _set_label(self, label or "")
         given = implicit_lower is not None
-        _set(self, "implicit_lower", bool(implicit_lower) if given else inclusive_min is None)
+        _set_implicit_lower(self, bool(implicit_lower) if given else inclusive_min is None)
         given = implicit_upper is not None
-        _set(self, "implicit_upper", bool(implicit_upper) if given else exclusive_max is None)
+        _set_implicit_upper(self, bool(implicit_upper) if given else exclusive_max is None)
 
     @classmethod
     def of(
@@ -113,13 +125,31 @@ class Dim:
         implicit: tuple[bool, bool] = (False, False),
     ) -> Dim:
         """Return ``[lower, upper)``, known to be an interval."""
-        made = object.__new__(cls)
-        _set(made, "inclusive_min", lower)
-        _set(made, "exclusive_max", upper)
-        _set(made, "label", label)
-        _set(made, "implicit_lower", implicit[0])
-        _set(made, "implicit_upper", implicit[1])
+        made = _new(cls)
+        _set_lower(made, lower)
+        _set_upper(made, upper)
+        _set_label(made, label)
+        _set_implicit_lower(made, implicit[0])
+        _set_implicit_upper(made, implicit[1])
         return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Dim cannot be changed: make another one with its {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Dim cannot be changed: it keeps its {name}")
+
+    def _key(self) -> tuple[int, int, str, tuple[bool, bool]]:
+        return self.inclusive_min, self.exclusive_max, self.label, self.implicit
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Dim) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> Any:
+        return Dim.of, self._key()
 
     @property
     def inclusive_max(self) -> int:
@@ -250,7 +280,13 @@ class Dim:
 Box: TypeAlias = tuple[Dim, ...]
 """One interval per dimension."""
 
-_set = object.__setattr__
+_new: Final = object.__new__
+# Of a class that refuses changes; much faster than `object.__setattr__`.
+_set_lower: Final[_Setter] = vars(Dim)["inclusive_min"].__set__
+_set_upper: Final[_Setter] = vars(Dim)["exclusive_max"].__set__
+_set_label: Final[_Setter] = vars(Dim)["label"].__set__
+_set_implicit_lower: Final[_Setter] = vars(Dim)["implicit_lower"].__set__
+_set_implicit_upper: Final[_Setter] = vars(Dim)["implicit_upper"].__set__
 
 
 def _integer(value: Any) -> int:
@@ -276,6 +312,11 @@ def check_labels(dims: Sequence[Dim]) -> Box:
     if twice:
         raise ArgumentError(f"labels {', '.join(map(repr, twice))} stand for several dimensions")
     return tuple(dims)
+
+
+def dims_of(view: View) -> Box:
+    """Return the dimensions of a view of the engine."""
+    return tuple([Dim.of(*one) for one in view.dims()])
 
 
 def size_of(dims: Box) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space.view import IndexTransform
+    from tessarr.space.transform import IndexTransform
     from tessarr.types import Shape
 
 __all__ = ["lower"]
@@ -54,15 +54,16 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
 
     Examples
     --------
-    >>> from tessarr.space.view import IndexDomain, IndexTransform
+    >>> from tessarr.space import IndexDomain, IndexTransform
     >>> view = IndexTransform(IndexDomain(shape=[8, 9]))[2:6:2, 5]
     >>> lowered = lower(view, (8, 9))
     >>> lowered.axes, lowered.buffer_shape
     (((2, 2, 2), (5, 1, 1)), (2,))
     """
-    plain = _as_ranges(view, shape)
-    if plain is not None:
-        return plain
+    ranges = view._as_view().ranges(shape)
+    if ranges is not None:
+        axes_of_ranges, dims_of_ranges, size = ranges
+        return Selection(axes_of_ranges, dims_of_ranges, size, size)
     dims = view.domain.dims
     for dim in dims:
         if not dim.finite:
@@ -91,41 +92,6 @@ def lower(view: IndexTransform, shape: Shape) -> Selection:
     return Selection(
         tuple(axes), tuple(out_axes), view.domain.shape, buffer_shape, order=(*joint, *apart)
     )
-
-
-def _as_ranges(view: IndexTransform, shape: Shape) -> Selection | None:
-    """Return the selection of a view whose maps are constant, or follow its dimensions in order.
-
-    None, if it is another one, or not inside of the array.
-    """
-    dims = view.domain.dims
-    axes: list[AxisSelection] = []
-    out_axes: list[int | None] = []
-    sizes: list[int] = []
-    for one, length in zip(view.output, shape, strict=True):
-        start, along = one.offset, one.input_dimension
-        if along is None:
-            if one.index_array is not None or not 0 <= start < length:
-                return None
-            axes.append((start, 1, 1))
-            out_axes.append(None)
-            continue
-        if along != len(sizes):
-            return None
-        dim, step = dims[along], one.factor
-        first = dim.inclusive_min
-        count = dim.exclusive_max - first
-        start += step * first
-        end = start + step * (count - 1)
-        if not (count > 0 and 0 <= start < length and 0 <= end < length and step):
-            return None
-        axes.append((start, step if count > 1 else 1, count))
-        out_axes.append(along)
-        sizes.append(count)
-    if len(sizes) != len(dims):
-        return None
-    buffer_shape = tuple(sizes)
-    return Selection(tuple(axes), tuple(out_axes), buffer_shape, buffer_shape)
 
 
 def _followed(one: OutputIndexMap) -> tuple[int, ...]:

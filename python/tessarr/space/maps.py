@@ -10,15 +10,14 @@ dimension of the view, of length 1 where it does not vary along it, and begins a
 bounds.
 
 All three forms are closed under composition, so that a view of a view is a view, and costs as
-much as one: a strided piece of an index array is a NumPy view of it.
+much as one. The engine composes them (`rust/engine/src/space`); here are the values that users see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,13 +27,14 @@ from tessarr.space.domain import INFINITE, Box, Dim
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tessarr._engine import View
+
 __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "Step",
-    "compose",
     "identity",
+    "maps_of",
     "position",
 ]
 
@@ -296,129 +296,23 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
         return f"[{', '.join(map(repr, self))}]"
 
 
-class Step(NamedTuple):
-    """One act of indexing: the new view's dimensions, and a map for each old dimension."""
-
-    dims: Box
-    maps: tuple[OutputIndexMap, ...]
-
-    def after(self, before: Step) -> Step:
-        """Return both acts as one."""
-        return Step(self.dims, compose(before.maps, before.dims, self))
-
-
 @cache
 def identity(rank: int) -> tuple[OutputIndexMap, ...]:
     """Return the maps that leave positions as they are."""
     return tuple(map(OutputIndexMap.along, range(rank)))
 
 
-def compose(maps: Sequence[OutputIndexMap], dims: Box, step: Step) -> tuple[OutputIndexMap, ...]:
-    """Return the maps of a view (`dims`, `maps`) after one more act of indexing.
-
-    Raises
-    ------
-    SelectionError
-        If an offset or stride is beyond 64 bits, or an index array is asked beyond its bounds.
-    """
-    return tuple(_composed(one, dims, step) for one in maps)
+def maps_of(view: View) -> tuple[OutputIndexMap, ...]:
+    """Return the maps of a view of the engine."""
+    return tuple([_told(*one) for one in view.maps()])
 
 
-def _composed(one: OutputIndexMap, dims: Box, step: Step) -> OutputIndexMap:
-    if one.index_array is not None:
-        if any(dim.surely_empty for dim in step.dims):
-            return OutputIndexMap.constant(0)
-        return simplified(_taken(one, one.index_array, dims, step), step.dims)
-    k = one.input_dimension
-    if k is None:
-        return one
-    inner = step.maps[k]
-    offset, stride = inner.offset, inner.factor
-    if one.offset or one.factor != 1:
-        offset = one.offset + one.factor * offset
-        stride = one.factor * stride
-    check_64_bits(offset, stride)
-    if inner.input_dimension is not None:
-        if stride == one.factor and offset == one.offset and inner.input_dimension == k:
-            return one
-        return OutputIndexMap.along(inner.input_dimension, offset, stride)
-    if inner.index_array is None:
+def _told(offset: int, stride: int, source: Any, within: tuple[int, int] | None) -> OutputIndexMap:
+    if source is None:
         return OutputIndexMap.constant(offset)
-    return OutputIndexMap.by_array(inner.index_array, offset, stride, inner.within)
-
-
-def check_64_bits(offset: int, stride: int) -> None:
-    """Raise an error if a map would not fit into 64 bits."""
-    if not (-(2**63) < offset < 2**63 and -(2**63) < stride < 2**63):
-        raise SelectionError(f"offset {offset} or stride {stride} is beyond 64 bits")
-
-
-def _taken(
-    one: OutputIndexMap, array: npt.NDArray[np.int64], dims: Box, step: Step
-) -> OutputIndexMap:
-    """Index an index array by a step."""
-    return OutputIndexMap.by_array(
-        _taken_array(array, dims, step), one.offset, one.factor, one.within
-    )
-
-
-def _taken_array(array: npt.NDArray[np.int64], dims: Box, step: Step) -> npt.NDArray[np.int64]:
-    rank = len(step.dims)
-    if any(
-        array.shape[k] != 1 and step.maps[k].index_array is not None for k in range(array.ndim)
-    ) or _shares(array, step):
-        places = [
-            _place(array.shape[k], dims[k], step.maps[k], step.dims) for k in range(array.ndim)
-        ]
-        taken = np.broadcast_arrays(*places, np.zeros((1,) * rank, np.int64))[:-1]
-        gathered: npt.NDArray[np.int64] = array[tuple(taken)]
-        return gathered
-    key: list[int | slice] = []
-    axes: list[int] = []  # of the view, for the axes that are left
-    for k, (length, inner) in enumerate(zip(array.shape, step.maps, strict=True)):
-        if length == 1:
-            key.append(0)
-        elif inner.input_dimension is None:
-            key.append(inner.offset - dims[k].inclusive_min)
-        else:
-            along = step.dims[inner.input_dimension]
-            first = inner.offset + inner.factor * along.inclusive_min - dims[k].inclusive_min
-            key.append(strided(first, inner.factor, along.size))
-            axes.append(inner.input_dimension)
-    left = array[tuple(key)]
-    shape = [1] * rank
-    if axes:
-        if len(axes) > 1:
-            left = left.transpose(np.argsort(axes))
-        for axis, length in zip(sorted(axes), left.shape, strict=True):
-            shape[axis] = length
-    return np.asarray(left).reshape(shape)
-
-
-def _shares(array: npt.NDArray[np.int64], step: Step) -> bool:
-    """Whether two axes along which the array varies become one."""
-    axes = [
-        inner.input_dimension
-        for length, inner in zip(array.shape, step.maps, strict=True)
-        if length != 1 and inner.input_dimension is not None
-    ]
-    return len(set(axes)) < len(axes)
-
-
-def strided(first: int, stride: int, count: int) -> slice:
-    """Return the slice of `count` places from the first one on."""
-    end = first + stride * count
-    return slice(first, None if end < 0 else end, stride) if count else slice(0, 0)
-
-
-def _place(length: int, dim: Dim, inner: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
-    """Give the places along one axis of an index array that the positions of a view have."""
-    if length == 1:
-        return np.zeros((1,) * len(dims), np.int64)
-    places = position(inner, dims) - dim.inclusive_min
-    if places.size and not (places.min() >= 0 and places.max() < length):
-        raise SelectionError(f"an index is outside of [{dim.inclusive_min}, {dim.exclusive_max})")
-    return places
+    if within is None:
+        return OutputIndexMap.along(source, offset, stride)
+    return OutputIndexMap.by_array(source, offset, stride, within)
 
 
 def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:

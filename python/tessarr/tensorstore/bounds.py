@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, Step
-from tessarr.space.bounds import propagated as settled
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +30,9 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     { [5, 8), [-8, 1) }
     """
     try:
-        step = settled(domain.dims, Step(view.domain.dims, view.output))
+        return view.settled(domain)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
-    return IndexTransform.of(IndexDomain.of(step.dims), step.maps)
 
 
 def explicit(view: IndexTransform) -> IndexTransform:

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.bounds import check_inside
 from tessarr.space.domain import Dim
-from tessarr.space.maps import position, strided
+from tessarr.space.maps import position
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -101,7 +101,8 @@ def _plain(values: npt.NDArray[Any], view: IndexTransform) -> npt.NDArray[Any]:
         first, last = at + one.factor * low, at + one.factor * (end - 1)
         if not 0 <= first < size or not 0 <= last < size or end <= low:
             break
-        key.append(strided(first, one.factor, end - low))
+        after = first + one.factor * (end - low)
+        key.append(slice(first, None if after < 0 else after, one.factor))
         followed.append(k)
     else:
         found: npt.NDArray[Any] = values[(*key, ...)]

@@ -222,5 +222,5 @@ class StackDriver(Driver):
 def _seen(layer: TensorStore, cutter: Cutter, part: Part, using: Using) -> TensorStore:
     """Return what a part is of a layer."""
     transaction = layer.transaction if using.transaction is None else using.transaction
-    view = layer._view._under(cutter.step(part))
+    view = layer._view[cutter.view_of(part)]
     return handle(layer._driver, view, layer.mode, transaction)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.space.maps import Step, position
+from tessarr.space.maps import position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -180,10 +180,11 @@ class Cutter:
             return np.unique(columns[0])[:, None]
         return np.unique(np.stack(columns, axis=1), axis=0)
 
-    def step(self, part: Part) -> Step:
-        """Return how a part is indexed: its points come first, then the other dimensions."""
+    def view_of(self, part: Part) -> IndexTransform:
+        """Return the view of a part: its points come first, then the other dimensions."""
         if not self._joint:
-            return Step(tuple([Dim.of(*interval) for interval in part.box]), self.view.output)
+            domain = IndexDomain.of(tuple([Dim.of(*interval) for interval in part.box]))
+            return IndexTransform.of(domain, self.view.output)
         count = prod(self._shape) if part.points is None else len(part.points)
         bounds = (Dim.of(0, count), *(Dim.of(*part.box[k]) for k in self._plain))
         places = {k: n + 1 for n, k in enumerate(self._plain)}
@@ -199,12 +200,7 @@ class Cutter:
                 maps.append(
                     OutputIndexMap.along(places[one.input_dimension], one.offset, one.factor)
                 )
-        return Step(bounds, tuple(maps))
-
-    def view_of(self, part: Part) -> IndexTransform:
-        """Return the view of a part."""
-        dims, maps = self.step(part)
-        return IndexTransform.of(IndexDomain.of(dims), maps)
+        return IndexTransform.of(IndexDomain.of(bounds), tuple(maps))
 
     def place(self, array: npt.NDArray[Any], part: Part) -> npt.NDArray[Any] | None:
         """Return the view of an array of the view's shape where a part is; None for points."""

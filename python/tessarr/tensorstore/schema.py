@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
-from tessarr.space import Box, Dim, Indexable, IndexDomain, IndexTransform, Step
+from tessarr.space import Box, Dim, Indexable, IndexDomain, IndexTransform, View
 from tessarr.tensorstore import through
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_before, layout_through
@@ -274,8 +274,11 @@ class Schema(Indexable):
             raise ArgumentError("the schema has no rank: it cannot be indexed")
         return (Dim(),) * self._rank
 
-    def _under(self, step: Step) -> Self:
-        return self.through(IndexTransform.of(IndexDomain.of(step.dims), step.maps))
+    def _as_view(self) -> View:
+        return View(self._dims())
+
+    def _after(self, view: View) -> Self:
+        return self.through(IndexTransform.of_view(view))
 
     def through(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view of what these are of.
@@ -289,7 +292,7 @@ class Schema(Indexable):
         made._take(self)
         made._rank = transform.input_rank
         if self._domain is not None:
-            transform = through.bounded(transform, self._domain)
+            transform = transform.settled(self._domain)
             made._domain = transform.domain
         made._layout = layout_through(self._layout, transform)
         if self._fill is not None:

@@ -27,7 +27,7 @@ from tessarr.tensorstore.url import spec_of_url
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.space import Box, Step
+    from tessarr.space import View
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
@@ -148,11 +148,11 @@ class Spec(Indexable):
             raise ArgumentError("the rank of the spec is not known: it cannot be indexed")
         return IndexTransform(IndexDomain.of((Dim(),) * rank))
 
-    def _dims(self) -> Box:
-        return self._ranked().domain.dims
+    def _as_view(self) -> View:
+        return self._ranked()._as_view()
 
-    def _under(self, step: Step) -> Self:
-        return self._of(self._driver, self._ranked()._under(step), self._context)
+    def _after(self, view: View) -> Self:
+        return self._of(self._driver, IndexTransform.of_view(view), self._context)
 
     # What it says
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tessarr.errors import ArgumentError
-from tessarr.space import Dim, IndexDomain, OutputIndexMap
-from tessarr.space.maps import Step, identity
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.maps import identity
 from tessarr.tensorstore.layers import Layer, StackDriver
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
@@ -169,14 +169,15 @@ def _begun_at(layer: Layer, at: int, begin: int) -> Layer:
     dims[at] = Dim.of(begin, begin + dim.size, dim.label, dim.implicit)
     maps = list(identity(len(dims)))
     maps[at] = OutputIndexMap.along(at, dim.inclusive_min - begin)
-    return layer._under(Step(tuple(dims), tuple(maps)))
+    return layer[IndexTransform.of(IndexDomain.of(tuple(dims)), tuple(maps))]
 
 
 def _side_by_side(layer: Layer, at: int, place: int) -> Layer:
     """Return a layer with one more dimension, of the only index `place`."""
     dims = layer.domain.dims
     maps = [OutputIndexMap.along(k + (k >= at)) for k in range(len(dims))]
-    return layer._under(Step((*dims[:at], Dim.of(place, place + 1), *dims[at:]), tuple(maps)))
+    domain = IndexDomain.of((*dims[:at], Dim.of(place, place + 1), *dims[at:]))
+    return layer[IndexTransform.of(domain, tuple(maps))]
 
 
 def _listed(layers: Any) -> list[Layer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space import Box, Step
-    from tessarr.space.brackets import Mode
+    from tessarr.space import View
     from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.data_type import DTypeLike
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
@@ -91,20 +89,14 @@ class TensorStore(Indexable):
     def __init__(self) -> None:
         raise TypeError("a TensorStore is made by open")
 
-    def _with(self, view: IndexTransform) -> TensorStore:
-        return handle(self._driver, view, self._mode, self._transaction)
-
     # Indexing
 
-    def _dims(self) -> Box:
-        return self._view.domain.dims
+    def _as_view(self) -> View:
+        return self._view._as_view()
 
-    def _under(self, step: Step) -> TensorStore:
-        return self._with(self._view._under(step))
-
-    def _at(self, key: Any, mode: Mode) -> TensorStore | None:
-        made = self._view._at(key, mode)
-        return None if made is None else self._with(made)
+    def _after(self, view: View) -> TensorStore:
+        seen = IndexTransform.of_view(view)
+        return handle(self._driver, seen, self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()
@@ -112,15 +104,12 @@ class TensorStore(Indexable):
     @property
     def oindex(self) -> _Assignable:
         """Index by arrays of which each is for itself: the outer product."""
-        return _Assignable(partial(self._by, "oindex"))
+        return _Assignable(self, "oindex")
 
     @property
     def vindex(self) -> _Assignable:
         """Index by arrays that are taken together; their dimensions come first."""
-        return _Assignable(partial(self._by, "vindex"))
-
-    def _by(self, mode: Mode, key: Any) -> TensorStore:
-        return self._indexed(key, mode)
+        return _Assignable(self, "vindex")
 
     __iter__ = None
 

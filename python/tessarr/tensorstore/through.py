@@ -21,7 +21,6 @@ from tessarr.types import Shape
 __all__ = [
     "array_before",
     "array_through",
-    "bounded",
     "broadcastable",
     "carried",
     "carried_back",
@@ -162,39 +161,6 @@ def _merged_bound(
     if one == (infinite, True):
         return other
     return one if other == (infinite, True) else None
-
-
-def bounded(transform: IndexTransform, domain: IndexDomain) -> IndexTransform:
-    """Return a view with implicit bounds as far as the domain of what is viewed lets them be.
-
-    A bound that the view merely has implicitly, although what is viewed has an explicit one, is
-    that one.
-    """
-    dims = list(transform.domain.dims)
-    for k, (dim, offset, stride) in enumerate(strided(transform)):
-        if dim < 0 or not stride or True not in dims[dim].implicit:
-            continue
-        lower, upper = _preimage(domain.dims[k], offset, stride)
-        own = dims[dim]
-        ends = [(own.inclusive_min, own.implicit_lower), (own.exclusive_max, own.implicit_upper)]
-        if own.implicit_lower:
-            ends[0] = lower
-        if own.implicit_upper:
-            ends[1] = upper
-        (begin, first), (end, last) = ends
-        dims[dim] = Dim.of(begin, max(begin, end), own.label, (first, last))
-    return IndexTransform.of(IndexDomain.of(tuple(dims)), transform.output)
-
-
-def _preimage(dim: Dim, offset: int, stride: int) -> tuple[tuple[int, bool], tuple[int, bool]]:
-    """Return the bounds of the positions that are within a dimension, and which are implicit."""
-    lower, upper, marks = dim.inclusive_min, dim.inclusive_max, dim.implicit
-    if stride < 0:
-        lower, upper, marks = -upper, -lower, (marks[1], marks[0])
-        offset, stride = -offset, -stride
-    begin = lower if lower == -INFINITE else -((offset - lower) // stride)
-    end = upper if upper == INFINITE else (upper - offset) // stride
-    return (begin, marks[0]), (end + 1, marks[1])
 
 
 def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:

@@ -18,6 +18,7 @@ pub mod scratch;
 pub mod selection;
 pub mod shard;
 pub mod source;
+pub mod space;
 pub mod store;
 pub mod vlen;
 pub mod write;

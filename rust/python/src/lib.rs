@@ -11,6 +11,7 @@ mod kept;
 mod pool;
 mod reduce;
 mod selection;
+mod space;
 mod store;
 mod strings;
 
@@ -21,5 +22,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     codec::register(module)?;
     pool::register(module)?;
     reduce::register(module)?;
+    space::register(module)?;
     store::register(module)
 }

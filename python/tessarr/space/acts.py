@@ -1,0 +1,122 @@
+"""The acts of indexing by name, and what stands in their brackets.
+
+The engine carries them out (`View.after` of `_engine.pyi`); here is only read what users write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr.errors import SelectionError
+from tessarr.space.brackets import Key, parsed
+from tessarr.space.names import integer, names_of
+
+__all__ = ["Operation", "operation", "shown"]
+
+
+class Operation(NamedTuple):
+    """One act: its name, "" for brackets alone, and what stood in its brackets."""
+
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        if self.name == "diagonal":
+            return ".diagonal"
+        name = f".{self.name}" if self.name else ""
+        return f"{name}[{shown(self.value)}]"
+
+
+def operation(name: str, key: Any) -> Operation:
+    """Return an act.
+
+    Parameters
+    ----------
+    name
+        What is done.
+    key
+        What stood in brackets.
+
+    Raises
+    ------
+    TypeError, SelectionError
+        If that is nothing for the act.
+
+    Examples
+    --------
+    >>> str(operation("translate_to", [1, None]))
+    '.translate_to[1,None]'
+    """
+    return Operation(name, _READ[name](key))
+
+
+def shown(value: Any) -> str:
+    """Return what stood in brackets as text."""
+    if isinstance(value, Key):
+        return str(value)
+    if isinstance(value, tuple):
+        return ",".join(map(shown, value)) if value else "()"
+    if isinstance(value, slice):
+        parts = ["" if part is None else str(part) for part in (value.start, value.stop)]
+        return ":".join(parts if value.step is None else [*parts, str(value.step)])
+    return repr(value)
+
+
+def _integers(key: Any) -> Any:
+    if key is None or type(key) is int:
+        return key
+    if hasattr(key, "__index__"):
+        return integer(key)
+    if isinstance(key, str) or not isinstance(key, Iterable):
+        raise TypeError(f"give an integer, or one for each dimension: not {key!r}")
+    return tuple(None if item is None else integer(item) for item in key)
+
+
+def _labels(key: Any) -> Any:
+    if isinstance(key, str):
+        return key
+    items: tuple[Any, ...] = tuple(key) if isinstance(key, Iterable) else (None,)
+    for item in items:
+        if not isinstance(item, str):
+            raise TypeError(f"labels are strings: not {key!r}")
+    return items
+
+
+def _places(key: Any) -> Any:
+    items = names_of(key)
+    return items[0] if len(items) == 1 and not isinstance(key, (list, tuple)) else items
+
+
+def _flags(key: Any) -> slice | bool:
+    if not isinstance(key, slice):
+        flag = _flag(key)
+        return slice(None, None) if flag is None else flag
+    if key.step is not None:
+        raise SelectionError("mark_bounds_implicit takes [lower:upper]")
+    return slice(_flag(key.start), _flag(key.stop))
+
+
+def _flag(value: Any) -> bool | None:
+    if value is None:
+        return None
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise TypeError(f"{value!r} is neither None nor a boolean")
+    return bool(value)
+
+
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "": parsed,
+    "oindex": parsed,
+    "vindex": parsed,
+    "translate_to": _integers,
+    "translate_by": _integers,
+    "translate_backward_by": _integers,
+    "stride": _integers,
+    "label": _labels,
+    "transpose": _places,
+    "mark_bounds_implicit": _flags,
+    "diagonal": lambda _: None,
+}

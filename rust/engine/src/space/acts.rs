@@ -1,0 +1,366 @@
+//! The acts of indexing: each is a view of the dimensions before it.
+//!
+//! Every act is for some of the dimensions, and tells which dimensions came of those, so that the
+//! next act of a dimension expression goes on with them.
+
+use std::sync::Arc;
+
+use super::brackets::{for_all, for_some};
+use super::dim::Line;
+use super::names::{chosen, numbered, place, place_of as labelled_place};
+use super::{
+    check_labels, selection, Dim, Map, Mode, Name, PerDimension, Slice, Source, Term, View, END, INFINITE,
+};
+use crate::error::Result;
+
+/// A value for each dimension, or one for all.
+#[derive(Clone, Debug)]
+pub enum PerDim<T> {
+    /// One for all.
+    One(T),
+    /// One for each.
+    Each(Vec<T>),
+}
+
+impl<T> PerDim<T> {
+    fn check(&self, count: usize, what: &str) -> Result<()> {
+        match self {
+            PerDim::Each(values) if values.len() != count => {
+                Err(selection(format!("{} {what} for {count} dimensions", values.len())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn at(&self, place: usize) -> &T {
+        match self {
+            PerDim::One(value) => value,
+            PerDim::Each(values) => &values[place],
+        }
+    }
+}
+
+/// How a translation is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shift {
+    /// The new origin.
+    To,
+    /// By how much.
+    By,
+    /// By how much backwards.
+    BackwardBy,
+}
+
+/// Where dimensions go in a transposition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A number, counted from the end where negative.
+    Number(i64),
+    /// All numbers of a slice.
+    Range(Slice),
+}
+
+/// One act.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// What stands in brackets; a single term is for all selected dimensions.
+    Brackets {
+        /// The terms.
+        terms: Vec<Term>,
+        /// Whether it was one, not a tuple of one.
+        single: bool,
+        /// How index arrays meet.
+        mode: Mode,
+    },
+    /// Move the domain.
+    Translate(Shift, PerDim<Option<i64>>),
+    /// Give labels; None takes one away.
+    Label(Vec<Option<Arc<str>>>),
+    /// Keep the multiples of a number, and divide them by it.
+    Stride(PerDim<Option<i64>>),
+    /// Say whether bounds are implicit; None leaves them.
+    MarkBoundsImplicit(Option<bool>, Option<bool>),
+    /// Move dimensions to other places: to those from one on, or to each its own.
+    Transpose(PerDim<Place>),
+    /// Walk the dimensions together, as one that stands first.
+    Diagonal,
+}
+
+impl View {
+    /// The view after acts, of which the first is for the dimensions that are named; without names
+    /// for all.
+    ///
+    /// # Errors
+    /// `Kind::Selection` or `Kind::Argument` if an act does not fit.
+    pub fn acted(&self, names: Option<&[Name]>, acts: Vec<Act>) -> Result<View> {
+        let mut selected: Vec<usize> = Vec::new();
+        let mut view: Option<View> = None;
+        for (number, act) in acts.into_iter().enumerate() {
+            let before = view.as_ref().unwrap_or(self);
+            if number == 0 {
+                selected = match (names, &act) {
+                    (None, Act::Brackets { .. }) => Vec::new(),
+                    (None, _) => (0..self.dims.len()).collect(),
+                    (Some(names), Act::Brackets { terms, .. }) if any_new(terms) => {
+                        numbered(names, terms, &self.dims)?
+                    }
+                    (Some(names), _) => chosen(names, &self.dims)?,
+                };
+            }
+            let step = match act {
+                Act::Brackets { terms, mode, .. } if names.is_none() && number == 0 => {
+                    for_all(&before.dims, terms, mode)?
+                }
+                Act::Brackets { terms, single, mode } => {
+                    if number > 0 && any_new(&terms) {
+                        return Err(selection("newaxis is not possible after another act of the expression"));
+                    }
+                    let (step, next) = for_some(&before.dims, terms, single, &selected, mode)?;
+                    selected = next;
+                    step
+                }
+                act => act.step(&before.dims, &mut selected)?,
+            };
+            view = Some(before.after(step)?);
+        }
+        Ok(view.unwrap_or_else(|| self.clone()))
+    }
+
+    /// The dimensions in another order.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if it is not a permutation.
+    pub fn permuted(&self, order: &[usize]) -> Result<View> {
+        let step = permutation(&self.dims, order)?;
+        let maps = self.maps.iter().map(|map| match &map.source {
+            Source::Nothing => map.clone(),
+            // The act's map of a dimension says no more than where it is now.
+            Source::Dimension(k) => Map { source: step.maps[*k].source.clone(), ..*map },
+            Source::Array(listed) => {
+                let indices = listed.indices.permuted(order);
+                Map::by_array(indices, map.offset, map.stride, listed.within)
+            }
+        });
+        Ok(View { maps: maps.collect(), dims: step.dims })
+    }
+
+    /// The part of the view that is in a domain, with explicit bounds. Dimensions are found by their
+    /// labels, those without in their order; where the view has none it gets those of the domain.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if the domain has other dimensions, or is not contained in that of the view.
+    pub fn restricted(&self, to: &[Dim]) -> Result<View> {
+        let labelled = |dims: &[Dim]| dims.iter().any(|dim| dim.label.is_some());
+        let by_label = labelled(&self.dims) && labelled(to);
+        if to.len() != self.dims.len() && !(by_label && to.iter().all(|dim| dim.label.is_some())) {
+            let (rank, ours) = (to.len(), self.dims.len());
+            return Err(selection(format!(
+                "a domain of rank {rank} for one of rank {ours}: without labels they have to agree"
+            )));
+        }
+        let mut free = self.dims.iter().enumerate().filter(|(_, dim)| dim.label.is_none());
+        let mut selected: PerDimension<usize> = PerDimension::new();
+        for (k, wanted) in to.iter().enumerate() {
+            selected.push(match &wanted.label {
+                Some(label) if by_label => labelled_place(label, &self.dims)?,
+                None if by_label => free
+                    .next()
+                    .map(|(k, _)| k)
+                    .ok_or_else(|| selection("the domain has more dimensions without label than the view"))?,
+                _ => k,
+            });
+        }
+        let keep = labelled(&self.dims);
+        let step = each(&self.dims, &selected, |at, dim| {
+            let wanted = &to[at];
+            let (lower, upper) = dim.reach();
+            if !(wanted.is_empty() || lower <= wanted.lower && wanted.upper <= upper) {
+                return Err(selection(format!("{wanted} is outside of the domain {dim}")));
+            }
+            let named = if keep { dim } else { wanted };
+            Ok((named.with(wanted.lower, wanted.upper, (false, false)), Line::SAME))
+        })?;
+        self.after(step)
+    }
+}
+
+fn any_new(terms: &[Term]) -> bool {
+    terms.iter().any(|term| matches!(term, Term::New))
+}
+
+impl Act {
+    /// The act as a view of dimensions; `selected` becomes what it was for.
+    fn step(self, dims: &[Dim], selected: &mut Vec<usize>) -> Result<View> {
+        match self {
+            Act::Translate(shift, by) => {
+                by.check(selected.len(), "indices")?;
+                each(dims, selected, |at, dim| {
+                    let by = by.at(at).map_or(Ok(0), |by| shift.of(dim, by))?;
+                    let offset = i64::try_from(-by).map_err(|_| selection("an offset beyond 64 bits"))?;
+                    Ok((dim.shifted(by)?, Line { offset, stride: 1 }))
+                })
+            }
+            Act::Label(labels) => {
+                if labels.len() != selected.len() {
+                    let count = selected.len();
+                    return Err(selection(format!("{} labels for {count} dimensions", labels.len())));
+                }
+                each(dims, selected, |at, dim| {
+                    Ok((Dim { label: labels[at].clone(), ..dim.clone() }, Line::SAME))
+                })
+            }
+            Act::Stride(by) => {
+                by.check(selected.len(), "strides")?;
+                each(dims, selected, |at, dim| match by.at(at) {
+                    None => Err(selection("a stride has to be given for each dimension")),
+                    Some(0) => Err(selection("a stride of 0")),
+                    Some(by) => Ok((dim.divided(*by), Line { offset: 0, stride: *by })),
+                })
+            }
+            Act::MarkBoundsImplicit(lower, upper) => each(dims, selected, |_, dim| {
+                let implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
+                Ok((Dim { implicit, ..dim.clone() }, Line::SAME))
+            }),
+            Act::Transpose(target) => {
+                let places = targets(&target, dims.len(), selected.len())?;
+                let step = moved(dims, selected, &places)?;
+                *selected = places;
+                Ok(step)
+            }
+            Act::Diagonal => {
+                let step = diagonal(dims, selected)?;
+                *selected = vec![0];
+                Ok(step)
+            }
+            Act::Brackets { terms, mode, .. } => for_all(dims, terms, mode),
+        }
+    }
+}
+
+impl Shift {
+    fn of(self, dim: &Dim, by: i64) -> Result<i128> {
+        match self {
+            Shift::By => Ok(i128::from(by)),
+            Shift::BackwardBy => Ok(-i128::from(by)),
+            Shift::To if dim.lower == -INFINITE => {
+                Err(selection(format!("{dim} has no lower bound that could be moved to {by}")))
+            }
+            Shift::To if !(-INFINITE < by && by <= INFINITE) => {
+                Err(selection(format!("the origin {by} is beyond the range of indices")))
+            }
+            Shift::To => Ok(i128::from(by) - i128::from(dim.lower)),
+        }
+    }
+}
+
+/// Change the selected dimensions one by one; `change` gets their place in the selection.
+fn each(
+    dims: &[Dim],
+    selected: &[usize],
+    mut change: impl FnMut(usize, &Dim) -> Result<(Dim, Line)>,
+) -> Result<View> {
+    let mut step = View::identity(dims.into());
+    for (at, &k) in selected.iter().enumerate() {
+        let (dim, line) = change(at, &dims[k])?;
+        step.dims[k] = dim;
+        step.maps[k] = Map::along(k, line.offset, line.stride);
+    }
+    check_labels(&step.dims)?;
+    Ok(step)
+}
+
+fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<View> {
+    let chosen = || selected.iter().map(|&k| &dims[k]);
+    let lower = chosen().map(|dim| dim.lower).max().unwrap_or(-INFINITE);
+    let upper = chosen().map(|dim| dim.upper).min().unwrap_or(END).max(lower);
+    let implicit = (chosen().all(|dim| dim.implicit.0), chosen().all(|dim| dim.implicit.1));
+    let mut new = PerDimension::from_iter([Dim { implicit, ..Dim::new(lower, upper) }]);
+    let mut maps = PerDimension::new();
+    for (k, dim) in dims.iter().enumerate() {
+        if selected.contains(&k) {
+            maps.push(Map::along(0, 0, 1));
+        } else {
+            maps.push(Map::along(new.len(), 0, 1));
+            new.push(dim.clone());
+        }
+    }
+    check_labels(&new)?;
+    Ok(View { dims: new, maps })
+}
+
+/// Move the selected dimensions to places; the others keep their order.
+fn moved(dims: &[Dim], selected: &[usize], places: &[usize]) -> Result<View> {
+    if places.len() != selected.len() {
+        return Err(selection(format!("{} places for {} dimensions", places.len(), selected.len())));
+    }
+    if let Some(twice) = places.iter().enumerate().find(|(at, place)| places[..*at].contains(place)) {
+        return Err(selection(format!("the place {} occurs twice", twice.1)));
+    }
+    let mut rest = (0..dims.len()).filter(|k| !selected.contains(k));
+    let order: PerDimension<usize> = (0..dims.len())
+        .filter_map(|goal| match places.iter().position(|&place| place == goal) {
+            Some(at) => Some(selected[at]),
+            None => rest.next(),
+        })
+        .collect();
+    permutation(dims, &order)
+}
+
+fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usize>> {
+    match target {
+        PerDim::One(Place::Number(number)) => {
+            let first = place(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
+            if first < 0 || first + count as i64 > rank as i64 {
+                return Err(selection(format!("{count} dimensions do not fit at {number}")));
+            }
+            Ok((first as usize..first as usize + count).collect())
+        }
+        PerDim::One(Place::Range(slice)) => ranged(*slice, rank),
+        PerDim::Each(items) => {
+            let mut found = Vec::new();
+            for item in items {
+                match item {
+                    Place::Number(number) => found.push(place(*number, rank)?),
+                    Place::Range(slice) => found.extend(ranged(*slice, rank)?),
+                }
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// The numbers of a slice of so many, clipped as Python does.
+fn ranged(slice: Slice, rank: usize) -> Result<Vec<usize>> {
+    let by = slice.step.unwrap_or(1);
+    if by == 0 {
+        return Err(selection("a step of 0"));
+    }
+    let rank = rank as i64;
+    let (least, most) = if by > 0 { (0, rank) } else { (-1, rank - 1) };
+    let clipped = |end: i64| (if end < 0 { end.saturating_add(rank) } else { end }).clamp(least, most);
+    let mut at = slice.start.map_or(if by > 0 { least } else { most }, clipped);
+    let stop = slice.stop.map_or(if by > 0 { most } else { least }, clipped);
+    let mut found = Vec::new();
+    while if by > 0 { at < stop } else { at > stop } {
+        found.push(at as usize);
+        at = at.saturating_add(by);
+    }
+    Ok(found)
+}
+
+fn permutation(dims: &[Dim], order: &[usize]) -> Result<View> {
+    let mut step = View::identity(dims.into());
+    let mut seen = 0u64;
+    for (new, &old) in order.iter().enumerate() {
+        if old >= dims.len() || seen & (1 << old) != 0 {
+            break;
+        }
+        seen |= 1 << old;
+        step.dims[new] = dims[old].clone();
+        step.maps[old] = Map::along(new, 0, 1);
+    }
+    if order.len() != dims.len() || seen.count_ones() as usize != dims.len() {
+        return Err(selection(format!("{order:?} is not a permutation of {} dimensions", dims.len())));
+    }
+    Ok(step)
+}

@@ -1,0 +1,300 @@
+//! What stands in brackets: integers, slices, index arrays, new axes.
+
+use super::dim::Line;
+use super::{check_labels, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View};
+use crate::error::Result;
+
+/// How index arrays meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Together, and their dimensions stand where the first of them stood if they are side by side.
+    Default,
+    /// Each by itself.
+    Outer,
+    /// Together, and their dimensions stand first.
+    Joint,
+}
+
+/// One of the things that stand in brackets.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// One index: the dimension is gone.
+    Index(i64),
+    /// An interval of indices, perhaps every so many.
+    Slice(Slice),
+    /// A new dimension.
+    New,
+    /// As many whole slices as fit.
+    Ellipsis,
+    /// An index array.
+    Array {
+        /// The indices.
+        indices: Indices,
+        /// Whether it stands for a dimension; one that a boolean without dimensions became does not.
+        used: bool,
+        /// Whether the array before came from the same mask, and shares its dimensions.
+        goes_on: bool,
+    },
+}
+
+impl Term {
+    /// How many dimensions of the view it takes.
+    fn used(&self) -> usize {
+        match self {
+            Term::New | Term::Ellipsis => 0,
+            Term::Array { used, .. } => usize::from(*used),
+            Term::Index(_) | Term::Slice(_) => 1,
+        }
+    }
+}
+
+/// One place of a plan: the dimension of the view that it is, if any, and what is done with it.
+struct Entry {
+    old: Option<usize>,
+    term: Term,
+}
+
+/// The act of terms for all dimensions; what they leave over stays as it is.
+pub(super) fn for_all(dims: &[Dim], terms: Vec<Term>, mode: Mode) -> Result<View> {
+    let terms = filled(terms, dims.len(), Term::used, true)?;
+    let mut numbers = 0..dims.len();
+    let entries: Vec<Entry> = terms
+        .into_iter()
+        .map(|term| Entry { old: if term.used() > 0 { numbers.next() } else { None }, term })
+        .collect();
+    let order: PerDimension<usize> = (0..entries.len()).collect();
+    Plan::new(dims, entries, order, mode)?.view().map(|(view, _)| view)
+}
+
+/// The act of terms for selected dimensions, and which dimensions come of them, in their order.
+///
+/// A new dimension is selected by its number among all with the new ones.
+pub(super) fn for_some(
+    dims: &[Dim],
+    mut terms: Vec<Term>,
+    single: bool,
+    selected: &[usize],
+    mode: Mode,
+) -> Result<(View, Vec<usize>)> {
+    if single && !matches!(terms[..], [Term::Ellipsis]) {
+        terms = vec![terms[0].clone(); selected.len()];
+    }
+    if terms.iter().any(|term| matches!(term, Term::Array { used: false, .. })) {
+        return Err(selection("a boolean without dimensions names none of the selected ones"));
+    }
+    let terms = filled(terms, selected.len(), |term| usize::from(!matches!(term, Term::Ellipsis)), false)?;
+    let added: Vec<usize> = terms
+        .iter()
+        .zip(selected)
+        .filter_map(|(term, &place)| matches!(term, Term::New).then_some(place))
+        .collect();
+    let mut numbers = 0..dims.len();
+    let mut entries: Vec<Entry> = (0..dims.len() + added.len())
+        .map(|place| Entry {
+            old: if added.contains(&place) { None } else { numbers.next() },
+            term: Term::Slice(Slice::ALL),
+        })
+        .collect();
+    for (term, &place) in terms.into_iter().zip(selected) {
+        entries[place].term = term;
+    }
+    Plan::new(dims, entries, selected.iter().copied().collect(), mode)?.view()
+}
+
+/// Put a whole slice for each dimension that an ellipsis stands for. If `open`, one stands at the end.
+fn filled(mut terms: Vec<Term>, count: usize, used: fn(&Term) -> usize, open: bool) -> Result<Vec<Term>> {
+    let given: usize = terms.iter().map(used).sum();
+    let at = terms.iter().position(|term| matches!(term, Term::Ellipsis));
+    let (Some(missing), true) = (count.checked_sub(given), open || at.is_some() || given == count) else {
+        let what = if open || at.is_some() { "there are" } else { "the selection has" };
+        return Err(selection(format!("the index has {given} terms, {what} {count} dimensions")));
+    };
+    let whole = std::iter::repeat_n(Term::Slice(Slice::ALL), missing);
+    match at {
+        Some(at) => drop(terms.splice(at..=at, whole)),
+        None => terms.extend(whole),
+    }
+    Ok(terms)
+}
+
+/// Which dimensions of the result came of a term, or of all index arrays together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Joint,
+    Of(usize),
+}
+
+/// What the terms make of the dimensions.
+struct Plan<'a> {
+    dims: &'a [Dim],
+    entries: Vec<Entry>,
+    /// The entries with terms, in the order of the terms.
+    order: PerDimension<usize>,
+    mode: Mode,
+    joint_shape: PerDimension<usize>,
+    joint_first: bool,
+    new: PerDimension<Dim>,
+    /// Of each group the dimensions that it became.
+    places: PerDimension<(Group, PerDimension<usize>)>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(dims: &'a [Dim], entries: Vec<Entry>, order: PerDimension<usize>, mode: Mode) -> Result<Plan<'a>> {
+        let joint_shape = match mode {
+            Mode::Outer => PerDimension::new(),
+            _ => met(order.iter().filter_map(|&at| array(&entries[at].term)))?,
+        };
+        let (new, places) = (PerDimension::new(), PerDimension::new());
+        let mut plan = Plan { dims, entries, order, mode, joint_shape, joint_first: false, new, places };
+        plan.joint_first = match mode {
+            Mode::Outer => false,
+            Mode::Joint => true,
+            Mode::Default => plan.apart(),
+        };
+        Ok(plan)
+    }
+
+    /// Whether something stands between index arrays: NumPy's rule of adjacency.
+    fn apart(&self) -> bool {
+        let is_array = |at: &usize| array(&self.entries[*at].term).is_some();
+        let (Some(first), Some(last)) =
+            (self.order.iter().position(is_array), self.order.iter().rposition(is_array))
+        else {
+            return false;
+        };
+        self.order[first..last].iter().any(|&at| matches!(self.entries[at].term, Term::New | Term::Slice(_)))
+    }
+
+    fn view(mut self) -> Result<(View, Vec<usize>)> {
+        let first_array = self.order.iter().copied().find(|&at| array(&self.entries[at].term).is_some());
+        if self.joint_first {
+            self.add(Group::Joint, self.joint_shape.clone());
+        }
+        let mut lines: PerDimension<Line> = PerDimension::new();
+        for at in 0..self.entries.len() {
+            let Entry { old, term } = &self.entries[at];
+            let mut line = Line::SAME;
+            match term {
+                Term::Array { indices, .. } => match self.group(at) {
+                    Group::Of(group) if group == at => self.add(Group::Of(at), indices.shape()),
+                    Group::Joint if first_array == Some(at) && !self.joint_first => {
+                        self.add(Group::Joint, self.joint_shape.clone());
+                    }
+                    _ => {}
+                },
+                Term::Index(index) => line = Line { offset: *index, stride: 0 },
+                Term::Slice(_) | Term::New | Term::Ellipsis => {
+                    let dim = match (old, term) {
+                        (Some(k), Term::Slice(slice)) => {
+                            let (dim, sliced) = self.dims[*k].sliced(*slice)?;
+                            line = sliced;
+                            dim
+                        }
+                        _ => Dim::added(),
+                    };
+                    let place = std::iter::once(self.new.len()).collect();
+                    self.places.push((Group::Of(at), place));
+                    self.new.push(dim);
+                }
+            }
+            lines.push(line);
+        }
+        check_labels(&self.new)?;
+        if !nowhere(&self.new) {
+            self.check_integers()?;
+        }
+        let selected = self.selected();
+        let maps = self.maps(&lines)?;
+        Ok((View { dims: self.new, maps }, selected))
+    }
+
+    /// What an entry's dimensions are found by.
+    fn group(&self, at: usize) -> Group {
+        let Term::Array { .. } = &self.entries[at].term else {
+            return Group::Of(at);
+        };
+        if self.mode != Mode::Outer {
+            return Group::Joint;
+        }
+        let place = self.order.iter().position(|&one| one == at).unwrap_or(0);
+        let begins = |&&one: &&usize| matches!(self.entries[one].term, Term::Array { goes_on: false, .. });
+        Group::Of(self.order[..=place].iter().rev().find(begins).copied().unwrap_or(at))
+    }
+
+    fn add(&mut self, group: Group, shape: PerDimension<usize>) {
+        let first = self.new.len();
+        self.new.extend(shape.iter().map(|&len| Dim::new(0, len as i64)));
+        self.places.push((group, (first..self.new.len()).collect()));
+    }
+
+    fn places(&self, group: Group) -> &[usize] {
+        self.places.iter().find(|(one, _)| *one == group).map_or(&[], |(_, places)| places)
+    }
+
+    fn check_integers(&self) -> Result<()> {
+        for Entry { old, term } in &self.entries {
+            if let (Some(k), Term::Index(index)) = (*old, term) {
+                let (lower, upper) = self.dims[k].reach();
+                if !(lower <= *index && *index < upper) {
+                    return Err(outside(*index, &self.dims[k].reached()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn maps(&self, lines: &[Line]) -> Result<PerDimension<Map>> {
+        let mut maps = PerDimension::new();
+        for (at, Entry { old, term }) in self.entries.iter().enumerate() {
+            let Some(k) = *old else {
+                continue;
+            };
+            let places = self.places(self.group(at));
+            maps.push(match (term, places) {
+                (Term::Array { indices, .. }, _) => {
+                    let placed = indices.placed(places, self.new.len());
+                    Map::by_array(placed, 0, 1, self.dims[k].reach()).simplified(&self.new)?
+                }
+                (_, [place, ..]) => Map::along(*place, lines[at].offset, lines[at].stride),
+                (_, []) => Map::constant(lines[at].offset),
+            });
+        }
+        Ok(maps)
+    }
+
+    /// The dimensions that came of the terms, in their order.
+    fn selected(&self) -> Vec<usize> {
+        let mut groups: Vec<Group> = if self.joint_first { vec![Group::Joint] } else { Vec::new() };
+        for &at in &self.order {
+            let group = self.group(at);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups.into_iter().flat_map(|group| self.places(group)).copied().collect()
+    }
+}
+
+fn array(term: &Term) -> Option<&Indices> {
+    match term {
+        Term::Array { indices, .. } => Some(indices),
+        _ => None,
+    }
+}
+
+/// The shape that arrays have together.
+fn met<'a>(arrays: impl Iterator<Item = &'a Indices> + Clone) -> Result<PerDimension<usize>> {
+    let rank = arrays.clone().map(Indices::rank).max().unwrap_or(0);
+    let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();
+    for array in arrays.clone() {
+        for (len, other) in shape.iter_mut().rev().zip(array.shape().into_iter().rev()) {
+            if *len != other && *len != 1 && other != 1 {
+                let shapes: Vec<String> = arrays.map(|one| format!("{:?}", one.shape())).collect();
+                let message = format!("index arrays of shapes {} do not meet", shapes.join(", "));
+                return Err(selection(message));
+            }
+            *len = if *len == 1 { other } else { *len };
+        }
+    }
+    Ok(shape)
+}

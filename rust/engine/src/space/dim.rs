@@ -1,0 +1,209 @@
+//! One dimension: an interval of the integers, and what it is called.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::selection;
+use crate::error::Result;
+
+/// The greatest index; the least is its opposite, and also stands for no lower bound.
+pub const INFINITE: i64 = (1 << 62) - 1;
+
+/// One more than the greatest index: the upper bound where there is none.
+pub const END: i64 = INFINITE + 1;
+
+/// The half-open interval `[lower, upper)`; each bound is explicit, or *implicit*: what holds
+/// now, but may change, so that indexing beyond it is no error yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dim {
+    /// The least index.
+    pub lower: i64,
+    /// One more than the greatest index.
+    pub upper: i64,
+    /// Whether the lower and the upper bound are implicit.
+    pub implicit: (bool, bool),
+    /// The name, if it has one.
+    pub label: Option<Arc<str>>,
+}
+
+/// A slice as it stood in brackets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// The first index; the lower bound (of a negative step: the last index) by default.
+    pub start: Option<i64>,
+    /// Where it ends, exclusive.
+    pub stop: Option<i64>,
+    /// The distance of indices; 1 by default.
+    pub step: Option<i64>,
+}
+
+impl Slice {
+    /// All of a dimension.
+    pub const ALL: Slice = Slice { start: None, stop: None, step: None };
+}
+
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |end: Option<i64>| end.map_or(String::new(), |end| end.to_string());
+        write!(f, "{}:{}", text(self.start), text(self.stop))?;
+        self.step.map_or(Ok(()), |step| write!(f, ":{step}"))
+    }
+}
+
+/// How an index before an act follows from the one after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) offset: i64,
+    pub(super) stride: i64,
+}
+
+impl Line {
+    pub(super) const SAME: Line = Line { offset: 0, stride: 1 };
+}
+
+impl Dim {
+    /// `[lower, upper)`, with explicit bounds and no label.
+    pub fn new(lower: i64, upper: i64) -> Dim {
+        Dim { lower, upper, implicit: (false, false), label: None }
+    }
+
+    /// What a new axis is: `[0*, 1*)`.
+    pub(super) fn added() -> Dim {
+        Dim { implicit: (true, true), ..Dim::new(0, 1) }
+    }
+
+    /// Other bounds with the same label.
+    pub(super) fn with(&self, lower: i64, upper: i64, implicit: (bool, bool)) -> Dim {
+        Dim { lower, upper, implicit, label: self.label.clone() }
+    }
+
+    /// The number of indices.
+    pub fn size(&self) -> i64 {
+        self.upper - self.lower
+    }
+
+    /// Whether there is no index.
+    pub fn is_empty(&self) -> bool {
+        self.upper == self.lower
+    }
+
+    /// Whether there is no index, and no implicit bound that could change that.
+    pub fn surely_empty(&self) -> bool {
+        self.is_empty() && self.implicit == (false, false)
+    }
+
+    /// Where indexing may go: implicit bounds do not count.
+    pub fn reach(&self) -> (i64, i64) {
+        let lower = if self.implicit.0 { -INFINITE } else { self.lower };
+        (lower, if self.implicit.1 { END } else { self.upper })
+    }
+
+    /// The same with the bounds of [`Dim::reach`].
+    pub(super) fn reached(&self) -> Dim {
+        let (lower, upper) = self.reach();
+        self.with(lower, upper, (false, false))
+    }
+
+    /// The interval moved; infinite bounds stay.
+    pub(super) fn shifted(&self, by: i128) -> Result<Dim> {
+        let moved = |bound: i64, none: i64| {
+            let moved = i128::from(bound) + if bound == none { 0 } else { by };
+            i64::try_from(moved).ok().filter(|bound| (-INFINITE..=END).contains(bound))
+        };
+        match (moved(self.lower, -INFINITE), moved(self.upper, END)) {
+            (Some(lower), Some(upper)) => Ok(self.with(lower, upper, self.implicit)),
+            _ => Err(selection(format!("{self} moved by {by} is beyond the range of indices"))),
+        }
+    }
+
+    /// The multiples of `by`, divided by it.
+    pub(super) fn divided(&self, by: i64) -> Dim {
+        let ceil = |value: i64, by: i64| -floor_div(-i128::from(value), i128::from(by)) as i64;
+        let implicit = if by > 0 { self.implicit } else { (self.implicit.1, self.implicit.0) };
+        if self.is_empty() {
+            let at = ceil(self.lower, by);
+            return self.with(at, at, implicit);
+        }
+        let (mut lower, mut upper) = (self.lower, self.upper);
+        let (mut below, mut above) = (lower == -INFINITE, upper > INFINITE);
+        if by < 0 {
+            (lower, upper) = (1 - upper, 1 - lower);
+            (below, above) = (above, below);
+        }
+        let by = i128::from(by).abs();
+        let last = floor_div(i128::from(upper) - 1, by) as i64;
+        let first = -floor_div(-i128::from(lower), by) as i64;
+        let first = if below { -INFINITE } else { first };
+        let end = if above { END } else { last + 1 };
+        self.with(first, end.max(first), implicit)
+    }
+
+    /// What a slice leaves, and the line to it. Step 1 keeps indices as they are; otherwise the first
+    /// index is the slice's start, divided by its step.
+    pub(super) fn sliced(&self, key: Slice) -> Result<(Dim, Line)> {
+        let step = key.step.unwrap_or(1);
+        if step == 0 {
+            return Err(selection(format!("{key}: a step of 0")));
+        }
+        if (key.start, key.stop, step) == (None, None, 1) {
+            return Ok((self.clone(), Line::SAME));
+        }
+        let (first, end) = if step > 0 { (self.lower, self.upper) } else { (self.upper - 1, self.lower - 1) };
+        let first = key.start.unwrap_or(first);
+        let end = key.stop.unwrap_or(end);
+        self.check_slice(key, first, end, step)?;
+        let mut implicit = (self.implicit.0 && key.start.is_none(), self.implicit.1 && key.stop.is_none());
+        if step == 1 {
+            return Ok((self.with(first, end, implicit), Line::SAME));
+        }
+        if step < 0 {
+            implicit = (implicit.1, implicit.0);
+        }
+        let origin = first / step;
+        let count = -floor_div(i128::from(first) - i128::from(end), i128::from(step)) as i64;
+        let endless = if step > 0 { end > INFINITE } else { end < -INFINITE };
+        let upper = if endless { END } else { origin + count };
+        let line = Line { offset: first % step, stride: step };
+        Ok((self.with(origin, upper, implicit), line))
+    }
+
+    fn check_slice(&self, key: Slice, first: i64, end: i64, step: i64) -> Result<()> {
+        if if step > 0 { end < first } else { first < end } {
+            return Err(selection(format!("{key} is not an interval: it ends before it begins")));
+        }
+        if step != 1 && !(-INFINITE < first && first <= INFINITE) {
+            return Err(selection(format!("{key} begins nowhere: {self} has no such bound")));
+        }
+        let (low, high) =
+            if step > 0 { (first, end) } else { (end.saturating_add(1), first.saturating_add(1)) };
+        // Of no index none is outside; but bounds beyond all indices are none.
+        let reach = if low < high { self.reach() } else { (-INFINITE, END) };
+        if low < reach.0 || high > reach.1 {
+            return Err(selection(format!("{key} is outside of the domain {self}")));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(label) = &self.label {
+            write!(f, "\"{label}\": ")?;
+        }
+        let mark = |implicit| if implicit { "*" } else { "" };
+        match self.lower == -INFINITE {
+            true => write!(f, "(-inf{}, ", mark(self.implicit.0))?,
+            false => write!(f, "[{}{}, ", self.lower, mark(self.implicit.0))?,
+        }
+        match self.upper > INFINITE {
+            true => write!(f, "+inf{})", mark(self.implicit.1)),
+            false => write!(f, "{}{})", self.upper, mark(self.implicit.1)),
+        }
+    }
+}
+
+/// The quotient, rounded down.
+pub(super) fn floor_div(value: i128, by: i128) -> i128 {
+    let quotient = value / by;
+    quotient - i128::from(value % by != 0 && (value < 0) != (by < 0))
+}

@@ -1,0 +1,238 @@
+//! Index arrays: integers in shared memory, seen with any strides.
+
+use std::sync::Arc;
+
+use super::PerDimension;
+
+/// An array of indices. Pieces of it share its memory.
+#[derive(Clone, Debug)]
+pub struct Indices {
+    items: Arc<Vec<i64>>,
+    start: usize,
+    axes: PerDimension<Axis>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Axis {
+    len: usize,
+    stride: isize,
+}
+
+const ONE: Axis = Axis { len: 1, stride: 0 };
+
+/// How one axis of an index array is walked when it is indexed itself; all places are inside of it.
+pub(super) enum Walk<'a> {
+    /// One place.
+    At(usize),
+    /// Every `step` places from the first on, along the axis `to` of the result.
+    Along { to: usize, first: usize, step: i64, count: usize },
+    /// The places `offset + stride * indices`, which have the axes of the result.
+    Listed { indices: &'a Indices, offset: i64, stride: i64 },
+}
+
+impl Indices {
+    /// The items, in C order, as an array of a shape that has as many; None if it has not.
+    pub fn new(items: Vec<i64>, shape: &[usize]) -> Option<Indices> {
+        let mut axes: PerDimension<Axis> = shape.iter().map(|&len| Axis { len, stride: 0 }).collect();
+        let mut size = 1usize;
+        for axis in axes.iter_mut().rev() {
+            axis.stride = size as isize;
+            size = size.checked_mul(axis.len)?;
+        }
+        (size == items.len()).then(|| Indices { items: Arc::new(items), start: 0, axes })
+    }
+
+    /// The places where a mask is true, in C order: a list for each axis; None if the shape is another.
+    pub fn places(mask: &[bool], shape: &[usize]) -> Option<Vec<Indices>> {
+        if shape.iter().product::<usize>() != mask.len() {
+            return None;
+        }
+        // Without branches, which would mostly be guessed wrongly: every place is written, and the next
+        // overwrites those where the mask is false.
+        let count = mask.iter().filter(|&&is| is).count();
+        let mut places = vec![0; count + 1];
+        let mut found = 0;
+        for (place, &is) in mask.iter().enumerate() {
+            places[found] = place as i64;
+            found += usize::from(is);
+        }
+        places.truncate(count);
+        if let [_] = shape {
+            return Indices::new(places, &[count]).map(|list| vec![list]);
+        }
+        let mut lists = Vec::with_capacity(shape.len());
+        for &len in shape.iter().rev() {
+            lists.push(Indices::new(places.iter().map(|place| place % len as i64).collect(), &[count])?);
+            places.iter_mut().for_each(|place| *place /= len as i64);
+        }
+        lists.reverse();
+        Some(lists)
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.axes.len()
+    }
+
+    /// The length of an axis.
+    pub fn len(&self, axis: usize) -> usize {
+        self.axes[axis].len
+    }
+
+    /// The length of each axis.
+    pub fn shape(&self) -> PerDimension<usize> {
+        self.axes.iter().map(|axis| axis.len).collect()
+    }
+
+    /// The number of items.
+    pub fn size(&self) -> usize {
+        self.axes.iter().map(|axis| axis.len).product()
+    }
+
+    /// The first item, if there is one.
+    pub fn first(&self) -> Option<i64> {
+        if self.size() == 0 {
+            return None;
+        }
+        self.items.get(self.start).copied()
+    }
+
+    /// The least and the greatest item, if there is one.
+    pub fn ends(&self) -> Option<(i64, i64)> {
+        let first = self.first()?;
+        let (mut least, mut most) = (first, first);
+        self.gathered(&self.axes, |item| (least, most) = (least.min(item), most.max(item)));
+        Some((least, most))
+    }
+
+    /// The items in C order.
+    pub fn to_vec(&self) -> Vec<i64> {
+        let mut found = Vec::with_capacity(self.size());
+        self.gathered(&self.axes, |item| found.push(item));
+        found
+    }
+
+    /// The same items with axes of length 1 before and after: `rank` axes, of which the first is `at`.
+    pub(super) fn placed(&self, places: &[usize], rank: usize) -> Indices {
+        let mut axes: PerDimension<Axis> = (0..rank).map(|_| ONE).collect();
+        // Of an array that meets others there may be fewer axes than places: the last count.
+        for (&place, axis) in places.iter().rev().zip(self.axes.iter().rev()) {
+            axes[place] = *axis;
+        }
+        Indices { items: self.items.clone(), start: self.start, axes }
+    }
+
+    /// The same items with the axes in another order.
+    pub(super) fn permuted(&self, order: &[usize]) -> Indices {
+        let axes = order.iter().map(|&axis| self.axes[axis]).collect();
+        Indices { items: self.items.clone(), start: self.start, axes }
+    }
+
+    /// What a walk along the given axes gives; the axes that are left out have length 1.
+    pub(super) fn walked(&self, walks: &[(usize, Walk<'_>)], rank: usize) -> Indices {
+        let mut start = self.start as isize;
+        let mut axes: PerDimension<Axis> = (0..rank).map(|_| ONE).collect();
+        let mut lists = PerDimension::new();
+        for (k, walk) in walks {
+            let stride = self.axes[*k].stride;
+            match walk {
+                Walk::At(place) => start += *place as isize * stride,
+                Walk::Along { to, first, step, count } => {
+                    start += *first as isize * stride;
+                    // Two axes along one of the result are a diagonal: both strides are taken.
+                    axes[*to].len = *count;
+                    axes[*to].stride += *step as isize * stride;
+                }
+                Walk::Listed { indices, offset, stride: by } => lists.push((indices, *offset, *by, stride)),
+            }
+        }
+        if lists.is_empty() {
+            return Indices { items: self.items.clone(), start: start as usize, axes };
+        }
+        // The places of all items: first of what runs along axes, then what each list adds.
+        let mut shape: PerDimension<usize> = axes.iter().map(|axis| axis.len).collect();
+        for (indices, ..) in &lists {
+            for (len, axis) in shape.iter_mut().zip(&indices.axes) {
+                *len = if *len == 1 { axis.len } else { *len };
+            }
+        }
+        let mut items = Vec::with_capacity(shape.iter().product());
+        if let ([(indices, offset, by, stride)], true) =
+            (&lists[..], axes.iter().all(|axis| axis.stride == 0))
+        {
+            indices.gathered(&broadcast(&indices.axes, &shape), |index| {
+                let place = offset.wrapping_add(by.wrapping_mul(index)) as isize;
+                items.push(self.items[(start + place * stride) as usize]);
+            });
+            return self.made(items, &shape);
+        }
+        let mut places = Vec::with_capacity(shape.iter().product());
+        walk(&broadcast(&axes, &shape), 0, &mut |at, stride, count| {
+            places.extend((0..count as isize).map(|step| start + at + step * stride));
+        });
+        for (indices, offset, by, stride) in lists {
+            let mut place = places.iter_mut();
+            let (offset, by) = (offset.wrapping_mul(stride as i64), by.wrapping_mul(stride as i64));
+            indices.gathered(&broadcast(&indices.axes, &shape), |index| {
+                if let Some(place) = place.next() {
+                    *place += offset.wrapping_add(by.wrapping_mul(index)) as isize;
+                }
+            });
+        }
+        items.extend(places.into_iter().map(|place: isize| self.items[place as usize]));
+        self.made(items, &shape)
+    }
+
+    /// Items of a shape that is known to have as many.
+    fn made(&self, items: Vec<i64>, shape: &[usize]) -> Indices {
+        Indices::new(items, shape).unwrap_or_else(|| self.clone())
+    }
+
+    /// Give the items at `axes` in C order.
+    fn gathered(&self, axes: &[Axis], mut take: impl FnMut(i64)) {
+        walk(axes, self.start as isize, &mut |at, stride, count| {
+            if stride == 1 {
+                self.items[at as usize..at as usize + count].iter().for_each(|&item| take(item));
+            } else {
+                for step in 0..count as isize {
+                    take(self.items[(at + step * stride) as usize]);
+                }
+            }
+        });
+    }
+}
+
+/// The axes repeated to a shape.
+fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
+    let repeated = |(axis, &len): (&Axis, &usize)| match axis.len == len {
+        true => *axis,
+        false => Axis { len, stride: 0 },
+    };
+    axes.iter().zip(shape).map(repeated).collect()
+}
+
+/// Give each row: where it begins, its stride, and how many items it has.
+fn walk(axes: &[Axis], start: isize, row: &mut impl FnMut(isize, isize, usize)) {
+    // Axes of length 1 are no axes: rows are as long as they can be.
+    match axes.iter().rposition(|axis| axis.len != 1) {
+        None => row(start, 1, 1),
+        Some(0) => row(start, axes[0].stride, axes[0].len),
+        Some(last) => {
+            let first = axes.iter().position(|axis| axis.len != 1).unwrap_or(last);
+            if first == last {
+                return row(start, axes[last].stride, axes[last].len);
+            }
+            for place in 0..axes[first].len as isize {
+                walk(&axes[first + 1..=last], start + place * axes[first].stride, row);
+            }
+        }
+    }
+}
+
+impl PartialEq for Indices {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape() == other.shape() && self.to_vec() == other.to_vec()
+    }
+}
+
+impl Eq for Indices {}

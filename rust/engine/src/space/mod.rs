@@ -1,0 +1,278 @@
+//! The index space: views of arrays as values, which are composed.
+//!
+//! A view has dimensions, each an interval of the integers, perhaps with a
+//! label, and one *map* for each dimension of what it views. A map tells the
+//! index that belongs to a position of the view: always the same one, one that
+//! follows a dimension, or one from an index array.
+//!
+//! Every act of indexing is a view itself, of the dimensions before it. So all
+//! acts are applied by one function, [`View::after`]: both forms of maps are closed
+//! under it, and a piece of an index array shares the memory of the whole.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+mod acts;
+mod brackets;
+mod dim;
+mod indices;
+mod names;
+mod ranges;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use acts::{Act, PerDim, Place, Shift};
+pub use brackets::{Mode, Term};
+pub use dim::{Dim, Slice, END, INFINITE};
+pub use indices::Indices;
+pub use names::Name;
+pub use ranges::Ranges;
+
+use crate::error::{Error, Kind, Result};
+use indices::Walk;
+
+/// As many dimensions as a view can have.
+pub const MAX_RANK: usize = 32;
+
+/// One value for each dimension; on the stack for every rank that people use.
+pub type PerDimension<T> = SmallVec<[T; 4]>;
+
+/// How one index of what is viewed follows from a position: `offset + stride * source`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// What is added.
+    pub offset: i64,
+    /// What the source is multiplied with; 0 where there is none.
+    pub stride: i64,
+    /// What varies.
+    pub source: Source,
+}
+
+/// What varies in a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nothing: the index is always the same.
+    Nothing,
+    /// The position along a dimension of the view.
+    Dimension(usize),
+    /// The items of an index array.
+    Array(Arc<Listed>),
+}
+
+/// An index array, and the half-open interval in which its items have to be.
+///
+/// It has an axis for each dimension of the view, of length 1 where it does not vary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The items.
+    pub indices: Indices,
+    /// Where they have to be.
+    pub within: (i64, i64),
+}
+
+/// All indices, as a half-open interval.
+pub const WHOLE: (i64, i64) = (-INFINITE, END);
+
+impl Map {
+    /// Always the same index.
+    pub fn constant(offset: i64) -> Map {
+        Map { offset, stride: 0, source: Source::Nothing }
+    }
+
+    /// `offset + stride * position[dimension]`.
+    pub fn along(dimension: usize, offset: i64, stride: i64) -> Map {
+        Map { offset, stride, source: Source::Dimension(dimension) }
+    }
+
+    /// `offset + stride * array[position]`.
+    pub fn by_array(indices: Indices, offset: i64, stride: i64, within: (i64, i64)) -> Map {
+        Map { offset, stride, source: Source::Array(Arc::new(Listed { indices, within })) }
+    }
+
+    /// `offset + stride` times an index, if that fits into 64 bits.
+    fn applied(&self, offset: i64, stride: i64) -> Result<(i64, i64)> {
+        if self.stride == 1 && self.offset == 0 {
+            return Ok((offset, stride));
+        }
+        let moved = i128::from(self.stride) * i128::from(offset) + i128::from(self.offset);
+        let scaled = i128::from(self.stride) * i128::from(stride);
+        match (i64::try_from(moved), i64::try_from(scaled)) {
+            (Ok(moved), Ok(scaled)) => Ok((moved, scaled)),
+            _ => Err(selection(format!("offset {moved} or stride {scaled} is beyond 64 bits"))),
+        }
+    }
+
+    /// A constant in place of an index array of one item, and where there is no position.
+    fn simplified(self, dims: &[Dim]) -> Result<Map> {
+        let Source::Array(listed) = &self.source else {
+            return Ok(self);
+        };
+        if nowhere(dims) {
+            return Ok(Map::constant(0));
+        }
+        if listed.indices.size() != 1 {
+            return Ok(self);
+        }
+        listed.check()?;
+        let item = listed.indices.first().unwrap_or(0);
+        Ok(Map::constant(self.applied(item, 0)?.0))
+    }
+}
+
+impl Listed {
+    /// Check that all items are where they have to be.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if one is not.
+    pub fn check(&self) -> Result<()> {
+        if self.within == WHOLE {
+            return Ok(());
+        }
+        let (lower, upper) = self.within;
+        match self.indices.ends() {
+            Some((least, most)) if least < lower || most >= upper => {
+                let bad = if least < lower { least } else { most };
+                Err(outside(bad, &Dim::new(lower, upper)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A view: its dimensions, and a map for each dimension of what is viewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The dimensions of the view.
+    pub dims: PerDimension<Dim>,
+    /// One for each dimension of what is viewed.
+    pub maps: PerDimension<Map>,
+}
+
+impl View {
+    /// The view that leaves positions as they are.
+    pub fn identity(dims: PerDimension<Dim>) -> View {
+        let maps = (0..dims.len()).map(|k| Map::along(k, 0, 1)).collect();
+        View { dims, maps }
+    }
+
+    /// The view of this view that an act of indexing gives.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a number would not fit into 64 bits, a position is outside of an index array,
+    /// or one of its bounds is implicit.
+    pub fn after(&self, act: View) -> Result<View> {
+        let maps = self.maps.iter().map(|map| composed(map, &self.dims, &act)).collect::<Result<_>>()?;
+        Ok(View { dims: act.dims, maps })
+    }
+}
+
+fn composed(map: &Map, dims: &[Dim], act: &View) -> Result<Map> {
+    match &map.source {
+        Source::Nothing => Ok(map.clone()),
+        Source::Dimension(k) => {
+            let inner = &act.maps[*k];
+            let (offset, stride) = map.applied(inner.offset, inner.stride)?;
+            Ok(Map { offset, stride, source: inner.source.clone() })
+        }
+        Source::Array(listed) => {
+            if nowhere(&act.dims) {
+                return Ok(Map::constant(0));
+            }
+            let indices = taken(&listed.indices, dims, act)?;
+            check_explicit(&indices, &act.dims)?;
+            Map::by_array(indices, map.offset, map.stride, listed.within).simplified(&act.dims)
+        }
+    }
+}
+
+/// An index array, itself indexed by an act.
+fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
+    let mut walks = PerDimension::new();
+    for (k, (map, dim)) in act.maps.iter().zip(dims).enumerate() {
+        if array.len(k) == 1 {
+            continue;
+        }
+        walks.push((
+            k,
+            match &map.source {
+                Source::Nothing => Walk::At(place(map.offset, dim)?),
+                Source::Dimension(along) => {
+                    let to = &act.dims[*along];
+                    let count = to.size();
+                    if count > 0 {
+                        let first = place_of(map, to.lower, dim)?;
+                        place_of(map, to.upper - 1, dim)?;
+                        Walk::Along { to: *along, first, step: map.stride, count: count as usize }
+                    } else {
+                        Walk::Along { to: *along, first: 0, step: 0, count: 0 }
+                    }
+                }
+                Source::Array(listed) => {
+                    listed.check()?;
+                    if let Some((least, most)) = listed.indices.ends() {
+                        place_of(map, least, dim)?;
+                        place_of(map, most, dim)?;
+                    }
+                    Walk::Listed {
+                        indices: &listed.indices,
+                        offset: map.offset.wrapping_sub(dim.lower),
+                        stride: map.stride,
+                    }
+                }
+            },
+        ));
+    }
+    Ok(array.walked(&walks, act.dims.len()))
+}
+
+/// The place in an index array of what a map makes of an index.
+fn place_of(map: &Map, index: i64, dim: &Dim) -> Result<usize> {
+    place(map.applied(index, 0)?.0, dim)
+}
+
+fn place(index: i64, dim: &Dim) -> Result<usize> {
+    if !(dim.lower <= index && index < dim.upper) {
+        return Err(outside(index, dim));
+    }
+    Ok((index - dim.lower) as usize)
+}
+
+/// Whether there is no position, and no implicit bound that could change that.
+fn nowhere(dims: &[Dim]) -> bool {
+    dims.iter().any(Dim::surely_empty)
+}
+
+fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
+    match dims.iter().enumerate().find(|(k, dim)| indices.len(*k) != 1 && dim.implicit != (false, false)) {
+        None => Ok(()),
+        Some((k, _)) => Err(selection(format!(
+            "dimension {k} runs along an index array, whose bounds cannot be implicit"
+        ))),
+    }
+}
+
+/// Check that there are not too many dimensions, and no two of one label.
+fn check_labels(dims: &[Dim]) -> Result<()> {
+    if dims.len() > MAX_RANK {
+        let message = format!("{} dimensions, at most {MAX_RANK} are possible", dims.len());
+        return Err(Error::new(Kind::Argument, message));
+    }
+    for (k, dim) in dims.iter().enumerate() {
+        if dim.label.is_some() && dims[..k].iter().any(|before| before.label == dim.label) {
+            let label = dim.label.as_deref().unwrap_or_default();
+            let message = format!("the label '{label}' stands for several dimensions");
+            return Err(Error::new(Kind::Argument, message));
+        }
+    }
+    Ok(())
+}
+
+fn selection(message: impl Into<String>) -> Error {
+    Error::new(Kind::Selection, message)
+}
+
+fn outside(index: i64, dim: &Dim) -> Error {
+    selection(format!("index {index} is outside of {dim}"))
+}

@@ -1,0 +1,167 @@
+//! Which dimensions are meant: by number, by label, or by a range of numbers.
+
+use std::sync::Arc;
+
+use super::{selection, Dim, Slice, Term, View};
+use crate::error::{Error, Kind, Result};
+
+/// What names dimensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// One, counted from the end where negative.
+    Number(i64),
+    /// The one with a label.
+    Label(Arc<str>),
+    /// Those of a range of numbers; both ends may be counted from the end.
+    Range(Slice),
+}
+
+impl View {
+    /// The numbers of the dimensions that are named.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if there is no such dimension, or one is named twice.
+    pub fn chosen(&self, names: &[Name]) -> Result<Vec<usize>> {
+        chosen(names, &self.dims)
+    }
+}
+
+pub(super) fn chosen(names: &[Name], dims: &[Dim]) -> Result<Vec<usize>> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        match name {
+            Name::Number(number) => found.push(place(*number, dims.len())?),
+            Name::Label(label) => found.push(place_of(label, dims)?),
+            Name::Range(range) => found.extend(ranged(*range, dims.len())?),
+        }
+    }
+    once(found)
+}
+
+fn once(found: Vec<usize>) -> Result<Vec<usize>> {
+    match found.iter().enumerate().find(|(at, k)| found[..*at].contains(k)) {
+        None => Ok(found),
+        Some((_, k)) => Err(selection(format!("dimension {k} is named more than once"))),
+    }
+}
+
+/// The number of a dimension, counted from the end where negative.
+pub(super) fn place(number: i64, rank: usize) -> Result<usize> {
+    let size = rank as i64;
+    if !(-size..size).contains(&number) {
+        return Err(selection(format!("dimension {number} is outside of [{}, {size})", -size)));
+    }
+    Ok(number.rem_euclid(size) as usize)
+}
+
+/// The number of the dimension with a label.
+pub(super) fn place_of(label: &str, dims: &[Dim]) -> Result<usize> {
+    let found = dims.iter().position(|dim| dim.label.as_deref() == Some(label));
+    found.ok_or_else(|| {
+        let known: Vec<String> =
+            dims.iter().map(|dim| format!("'{}'", dim.label.as_deref().unwrap_or(""))).collect();
+        selection(format!("no dimension has the label '{label}'; there are {}", known.join(", ")))
+    })
+}
+
+fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
+    let by = range.step.unwrap_or(1);
+    if by == 0 {
+        return Err(selection("a step of 0"));
+    }
+    let rank = rank as i64;
+    let counted = |end: Option<i64>, otherwise: i64| match end {
+        None => Ok(otherwise),
+        Some(end) if (-rank..=rank).contains(&end) => Ok(if end < 0 { end + rank } else { end }),
+        Some(_) => Err(selection(format!("dimensions {range} of {rank}"))),
+    };
+    let start = counted(range.start, if by > 0 { 0 } else { rank - 1 })?;
+    let stop = counted(range.stop, if by > 0 { rank } else { -1 })?;
+    let found = walked(start, stop, by).filter(|k| (0..rank).contains(k));
+    Ok(found.map(|k| k as usize).collect())
+}
+
+fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
+    let mut at = start;
+    std::iter::from_fn(move || {
+        let now = at;
+        at = at.saturating_add(by);
+        (if by > 0 { now < stop } else { now > stop }).then_some(now)
+    })
+}
+
+/// The numbers of a selection of which some dimensions are yet to be added, among all with the new ones.
+///
+/// # Errors
+/// `Kind::Selection` if the terms do not fit what is named, or a new dimension is named by a label.
+pub(super) fn numbered(names: &[Name], terms: &[Term], dims: &[Dim]) -> Result<Vec<usize>> {
+    let mut items: Vec<Name> = Vec::new();
+    for name in names {
+        match name {
+            Name::Range(range) => items.extend(counted(*range)?.map(Name::Number)),
+            name => items.push(name.clone()),
+        }
+    }
+    let news = new_ones(terms, items.len())?;
+    let rank = dims.len() + news.iter().filter(|&&new| new).count();
+    let mut places = Vec::with_capacity(items.len());
+    for (item, &new) in items.iter().zip(&news) {
+        places.push(match item {
+            Name::Number(number) => Some(place(*number, rank)?),
+            _ if new => {
+                return Err(selection("a new dimension is named by its number: it has no label yet"));
+            }
+            _ => None,
+        });
+    }
+    let is_new = |k: &usize| places.iter().zip(&news).any(|(place, &new)| new && *place == Some(*k));
+    let old: Vec<usize> = (0..rank).filter(|k| !is_new(k)).collect();
+    let mut found = Vec::with_capacity(items.len());
+    for (item, place) in items.iter().zip(&places) {
+        found.push(match (place, item) {
+            (Some(place), _) => *place,
+            (None, Name::Label(label)) => old[place_of(label, dims)?],
+            (None, _) => return Err(Error::new(Kind::Internal, "a name without a number")),
+        });
+    }
+    once(found)
+}
+
+/// The numbers of a range, while it is not known yet how many dimensions there will be: both ends
+/// have to be counted from the same side.
+fn counted(range: Slice) -> Result<impl Iterator<Item = i64>> {
+    let by = range.step.unwrap_or(1);
+    if by == 0 {
+        return Err(selection("a step of 0"));
+    }
+    let edge = if by > 0 { 0 } else { -1 };
+    let ends = match (range.start, range.stop) {
+        (None, Some(stop)) if (edge < 0) == (stop < 0) => Some((edge, stop)),
+        (Some(start), None) if (start < 0) == (by > 0) => Some((start, edge)),
+        (Some(start), Some(stop)) if (start < 0) == (stop < 0) => Some((start, stop)),
+        _ => None,
+    };
+    let Some((start, stop)) = ends.filter(|(start, stop)| start.abs_diff(*stop) <= 64) else {
+        return Err(selection(format!("{range} does not tell how many new dimensions there are")));
+    };
+    Ok(walked(start, stop, by))
+}
+
+/// Whether each of the dimensions that are named is a new one.
+fn new_ones(terms: &[Term], count: usize) -> Result<Vec<bool>> {
+    if let [Term::New] = terms {
+        return Ok(vec![true; count]);
+    }
+    let mut found: Vec<bool> = terms.iter().map(|term| matches!(term, Term::New)).collect();
+    let ellipsis = terms.iter().position(|term| matches!(term, Term::Ellipsis));
+    let given = terms.len() - usize::from(ellipsis.is_some());
+    match (count.checked_sub(given), ellipsis) {
+        (Some(missing), Some(at)) => drop(found.splice(at..=at, std::iter::repeat_n(false, missing))),
+        (Some(0), None) => {}
+        _ => {
+            let message = format!("the index has {} terms, the selection {count} dimensions", terms.len());
+            return Err(selection(message));
+        }
+    }
+    Ok(found)
+}
