@@ -73,3 +73,32 @@ def test_assumed_metadata_are_never_looked_at(tmp_path: Path) -> None:
 def test_order_is_c_or_f(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="order"):
         _open(tmp_path).read(order="X")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("view", "asked"),
+    [
+        (slice(1, None), {"exclusive_max": [5, None]}),
+        (slice(1, None), {"exclusive_max": [None, 2]}),
+        (slice(None, None, -1), {"inclusive_min": [-1, None]}),
+    ],
+)
+def test_elements_beyond_an_explicit_bound_are_affected(view: slice, asked: Any) -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    store = ts.open(spec, create=True, dtype="int8", shape=[4, 6]).result()
+    part = store[view]
+    if part.domain[0].inclusive_min == 1:
+        with pytest.raises(ValueError, match="resize_tied_bounds"):
+            part.resize(**asked).result()
+    else:
+        assert part.resize(**asked).result().shape == (2, 6)
+        return
+    part.resize(**asked, resize_tied_bounds=True).result()
+    assert store.resolve().result().shape != (4, 6)
+
+
+def test_bounds_are_integers() -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    store = ts.open(spec, create=True, dtype="int8", shape=[4]).result()
+    with pytest.raises(TypeError):
+        store.resize(exclusive_max=["a"])  # type: ignore[list-item]

@@ -85,3 +85,38 @@ def test_units_by_keywords() -> None:
         ts.Unit(4, 5)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         ts.Unit((4, "nm", 5))
+
+
+def test_minimal_specs_say_what_is_not_stored() -> None:
+    metadata = {"shape": [3], "data_type": "int8", "attributes": {"a": 1}}
+    layout = {"chunk_layout": {"read_chunk": {"shape": [2]}, "write_chunk": {"shape": [2]}}}
+    spec = ts.Spec({**SPEC, "metadata": metadata, "schema": layout})
+    spec.update(minimal_spec=True)
+    assert spec.to_json() == {
+        "driver": "zarr3",
+        "dtype": "int8",
+        "kvstore": {"driver": "memory"},
+        "schema": layout,
+        "transform": {"input_inclusive_min": [0], "input_exclusive_max": [[3]]},
+    }
+    nested = ts.Spec({"driver": "cast", "dtype": "int16", "base": {**SPEC, "metadata": metadata}})
+    nested.update(minimal_spec=True)
+    assert "metadata" not in nested.to_json()["base"]
+
+
+def test_bound_resources_are_told_by_name() -> None:
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 5}})
+    store = ts.open(
+        {**SPEC, "schema": {"domain": {"shape": [2]}}}, create=True, dtype="int8", context=context
+    ).result()
+    spec = store.spec(retain_context=True)
+    told = spec.to_json()
+    assert told["context"]["cache_pool"] == {"total_bytes_limit": 5}
+    assert "cache_pool" not in told
+    assert "'cache_pool': ['cache_pool']" in repr(spec)
+
+
+@pytest.mark.parametrize(("length", "lines"), [(57, 6), (58, 8)])
+def test_a_line_has_room_for_the_commas_of_all_levels(length: int, lines: int) -> None:
+    spec = ts.Spec({"driver": "array", "dtype": "json", "array": {"key": "x" * length}, "rank": 0})
+    assert len(repr(spec).splitlines()) == lines

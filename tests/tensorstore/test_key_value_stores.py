@@ -151,7 +151,7 @@ def test_specs_say_what_is_shared() -> None:
     assert retained.to_json() == {
         "context": {"memory_key_value_store#a": {}},
         "driver": "memory",
-        "memory_key_value_store": ["memory_key_value_store#a"],
+        "memory_key_value_store": "memory_key_value_store#a",
         "path": "x/",
     }
     unbound = store.spec(unbind_context=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, OutputIndexMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,8 +101,8 @@ def moved(
     anything = any(one != (None, None) for one in asked)
     for k, (one, extent) in enumerate(zip(view.output, extents(view), strict=True)):
         along = one.input_dimension
-        if along is None or not any(dims[along].implicit):
-            within[k] = None if tied else extent
+        if not tied:
+            within[k] = _kept(dims, one, extent)
         if along is None:
             continue
         still = asked[along] == (None, None)
@@ -125,6 +126,21 @@ def moved(
     return low, high, within
 
 
+def _kept(dims: Box, one: OutputIndexMap, extent: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the interval beyond which nothing may be affected, given that of a map's indices.
+
+    It has an end where that is one of what is viewed by an explicit bound; None if there is none.
+    """
+    if one.input_dimension is None:
+        return extent
+    implicit = dims[one.input_dimension].implicit
+    if one.factor < 0:
+        implicit = (implicit[1], implicit[0])
+    lower = -INFINITE if implicit[0] else extent[0]
+    upper = INFINITE + 1 if implicit[1] else extent[1]
+    return None if all(implicit) else (lower, upper)
+
+
 def _asked(
     dims: Box, lower: Sequence[int | None] | None, upper: Sequence[int | None] | None
 ) -> list[tuple[int | None, int | None]]:
@@ -133,7 +149,7 @@ def _asked(
         bounds = [None] * len(dims) if values is None else list(values)
         if len(bounds) != len(dims):
             raise ArgumentError(f"{name}: {len(bounds)} bounds for {len(dims)} dimensions")
-        given.append([None if bound is None else int(bound.__index__()) for bound in bounds])
+        given.append([None if bound is None else index(bound) for bound in bounds])
     for k, (dim, first, end) in enumerate(zip(dims, *given, strict=True)):
         for what, bound, implicit in (
             ("lower", first, dim.implicit_lower),

@@ -99,6 +99,8 @@ class Options:
         Where it is, if that is not said yet.
     recheck_metadata, recheck_data
         Since when what is remembered is fresh; None leaves it.
+    minimal
+        Whether metadata are forgotten that are found where the array is.
     """
 
     mode: OpenMode | None = None
@@ -107,6 +109,7 @@ class Options:
     kvstore: Any = None
     recheck_metadata: Any = None
     recheck_data: Any = None
+    minimal: bool = False
 
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:
@@ -117,6 +120,7 @@ class Options:
             kvstore=keywords.pop("kvstore", None),
             recheck_metadata=keywords.pop("recheck_cached_metadata", both),
             recheck_data=keywords.pop("recheck_cached_data", both),
+            minimal=bool(keywords.pop("minimal_spec", None)),
             flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
         )
 

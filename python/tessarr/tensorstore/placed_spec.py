@@ -46,7 +46,12 @@ class PlacedSpec(DriverSpec):
                 raise ArgumentError("kvstore is given twice: the spec has one")
             made._place = self._put_at(place_of(options.kvstore))
         made._take_rechecks(options)
+        if options.minimal:
+            made._forget()
         return made
+
+    def _forget(self) -> None:
+        """Forget metadata that are found where the array is."""
 
     def _take_rechecks(self, options: Options) -> None:
         """Take since when what is remembered is fresh."""

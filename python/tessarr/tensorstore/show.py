@@ -37,7 +37,8 @@ def ordered(json: Any) -> Any:
 def _shown(value: Any, indent: int, taken: int) -> str:
     """Return the text of a value that stands behind `taken` characters of its line."""
     line = repr(value)
-    if len(line) <= _WIDTH - taken - (taken > 0) or not (isinstance(value, (dict, list)) and value):
+    room = _WIDTH - indent // 2 - taken  # for the commas of all levels
+    if len(line) <= room or not (isinstance(value, (dict, list)) and value):
         return line
     inner = " " * (indent + 2)
     ends = "{}" if isinstance(value, dict) else "[]"
@@ -47,7 +48,7 @@ def _shown(value: Any, indent: int, taken: int) -> str:
         else [("", item) for item in value]
     )
     lines = [
-        f"{inner}{start}{_shown(item, indent + 2, len(inner) + len(start) + 1)},\n"  # and a comma
+        f"{inner}{start}{_shown(item, indent + 2, len(inner) + len(start))},\n"
         for start, item in parts
     ]
     return f"{ends[0]}\n{''.join(lines)}{' ' * indent}{ends[1]}"

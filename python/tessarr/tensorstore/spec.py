@@ -273,7 +273,7 @@ class Spec(Indexable):
         context
             Bind resources to those of a context.
         minimal_spec
-            Nothing to a spec.
+            Forget metadata that are found where the array is; the view keeps the domain.
         **keywords
             As for `open`: how it is opened (`open` and `create` take the place of what was said
             before), where the array is, and constraints, of the dimensions of the view.
@@ -283,14 +283,20 @@ class Spec(Indexable):
         ArgumentError
             If constraints contradict each other.
         """
-        changes = given(keywords, SpecKeywords)
+        changes: dict[str, Any] = given(keywords, SpecKeywords)
+        view = self._view
+        if minimal_spec:
+            changes["minimal_spec"] = True
+            domain = self._driver.outline().domain
+            if view is None and domain is not None:
+                view = IndexTransform(domain)
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
         made = self
         if parts or changes:
             options = Options.of(changes)
             if parts:
                 options.schema = self._wanted(parts)
-            made = self._of(self._driver.changed(options), self._view, self._context)
+            made = self._of(self._driver.changed(options), view, self._context)
         if unbind_context:
             made = made._unbound()
         if strip_context:
@@ -347,7 +353,7 @@ class Spec(Indexable):
         include_defaults
             Whether to name members that are as they are by default.
         """
-        naming = self._naming(bound=True)
+        naming = self._naming()
         found: JSONObject = ordered(self._json(naming, include_defaults=include_defaults))
         return found
 

@@ -79,6 +79,7 @@ class ViewSpec(DriverSpec):
             flags=options.flags,
             recheck_metadata=options.recheck_metadata,
             recheck_data=options.recheck_data,
+            minimal=options.minimal,
         )
         made = self._with(
             Spec._of(one._driver.changed(passed), one._view, one._context) for one in self._nested

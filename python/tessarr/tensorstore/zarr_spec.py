@@ -94,6 +94,11 @@ class ZarrSpec(PlacedSpec):
         else:
             self._wanted = self._nothing
 
+    def _forget(self) -> None:
+        known = self.outline()
+        self.schema = self.schema.merged(Schema(rank=known.rank, dtype=known.dtype))
+        self._wanted, self._known = self._nothing, {}
+
     def _check_parts(self) -> None:
         """Raise an error if schema and metadata do not agree."""
         self._known = {}

@@ -106,7 +106,7 @@ class Spec:
         include_defaults
             Whether to name members that are as they are by default.
         """
-        naming = Naming(bound=True)
+        naming = Naming()
         self._see(naming)
         return self._whole(naming, include_defaults=include_defaults)
 
@@ -152,7 +152,9 @@ class Spec:
         return own if self._base is None else f"{self._base.url}|{own}"
 
     def __repr__(self) -> str:
-        return shown("KvStore.Spec", self.to_json())
+        naming = Naming(bound=True)
+        self._see(naming)
+        return shown("KvStore.Spec", self._whole(naming))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Spec, (self._unbound().to_json(),)
