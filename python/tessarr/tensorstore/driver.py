@@ -82,9 +82,6 @@ class Driver:
     name: ClassVar[str] = ""
     """What specs call it; `driver_spec` knows who makes the spec of it."""
 
-    by_value: ClassVar[bool] = False
-    """Whether no spec can tell it: then it is pickled itself."""
-
     @property
     def dtype(self) -> DataType:
         """The data type of the elements."""

@@ -40,6 +40,7 @@ DRIVERS: Final[dict[str, str]] = {
     "downsample": "tessarr.tensorstore.view_spec:DownsampleSpec",
     "json": "tessarr.tensorstore.json_driver:JsonSpec",
     "stack": "tessarr.tensorstore.view_spec:StackSpec",
+    "virtual_chunked": "tessarr.tensorstore.virtual_spec:VirtualSpec",
 }
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""
 

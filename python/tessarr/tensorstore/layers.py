@@ -55,7 +55,7 @@ class StackDriver(Driver):
         What layers that are specs are opened with.
     """
 
-    __slots__ = ("_bounds", "_context", "_data_type", "_domain", "_units", "layers")
+    __slots__ = ("_bounds", "_boxes", "_context", "_data_type", "_domain", "_units", "layers")
 
     name = "stack"
 
@@ -72,12 +72,13 @@ class StackDriver(Driver):
         self._domain = domain
         self._units = units
         self._context = context
-        boxes = [layer.domain.dims for layer in layers]
-        shape = (len(boxes), domain.rank)
-        self._bounds = (
-            np.array([[dim.inclusive_min for dim in dims] for dims in boxes], "i8").reshape(shape),
-            np.array([[dim.exclusive_max for dim in dims] for dims in boxes], "i8").reshape(shape),
-        )
+        self._boxes = [
+            [(dim.inclusive_min, dim.exclusive_max) for dim in layer.domain.dims]
+            for layer in layers
+        ]
+        # Less than what a view reaches, where a layer has positions of it.
+        ends = [[low for low, _ in box] + [-high for _, high in box] for box in self._boxes]
+        self._bounds = np.array(ends, "i8").reshape(len(ends), 2 * domain.rank)
 
     @property
     def dtype(self) -> DataType:
@@ -189,30 +190,23 @@ class StackDriver(Driver):
             If a position belongs to none.
         """
         reach = cutter.reach()
-        least, most = (np.array(ends, "i8") for ends in zip(*reach, strict=True)) if reach else (
-            np.empty(0, "i8"), np.empty(0, "i8"),
-        )  # fmt: skip
-        lower, upper = self._bounds
-        touched = np.flatnonzero(((lower < most) & (upper > least)).all(axis=1))
+        limits = [most for _, most in reach] + [-least for least, _ in reach]
+        touched = np.flatnonzero((self._bounds < limits).all(axis=1))
         left = [cutter.whole]
         found: list[tuple[int, Part]] = []
         for n in touched[::-1].tolist():
-            box = list(zip(lower[n].tolist(), upper[n].tolist(), strict=True))
+            box = self._boxes[n]
             rest: list[Part] = []
             for part in left:
-                inner = cutter.within(part, box)
-                if inner is None:
-                    rest.append(part)
-                    continue
-                found.append((n, inner))
-                rest += cutter.without(part, inner)
+                inner, others = cutter.split(part, box)
+                if inner is not None:
+                    found.append((n, inner))
+                rest += others
             left = rest
             if not left:
-                break
-        if left:
-            where = tuple(one.offset for one in self._corner(cutter, left[0]))
-            raise ArgumentError(f"no layer has position {where}")
-        return found
+                return found
+        where = tuple(one.offset for one in self._corner(cutter, left[0]))
+        raise ArgumentError(f"no layer has position {where}")
 
     def _corner(self, cutter: Cutter, part: Part) -> Any:
         view = cutter.view_of(part)

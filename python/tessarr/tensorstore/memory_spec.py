@@ -11,19 +11,21 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.after import attempt
-from tessarr.tensorstore.context import Context, Naming, References
+from tessarr.tensorstore.context import Context, References
 from tessarr.tensorstore.converting import conversion
 from tessarr.tensorstore.data_type import dtype
-from tessarr.tensorstore.driver_spec import DriverSpec, Opened, Opening, Options
+from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.in_memory import selected
 from tessarr.tensorstore.memory import MemoryDriver, elements_to_json
 from tessarr.tensorstore.reading import stated
+from tessarr.tensorstore.referring_spec import ReferringSpec
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.units import units_through
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tessarr.tensorstore.context import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.future import Future
     from tessarr.types import JSONObject
@@ -34,14 +36,12 @@ _RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 _MAX_RANK: Final = 32
 
 
-class MemorySpec(DriverSpec):
+class MemorySpec(ReferringSpec):
     """What a spec says of elements in memory: the elements."""
 
     name = "array"
 
     _values: npt.NDArray[Any]
-    _items: Any
-    _references: References
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
@@ -104,33 +104,6 @@ class MemorySpec(DriverSpec):
         made = copy(self)
         if options.schema is not None:
             made._constrain(options.schema)
-        return made
-
-    def see(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
-        for resource in self._references.resources():
-            naming.see(resource)
-
-    def same(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
-        assert isinstance(other, MemorySpec)
-        return self._references.same(other._references)
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
-        return self._with(self._references.bind(context))
-
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return self._with(self._references.strip())
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
-        return self._with(self._references.unbind(naming))
-
-    def _with(self, references: References) -> Self:
-        made = copy(self)
-        made._references = references
         return made
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:

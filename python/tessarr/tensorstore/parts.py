@@ -11,6 +11,7 @@ dimensions that remain, and what is left of a part without another one is few pa
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,7 +55,7 @@ class Cutter:
         A view, finite and not empty.
     """
 
-    __slots__ = ("_flat", "_joint", "_plain", "_shape", "view")
+    __slots__ = ("_flat", "_following", "_joint", "_plain", "_shape", "view")
 
     def __init__(self, view: IndexTransform) -> None:
         self.view = view
@@ -67,118 +68,142 @@ class Cutter:
         self._plain = tuple(k for k in range(len(dims)) if k not in along)
         self._shape = tuple(dims[k].size for k in self._joint)
         self._flat: dict[int, npt.NDArray[np.int64]] = {}
+        self._following: list[tuple[int, OutputIndexMap]] = []
         for at, one in enumerate(view.output):
             if one.index_array is not None or one.input_dimension in along:
                 found = position(one, dims)
                 kept = found.reshape([found.shape[k] for k in self._joint])
                 self._flat[at] = np.broadcast_to(kept, self._shape).reshape(-1)
+            else:
+                self._following.append((at, one))
 
     @property
     def whole(self) -> Part:
         """All positions."""
-        return Part(tuple((dim.inclusive_min, dim.exclusive_max) for dim in self.view.domain.dims))
+        dims = self.view.domain.dims
+        return Part(tuple([(dim.inclusive_min, dim.exclusive_max) for dim in dims]))
 
     def reach(self) -> list[Interval]:
         """Return the interval of each output, half open."""
-        found: list[Interval] = []
+        found: list[Interval] = [(0, 0)] * len(self.view.output)
         dims = self.view.domain.dims
-        for at, one in enumerate(self.view.output):
-            if at in self._flat:
-                found.append((int(self._flat[at].min()), int(self._flat[at].max()) + 1))
-                continue
-            ends = [one.offset]
+        for at, one in self._following:
+            first = last = one.offset
             if one.input_dimension is not None:
                 along = dims[one.input_dimension]
-                ends = [
-                    one.offset + one.factor * end
-                    for end in (along.inclusive_min, along.inclusive_max)
-                ]
-            found.append((min(ends), max(ends) + 1))
+                first += one.factor * along.inclusive_min
+                last += one.factor * (along.exclusive_max - 1)
+            found[at] = (first, last + 1) if first <= last else (last, first + 1)
+        for at, items in self._flat.items():
+            found[at] = int(items.min()), int(items.max()) + 1
         return found
 
-    def within(self, part: Part, box: Sequence[Interval]) -> Part | None:
-        """Return the positions of a part whose outputs are all in a box; None if there are none."""
+    def split(self, part: Part, box: Sequence[Interval]) -> tuple[Part | None, list[Part]]:
+        """Return the positions of a part whose outputs are all in a box, and the other ones."""
         bounds = list(part.box)
-        points = part.points
-        for at, (one, (lower, upper)) in enumerate(zip(self.view.output, box, strict=True)):
-            if at in self._flat:
-                items = self._flat[at] if points is None else self._flat[at][points]
-                inside = (items >= lower) & (items < upper)
-                if inside.all():
-                    continue
-                points = np.flatnonzero(inside) if points is None else points[inside]
-                if not points.size:
-                    return None
-            elif one.input_dimension is None or one.factor == 0:
+        for at, one in self._following:
+            lower, upper = box[at]
+            k = one.input_dimension
+            if k is None or one.factor == 0:
                 if not lower <= one.offset < upper:
-                    return None
-            else:
-                k = one.input_dimension
-                low, high = _before(one, lower, upper)
-                bounds[k] = (max(bounds[k][0], low), min(bounds[k][1], high))
-                if bounds[k][0] >= bounds[k][1]:
-                    return None
-        return Part(tuple(bounds), points)
+                    return None, [part]
+                continue
+            low, high = _before(one, lower, upper)
+            bounds[k] = low, high = max(bounds[k][0], low), min(bounds[k][1], high)
+            if low >= high:
+                return None, [part]
+        points = others = None
+        inside = self._inside(part, box)
+        if inside is not None:
+            every = np.arange(len(inside)) if part.points is None else part.points
+            points, others = every[inside], every[~inside]
+            if not points.size:
+                return None, [part]
+        inner = Part(tuple(bounds), part.points if points is None else points)
+        rest = self._around(part, inner)
+        if others is not None:
+            rest.append(Part(inner.box, others))
+        return inner, rest
 
-    def without(self, part: Part, inner: Part) -> Iterator[Part]:
-        """Give what is left of a part without one that is inside of it."""
+    def _inside(self, part: Part, box: Sequence[Interval]) -> npt.NDArray[np.bool_] | None:
+        """Tell which points have their outputs in a box; None if all have."""
+        inside: npt.NDArray[np.bool_] | None = None
+        for at, items in self._flat.items():
+            lower, upper = box[at]
+            some = items if part.points is None else items[part.points]
+            within = (some >= lower) & (some < upper)
+            inside = within if inside is None else inside & within
+        return None if inside is None or inside.all() else inside
+
+    def _around(self, part: Part, inner: Part) -> list[Part]:
+        """Return what is left of the box of a part without another one inside of it."""
         bounds = list(part.box)
+        found: list[Part] = []
         for k in self._plain:
             low, high = inner.box[k]
             if bounds[k][0] < low:
-                yield Part((*bounds[:k], (bounds[k][0], low), *bounds[k + 1 :]), part.points)
+                sides = (*bounds[:k], (bounds[k][0], low), *bounds[k + 1 :])
+                found.append(Part(sides, part.points))
             if high < bounds[k][1]:
-                yield Part((*bounds[:k], (high, bounds[k][1]), *bounds[k + 1 :]), part.points)
+                sides = (*bounds[:k], (high, bounds[k][1]), *bounds[k + 1 :])
+                found.append(Part(sides, part.points))
             bounds[k] = (low, high)
-        if inner.points is not None:
-            points = np.arange(prod(self._shape)) if part.points is None else part.points
-            left = np.setdiff1d(points, inner.points, assume_unique=True)
-            if left.size:
-                yield Part(tuple(bounds), left)
+        return found
 
-    def grid(self, origin: Sequence[int], shape: Sequence[int]) -> Iterator[list[int]]:
-        """Give the cells of a grid in which there are outputs.
+    def cells(
+        self, origin: Sequence[int], shape: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], Part]]:
+        """Give the cells of a grid in which there are outputs, and the part of the view in each.
 
         Parameters
         ----------
         origin, shape
             Where cell 0 begins, and of what shape cells are.
         """
-        reach = self.reach()
-        free: list[tuple[list[int], npt.NDArray[np.int64]]] = []
-        seen: set[int] = set()
-        for at in range(len(reach)):
-            if at in seen or at in self._flat:
-                continue
-            k = self.view.output[at].input_dimension
-            shared = [
-                other
-                for other in range(at, len(reach))
-                if other not in self._flat
-                and (
-                    other == at or (k is not None and self.view.output[other].input_dimension == k)
-                )
+        order: list[int] = []  # of the outputs, as they are found
+        choices: list[list[tuple[tuple[int, ...], int, Any]]] = []
+        left = list(self._following)
+        while left:
+            k = left[0][1].input_dimension
+            shared = [pair for pair in left if pair[1].input_dimension == k]
+            left = [pair for pair in left if pair[1].input_dimension != k]
+            order += [at for at, _ in shared]
+            columns = [
+                (position(one, self.view.domain.dims).reshape(-1) - origin[at]) // shape[at]
+                for at, one in shared
             ]
-            seen.update(shared)
-            free.append((shared, self._cells(shared, origin, shape)))
+            choices.append(self._runs(k, np.stack(columns, axis=1)))
         if self._flat:
-            shared = list(self._flat)
-            columns = [(self._flat[at] - origin[at]) // shape[at] for at in shared]
-            free.append((shared, np.unique(np.stack(columns, axis=1), axis=0)))
-        cell = [0] * len(reach)
-        yield from _products(free, cell, 0)
+            order += self._flat
+            columns = [(items - origin[at]) // shape[at] for at, items in self._flat.items()]
+            choices.append(_groups(np.stack(columns, axis=1)))
+        places = [order.index(at) for at in range(len(order))]
+        whole = self.whole.box
+        for chosen in product(*choices):
+            bounds, points = list(whole), None
+            indices: list[int] = []
+            for cell, k, which in chosen:
+                indices += cell
+                if k >= 0:
+                    bounds[k] = which
+                elif which is not None:
+                    points = which
+            yield tuple([indices[place] for place in places]), Part(tuple(bounds), points)
 
-    def _cells(
-        self, shared: list[int], origin: Sequence[int], shape: Sequence[int]
-    ) -> npt.NDArray[np.int64]:
-        """Return the cells that outputs which follow one dimension are in together."""
-        columns = []
-        for at in shared:
-            items = position(self.view.output[at], self.view.domain.dims).reshape(-1)
-            columns.append((items - origin[at]) // shape[at])
-        if len(columns) == 1:
-            return np.unique(columns[0])[:, None]
-        return np.unique(np.stack(columns, axis=1), axis=0)
+    def _runs(
+        self, k: int | None, rows: npt.NDArray[np.int64]
+    ) -> list[tuple[tuple[int, ...], int, Any]]:
+        """Return the cells along one dimension, and the interval of it that is in each."""
+        if k is None:
+            return [(tuple(rows[0].tolist()), -1, None)]
+        first = self.view.domain.dims[k].inclusive_min
+        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+        starts = [0, *changes.tolist()]
+        ends = [*starts[1:], len(rows)]
+        return [
+            (tuple(cell), k, (first + start, first + end))
+            for cell, start, end in zip(rows[starts].tolist(), starts, ends, strict=True)
+        ]
 
     def view_of(self, part: Part) -> IndexTransform:
         """Return the view of a part: its points come first, then the other dimensions."""
@@ -201,6 +226,22 @@ class Cutter:
                     OutputIndexMap.along(places[one.input_dimension], one.offset, one.factor)
                 )
         return IndexTransform.of(IndexDomain.of(bounds), tuple(maps))
+
+    def inside(self, part: Part, origin: Sequence[int]) -> IndexTransform:
+        """Return the view of a part, of an array that begins at `origin`."""
+        view = self.view_of(part)
+        moved = []
+        for one, begin in zip(view.output, origin, strict=True):
+            offset = one.offset - begin
+            if one.index_array is not None:
+                moved.append(
+                    OutputIndexMap.by_array(one.index_array, offset, one.factor, one.within)
+                )
+            elif one.input_dimension is not None:
+                moved.append(OutputIndexMap.along(one.input_dimension, offset, one.factor))
+            else:
+                moved.append(OutputIndexMap.constant(offset))
+        return IndexTransform.of(view.domain, tuple(moved))
 
     def place(self, array: npt.NDArray[Any], part: Part) -> npt.NDArray[Any] | None:
         """Return the view of an array of the view's shape where a part is; None for points."""
@@ -244,14 +285,10 @@ def _before(one: OutputIndexMap, lower: int, upper: int) -> Interval:
     return -((high - 1) // step), -low // step + 1
 
 
-def _products(
-    free: list[tuple[list[int], npt.NDArray[np.int64]]], cell: list[int], level: int
-) -> Iterator[list[int]]:
-    if level == len(free):
-        yield list(cell)
-        return
-    places, rows = free[level]
-    for row in rows.tolist():
-        for at, index in zip(places, row, strict=True):
-            cell[at] = index
-        yield from _products(free, cell, level + 1)
+def _groups(rows: npt.NDArray[np.int64]) -> list[tuple[tuple[int, ...], int, Any]]:
+    """Return the cells of points, and which points are in each."""
+    cells, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    if len(cells) == 1:
+        return [(tuple(cells[0].tolist()), -1, None)]
+    points = np.split(np.argsort(inverse.reshape(-1), kind="stable"), np.cumsum(counts)[:-1])
+    return [(tuple(cell), -1, which) for cell, which in zip(cells.tolist(), points, strict=True)]

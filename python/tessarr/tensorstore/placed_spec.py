@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context import Context, Naming, References
+    from tessarr.tensorstore.context import Context, Naming
     from tessarr.tensorstore.open_mode import OpenMode
 
 __all__ = ["PlacedSpec", "Recheck", "asked", "place_of", "recheck_of"]
@@ -20,12 +21,11 @@ Recheck: TypeAlias = "bool | float | str"
 _LAST: Final = 1e300  # seconds since 1970; larger integers are no floats
 
 
-class PlacedSpec(DriverSpec):
+class PlacedSpec(ReferringSpec):
     """A spec with a place, which may be open yet, and resources of a context."""
 
     _place: Place | None
     _mode: OpenMode
-    _references: References
 
     def _check_parts(self) -> None:
         """Raise an error if the schema does not fit the rest."""
@@ -59,37 +59,30 @@ class PlacedSpec(DriverSpec):
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
-        for resource in self._references.resources():
-            naming.see(resource)
+        super().see(naming)
         if self._place is not None:
             self._place._see(naming)
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
         assert isinstance(other, PlacedSpec)
-        return self._references.same(other._references) and self._place == other._place
+        return super().same(other) and self._place == other._place
 
     def bind(self, context: Context) -> Self:
         """Return the spec with the resources of a context."""
-        return self._with(
-            self._references.bind(context), self._place and self._place._bound(context)
-        )
+        return super().bind(context)._at(self._place and self._place._bound(context))
 
     def strip(self) -> Self:
         """Return the spec without resources."""
-        return self._with(self._references.strip(), self._place and self._place._stripped())
+        return super().strip()._at(self._place and self._place._stripped())
 
     def unbind(self, naming: Naming) -> Self:
         """Return the spec with the names of its resources."""
-        return self._with(
-            self._references.unbind(naming), self._place and self._place._unbound(naming)
-        )
+        return super().unbind(naming)._at(self._place and self._place._unbound(naming))
 
-    def _with(self, references: References, place: Place | None) -> Self:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)  # as copy() would, but at once
-        made._references, made._place = references, place
-        return made
+    def _at(self, place: Place | None) -> Self:
+        self._place = place  # of one that was just made
+        return self
 
     @property
     def open_mode(self) -> OpenMode:

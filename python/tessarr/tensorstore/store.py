@@ -462,8 +462,6 @@ class TensorStore(Indexable):
 
     def _spec(self, *, minimal: bool = False) -> Spec:
         """Return the spec with the resources of this handle."""
-        if self._driver.by_value:
-            raise UnsupportedError(f"driver {self._driver.name!r} cannot be told as a spec")
         of = driver_spec(self._driver.name).of
         spec, view = of(self._driver, self._view, minimal=minimal)
         return Spec._of(spec, view)
@@ -477,8 +475,6 @@ class TensorStore(Indexable):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
-        if self._driver.by_value:
-            return handle, (self._driver, self._view, self._mode)
         # As with TensorStore, nothing is read in order to open it again.
         spec = self.spec(open=True, assume_cached_metadata=True, unbind_context=True)
         return _again, (spec, self._mode)

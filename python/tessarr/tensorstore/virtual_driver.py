@@ -1,0 +1,347 @@
+"""The driver ``virtual_chunked``: chunks that functions of the user read and write."""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, IndexDomain, IndexTransform
+from tessarr.space.domain import INFINITE
+from tessarr.tensorstore.choose import choose_one
+from tessarr.tensorstore.chunk_cache import ChunkCache
+from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.functions import (
+    Functions,
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    stamp_of,
+)
+from tessarr.tensorstore.future import Future, WriteFutures, start
+from tessarr.tensorstore.in_memory import assign, check_finite, selected
+from tessarr.tensorstore.parts import Cutter, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.context import References
+    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.schema import Schema
+
+__all__ = ["RESOURCES", "VirtualDriver"]
+
+RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+}
+"""The members of its spec that name resources."""
+
+_EMPTY: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
+
+
+class VirtualDriver(Driver):
+    """Chunks by functions.
+
+    Parameters
+    ----------
+    functions
+        What reads and writes them.
+    schema
+        What there is: with a data type and a rank.
+    references
+        The resources that it has: a ``cache_pool`` with a limit keeps chunks.
+    """
+
+    __slots__ = (
+        "_axes",
+        "_cache",
+        "_domain",
+        "_layout",
+        "_lock",
+        "_order",
+        "_origin",
+        "_schema",
+        "_shape",
+        "functions",
+        "references",
+    )
+
+    name = "virtual_chunked"
+
+    def __init__(self, functions: Functions, schema: Schema, references: References) -> None:
+        assert schema.rank is not None
+        assert schema.dtype is not None
+        self.functions = functions
+        self.references = references
+        self._schema = schema
+        self._cache = ChunkCache(_limit(references))
+        self._lock = allocate_lock()
+        domain = schema.domain
+        if domain is None:
+            domain = IndexDomain(schema.rank)
+        self._domain = IndexDomain.of(
+            tuple(Dim.of(d.inclusive_min, d.exclusive_max, d.label) for d in domain.dims)
+        )
+        layout = schema.chunk_layout
+        given = layout.to_json()
+        self._shape = choose_one(layout, self._domain.dims)
+        origin = layout.grid_origin or (None,) * schema.rank
+        self._origin = tuple(
+            _begin(dim, size) if one is None else one
+            for one, dim, size in zip(origin, self._domain.dims, self._shape, strict=True)
+        )
+        order = given.get("inner_order", given.get("inner_order_soft_constraint"))
+        plain = tuple(range(schema.rank))
+        self._order: tuple[int, ...] = plain if order is None else tuple(order)
+        self._axes = None if self._order == plain else [self._order.index(k) for k in plain]
+        self._layout = ChunkLayout(
+            inner_order=self._order, grid_origin=self._origin, chunk_shape=self._shape
+        )
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the elements."""
+        found = self._schema.dtype
+        assert found is not None
+        return found
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self._domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a function that reads."""
+        return self.functions.read is not None
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a function that writes."""
+        return self.functions.write is not None
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The chunks."""
+        return self._layout
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those that were given."""
+        return tuple(self._schema.dimension_units or (None,) * self._domain.rank)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Have each chunk read, and copy what is wanted of it."""
+
+        def work() -> npt.NDArray[Any]:
+            check_finite(view)
+            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            if view.size == 0:
+                return result
+            cutter = Cutter(view)
+            parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
+            begun = []
+            for box, part in self._chunks(cutter):
+                reading = self._read(box, parameters)
+                if reading.called is None:
+                    _copy(reading, cutter, part, result)
+                else:
+                    begun.append((reading, part))
+            for reading, part in begun:
+                _copy(reading, cutter, part, result)
+            return result
+
+        return start(work)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Have each chunk written; those of which only parts are written are read before."""
+        if using.transaction is not None:
+            self._cannot("write in a transaction")
+
+        def work() -> None:
+            check_finite(view)
+            if view.size == 0:
+                return
+            cutter = Cutter(view)
+            chunks = [
+                (box, part, inside := cutter.inside(part, box.origin), _covers(inside, box))
+                for box, part in self._chunks(cutter)
+            ]
+            if self.functions.read is None and not all(whole for *_, whole in chunks):
+                raise ArgumentError(
+                    "parts of chunks cannot be written without a function that reads chunks"
+                )
+            begun = []
+            for box, part, inside, whole in chunks:
+                items = cutter.items(values, part)
+                if not whole:
+                    self._change(box, inside, items, using)
+                    continue
+                chunk = self._new(box)
+                assign(chunk, inside, items)
+                writing = self._write(box, chunk, b"")
+                if writing.called is None:
+                    writing.end()
+                else:
+                    begun.append(writing)
+            for writing in begun:
+                writing.end()
+
+        done = start(work)
+        return WriteFutures._of(done, done)
+
+    def _chunks(self, cutter: Cutter) -> Iterator[tuple[IndexDomain, Part]]:
+        """Give the domain of each chunk that a view touches, and the part of the view there."""
+        dims = self._domain.dims
+        for k, (low, high) in enumerate(cutter.reach()):
+            if low < dims[k].inclusive_min or high > dims[k].exclusive_max:
+                raise ArgumentError(
+                    f"dimension {k}: positions in [{low}, {high}) are not all in {dims[k]}",
+                    kind="out_of_bounds",
+                )
+        edges: list[dict[int, Dim]] = [{} for _ in dims]
+        for cell, part in cutter.cells(self._origin, self._shape):
+            box = []
+            for k, index in enumerate(cell):
+                if index not in edges[k]:
+                    edges[k][index] = self._along(k, index)
+                box.append(edges[k][index])
+            yield IndexDomain.of(tuple(box)), part
+
+    def _along(self, k: int, index: int) -> Dim:
+        """Return the positions along a dimension that a chunk has."""
+        dim, low = self._domain.dims[k], self._origin[k] + index * self._shape[k]
+        high = min(low + self._shape[k], dim.exclusive_max)
+        return Dim.of(max(low, dim.inclusive_min), high, dim.label)
+
+    def _new(self, box: IndexDomain) -> npt.NDArray[Any]:
+        """Return an array for a chunk, whose axes are in memory as the layout says."""
+        order, shape, kind = self._order, box.shape, self.dtype
+        made = np.zeros([shape[axis] for axis in order], kind.dtype)
+        if kind.name in _EMPTY:
+            made[...] = _EMPTY[kind.name]
+        return (
+            made if _is_sorted(order) else made.transpose([order.index(k) for k in sorted(order)])
+        )
+
+    def _read(self, box: IndexDomain, parameters: VirtualChunkedReadParameters) -> _Reading:
+        """Begin to read a chunk."""
+        kept = self._cache.get(box.origin)
+        if kept is not None:
+            if kept[2] >= parameters.staleness_bound:
+                return _Reading(self._cache, box, kept[0], None, kept)
+            parameters = VirtualChunkedReadParameters(
+                parameters.batch, kept[1], parameters.staleness_bound
+            )
+        function = self.functions.read
+        if function is None:
+            raise ArgumentError("there is no function that reads chunks")
+        chunk = self._new(box)
+        called = self.functions.begin(function, box, chunk, parameters)
+        return _Reading(self._cache, box, chunk, called, kept)
+
+    def _write(self, box: IndexDomain, chunk: npt.NDArray[Any], expected: bytes) -> _Writing:
+        """Begin to write a chunk."""
+        function = self.functions.write
+        assert function is not None
+        chunk.flags.writeable = False
+        parameters = VirtualChunkedWriteParameters(expected)
+        called = self.functions.begin(function, box, chunk, parameters)
+        return _Writing(self._cache, box, chunk, called, expected)
+
+    def _change(
+        self, box: IndexDomain, inside: IndexTransform, items: npt.NDArray[Any], using: Using
+    ) -> None:
+        """Read a chunk, change a part of it, and write it, until nobody else did in between."""
+        parameters = VirtualChunkedReadParameters(using.batch)
+        with self._lock:
+            while True:
+                before, generation = self._read(box, parameters).end()
+                chunk = self._new(box)
+                chunk[...] = before
+                assign(chunk, inside, items)
+                if self._write(box, chunk, generation).end():
+                    return
+
+
+class _Reading(NamedTuple):
+    """A chunk that is being read."""
+
+    cache: ChunkCache
+    box: IndexDomain
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    """What tells the end; None where that is past."""
+    kept: tuple[npt.NDArray[Any], bytes, float] | None
+    """What was in the cache."""
+
+    def end(self) -> tuple[npt.NDArray[Any], bytes]:
+        """Wait for the chunk; return it, and its generation."""
+        found, kept = self.chunk, self.kept
+        if kept is not None and found is kept[0]:
+            return kept[:2]
+        generation, at = stamp_of(self.called and self.called.result())
+        if kept is not None and kept[1] and generation in (b"", kept[1]):
+            found, generation = kept[0], kept[1]
+        self.cache.put(self.box.origin, found, generation, at)
+        return found, generation
+
+
+class _Writing(NamedTuple):
+    """A chunk that is being written."""
+
+    cache: ChunkCache
+    box: IndexDomain
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    expected: bytes
+    """The generation before."""
+
+    def end(self) -> bool:
+        """Wait for the chunk; tell whether what was there before was as expected."""
+        try:
+            result = self.called and self.called.result()
+            generation, at = stamp_of(result)
+        except BaseException:
+            self.cache.drop(self.box.origin)
+            raise
+        if result is not None and not generation:
+            self.cache.drop(self.box.origin)
+            return not self.expected
+        self.cache.put(self.box.origin, self.chunk, generation, at)
+        return True
+
+
+def _copy(reading: _Reading, cutter: Cutter, part: Part, result: npt.NDArray[Any]) -> None:
+    """Wait for a chunk, and copy what is wanted of it."""
+    chunk, _ = reading.end()
+    cutter.put(result, part, selected(chunk, cutter.inside(part, reading.box.origin)))
+
+
+def _limit(references: References) -> int:
+    pool = references.resource("cache_pool").to_json(include_defaults=True)
+    return int(pool.get("total_bytes_limit", 0)) if isinstance(pool, dict) else 0
+
+
+def _begin(dim: Dim, size: int) -> int:
+    """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
+    return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0
+
+
+def _covers(inside: IndexTransform, box: IndexDomain) -> bool:
+    """Tell whether a view of a chunk has every position of it; False where that is not plain."""
+    if inside.size < box.size or any(one.index_array is not None for one in inside.output):
+        return False
+    followed = {one.input_dimension for one in inside.output if one.factor}
+    repeats = prod(size for k, size in enumerate(inside.domain.shape) if k not in followed)
+    return inside.size == box.size * repeats
