@@ -14,7 +14,6 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, outcome, same, some_view, viewed
-from tessarr.errors import UnsupportedError
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -254,8 +253,32 @@ def test_pickling() -> None:
     layout = ts.ChunkLayout(chunk_shape=[2])
     store = ts.virtual_chunked(plain_read, dtype="int8", shape=[5], chunk_layout=layout)[1:]
     assert pickle.loads(pickle.dumps(store)).read().result().tolist() == [0, 2, 2, 4]
-    with pytest.raises(UnsupportedError, match="spec"):
-        store.spec()
+
+
+def test_specs_have_the_functions() -> None:
+    def specs(package: Any) -> Any:
+        store = package.virtual_chunked(plain_read, dtype="int8", shape=[5])[1:]
+        spec = store.spec()
+        wide = package.cast(store, "int16")
+        nested = package.stack([wide, package.array([8] * 4, dtype="int16").translate_to[1]])
+        return [
+            repr(spec),
+            repr(store),
+            str(spec.domain),
+            spec.schema.chunk_layout.to_json(),
+            package.open(spec).result().read().result().tolist(),
+            package.open(spec[2:4]).result().domain.to_json(),
+            package.open(pickle.loads(pickle.dumps(spec))).result().read().result().tolist(),
+            pickle.loads(pickle.dumps(nested)).read().result().tolist(),
+            outcome(spec.to_json),
+            outcome(lambda: spec.url),
+            outcome(lambda: package.open(spec, write=True).result()),
+            outcome(lambda: spec.update(dtype="int16")),
+            outcome(lambda: spec.update(shape=[9])),
+            outcome(lambda: package.Spec({"driver": "virtual_chunked", "dtype": "int8"})),
+        ]
+
+    assert specs(ts) == specs(theirs)
 
 
 def test_what_is_not_filled_is_zero_and_empty() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.schema import Schema, SchemaKeywords
 
@@ -272,7 +272,7 @@ class DriverSpec:
 
         Raises
         ------
-        ArgumentError
+        UnsupportedError
             If there is none.
         """
-        raise ArgumentError(f"a spec of the driver {self.name!r} cannot be told as a URL")
+        raise UnsupportedError(f"a spec of the driver {self.name!r} cannot be told as a URL")

@@ -11,7 +11,7 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context import Context, Naming
+    from tessarr.tensorstore.context import Context, Naming, References
     from tessarr.tensorstore.open_mode import OpenMode
 
 __all__ = ["PlacedSpec", "Recheck", "asked", "place_of", "recheck_of"]
@@ -70,19 +70,24 @@ class PlacedSpec(ReferringSpec):
 
     def bind(self, context: Context) -> Self:
         """Return the spec with the resources of a context."""
-        return super().bind(context)._at(self._place and self._place._bound(context))
+        return self._with(
+            self._references.bind(context), self._place and self._place._bound(context)
+        )
 
     def strip(self) -> Self:
         """Return the spec without resources."""
-        return super().strip()._at(self._place and self._place._stripped())
+        return self._with(self._references.strip(), self._place and self._place._stripped())
 
     def unbind(self, naming: Naming) -> Self:
         """Return the spec with the names of its resources."""
-        return super().unbind(naming)._at(self._place and self._place._unbound(naming))
+        return self._with(
+            self._references.unbind(naming), self._place and self._place._unbound(naming)
+        )
 
-    def _at(self, place: Place | None) -> Self:
-        self._place = place  # of one that was just made
-        return self
+    def _with(self, references: References, place: Place | None) -> Self:
+        made = self._referring(references)
+        made._place = place
+        return made
 
     @property
     def open_mode(self) -> OpenMode:

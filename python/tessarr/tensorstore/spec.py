@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming, Own
@@ -65,7 +65,7 @@ class Spec(Indexable):
     {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
     """
 
-    __slots__ = ("_context", "_driver", "_view")
+    __slots__ = ("__weakref__", "_context", "_driver", "_view")
 
     _driver: DriverSpec
     _view: IndexTransform | None
@@ -390,13 +390,23 @@ class Spec(Indexable):
             return NotImplemented
         if type(self._driver) is not type(other._driver) or not self._driver.same(other._driver):
             return False
-        return self.to_json() == other.to_json()
+        try:
+            return self.to_json() == other.to_json()
+        except UnsupportedError:
+            return self is other
 
     def __repr__(self) -> str:
-        return shown("Spec", self._json(self._naming(bound=True)))
+        try:
+            return shown("Spec", self._json(self._naming(bound=True)))
+        except UnsupportedError:  # functions are no JSON
+            return "Spec(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Spec, (self._unbound().to_json(),)
+        unbound = self._unbound()
+        try:
+            return Spec, (unbound.to_json(),)
+        except UnsupportedError:
+            return Spec._of, (unbound._driver, unbound._view, unbound._context)
 
 
 _KEPT: Final = 256

@@ -230,9 +230,7 @@ class VirtualDriver(Driver):
         made = np.zeros([shape[axis] for axis in order], kind.dtype)
         if kind.name in _EMPTY:
             made[...] = _EMPTY[kind.name]
-        return (
-            made if _is_sorted(order) else made.transpose([order.index(k) for k in sorted(order)])
-        )
+        return made if self._axes is None else made.transpose(self._axes)
 
     def _read(self, box: IndexDomain, parameters: VirtualChunkedReadParameters) -> _Reading:
         """Begin to read a chunk."""
