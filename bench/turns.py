@@ -30,7 +30,9 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edge", type=int, default=256, help="a multiple of 256")
-    parser.add_argument("--rows", default="", help="only rows whose name contains one of these")
+    parser.add_argument(
+        "--rows", default="", help="only rows whose name contains one of these, with ; between"
+    )
     parser.add_argument("--engines", default=PAIRS, help="comma-separated, ours first")
     parser.add_argument("--rounds", type=int, default=20, help="at least this often")
     parser.add_argument("--most", type=float, default=20, help="at most this many seconds a row")
@@ -67,7 +69,7 @@ def main() -> None:
     print("| row | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1), flush=True)
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         for row in rows(options.edge):
-            if not any(part in row.name for part in options.rows.split(",")):
+            if not any(part in row.name for part in options.rows.split(";")):
                 continue
             stored = store(row, Path(folder))
             input_values(row, stored)

@@ -160,10 +160,12 @@ pub struct Chunk<'k, 's> {
 }
 
 impl Operation<'_> {
-    /// Do `work` for every chunk that `selection` touches; errors say which it was.
+    /// Do `work` for every chunk that `selection` touches; errors say which it was. The store
+    /// wants `concurrency` of them under way.
     pub fn each_chunk(
         self,
         selection: &Selection,
+        concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
         let whole = selection.piece();
@@ -180,7 +182,7 @@ impl Operation<'_> {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
                 let level = self.array.level(&grid::bounds(cuts, &first).1)?;
-                Run::decide(tasks, level.decoded_bytes, self.store.concurrency())
+                Run::decide(tasks, level.decoded_bytes, concurrency)
             }
         };
         run.each(division.tasks(), self.interrupt, &|task, scratch| {

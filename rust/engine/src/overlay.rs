@@ -140,7 +140,7 @@ pub unsafe fn write(
 ) -> Result<()> {
     write::check_writable(operation)?;
     let value = Address(value.cast_mut());
-    operation.each_chunk(selection, &|chunk, _| {
+    operation.each_chunk(selection, 0, &|chunk, _| {
         let address = value;
         let kept = overlay.find_or_make(chunk.cell)?;
         let mut kept = lock(&kept);
@@ -168,7 +168,7 @@ pub unsafe fn read(
     out: *mut u8,
 ) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
-    operation.each_chunk(selection, &|chunk, scratch| {
+    operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let reader = Reader::new(operation, out, &arena, chunk.spread);
         let Some(kept) = overlay.find(chunk.cell) else { return reader.chunk(chunk, scratch) };
         let mut pad = lock(&kept);
@@ -194,7 +194,7 @@ pub fn store(operation: Operation<'_>, overlay: &Overlay) -> Result<()> {
     let chunks = overlay.take();
     let Some((first, _)) = chunks.first() else { return Ok(()) };
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
-    let run = Run::decide(chunks.len(), bytes, operation.store.concurrency());
+    let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());
     let spread = operation.spreads(chunks.len());
     run.each(chunks.len(), operation.interrupt, &|task, scratch| {
         let (cell, kept) = &chunks[task];

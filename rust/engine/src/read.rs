@@ -50,7 +50,7 @@ pub(crate) struct Reader<'a> {
 /// of chunks that are not stored are the array's own.
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
-    operation.each_chunk(selection, &|chunk, scratch| {
+    operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let address = out;
         Reader::new(operation, address, &arena, chunk.spread).chunk(chunk, scratch)
     })?;

@@ -181,7 +181,7 @@ pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut 
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
     check_writable(operation)?;
     let value = Address(value.cast_mut());
-    operation.each_chunk(selection, &|chunk, scratch| {
+    operation.each_chunk(selection, operation.store.write_concurrency(), &|chunk, scratch| {
         let is_bool = operation.array.is_bool;
         let address = value;
         let given = Given { portion: chunk.portion, value: address, is_bool, buffer: PhantomData };

@@ -349,6 +349,10 @@ impl Store for CachedStore {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
 }
 
 struct WholeObject(Arc<Whole>);

@@ -36,6 +36,10 @@ use value::{open_value, LocalObject};
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
 
+/// How many files wait for the disk at a time where every change has to reach it: a disk
+/// writes many about as fast as one.
+const SYNCHRONISING: usize = 8;
+
 /// Keys and values as files below one folder, which is created by the first write.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct LocalStore {
@@ -71,10 +75,24 @@ impl LocalStore {
         self.root.join(key)
     }
 
-    fn create_folder_of(&self, path: &Path) -> Result<()> {
+    /// Creates the folder of the value at `path`. Gives the folders whose entries are new.
+    fn create_folder_of(&self, path: &Path) -> Result<Vec<PathBuf>> {
         let folder = path.parent().unwrap_or(&self.root);
-        let created = tree::create_folders(folder, self.settings.durable);
+        let created = tree::create_folders(folder);
         Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
+    }
+
+    /// Makes the entries of `folders` durable, if that is asked for.
+    fn synchronise_folders(&self, folders: &[PathBuf]) -> Result<()> {
+        for folder in folders.iter().rev().filter(|_| self.settings.durable) {
+            match tree::sync_folder(folder) {
+                Err(error) if !tree::is_absence(&error) => {
+                    return Err(Failure::new("synchronise", folder, error).into())
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -139,14 +157,15 @@ impl LocalStore {
 
     fn write_in_place(&self, path: &Path, parts: &[Part<'_>], current: Option<&LocalObject>) -> Result<()> {
         let whole = joined(parts, current.map(|object| object as &dyn Object))?;
-        self.create_folder_of(path)?;
+        let grown = self.create_folder_of(path)?;
         let file = File::create(path).or_else(|error| match error.kind() {
             ErrorKind::IsADirectory if tree::remove_hollow(path).is_ok() => File::create(path),
             _ => Err(error),
         });
         let done = file.and_then(|mut file| file.write_all(&whole).map(|()| file));
         let file = done.map_err(|error| Failure::new("write", path, error))?;
-        self.synchronise(&file, path)
+        self.synchronise(&file, path)?;
+        self.synchronise_folders(&grown)
     }
 
     fn synchronise(&self, file: &File, path: &Path) -> Result<()> {
@@ -173,6 +192,8 @@ impl LocalStore {
         }
     }
 
+    /// As `update`, with errors that name no key. Folders that it makes are synchronised last: by
+    /// then most file systems have done so together with the file.
     fn update_unnamed<'a>(
         &self,
         key: &str,
@@ -180,6 +201,19 @@ impl LocalStore {
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Change<'a>> {
         self.check_writable()?;
+        let mut grown = Vec::new();
+        let done = self.update_in_folders(key, needs_current, updater, &mut grown);
+        let synchronised = self.synchronise_folders(&grown);
+        done.and_then(|change| synchronised.map(|()| change))
+    }
+
+    fn update_in_folders<'a>(
+        &self,
+        key: &str,
+        needs_current: bool,
+        updater: &mut Updater<'_, 'a>,
+        grown: &mut Vec<PathBuf>,
+    ) -> Result<Change<'a>> {
         let path = self.path(key);
         // What does not depend on the current value is made before the lock is
         // taken. Deleting what does not exist needs no lock: at the moment of
@@ -205,7 +239,7 @@ impl LocalStore {
                             nothing => return Ok(nothing),
                         }
                     }
-                    self.create_folder_of(&path)?;
+                    grown.append(&mut self.create_folder_of(&path)?);
                     continue;
                 }
                 done => done.map_err(|error| self.unlocked(&path, error))?,
@@ -281,7 +315,10 @@ impl Store for LocalStore {
         }
         for _ in 0..ATTEMPTS {
             match self.lock(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => self.create_folder_of(&path)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let grown = self.create_folder_of(&path)?;
+                    self.synchronise_folders(&grown)?;
+                }
                 done => {
                     let _held = done.map_err(|error| self.unlocked(&path, error))?;
                     return work();
@@ -310,21 +347,22 @@ impl Store for LocalStore {
             None => tree::empty(&self.root)?,
             Some(folder) => tree::remove(&self.path(folder))?,
         }
-        if self.settings.durable {
-            let folder = self.path(prefix);
-            let parent = if prefix.is_empty() { &folder } else { folder.parent().unwrap_or(&self.root) };
-            match tree::sync_folder(parent) {
-                Err(error) if !tree::is_absence(&error) => {
-                    return Err(Failure::new("synchronise", parent, error).into())
-                }
-                _ => {}
-            }
-        }
+        let folder = self.path(prefix);
+        let parent = if prefix.is_empty() { &folder } else { folder.parent().unwrap_or(&self.root) };
+        self.synchronise_folders(&[parent.to_owned()])?;
         Ok(())
     }
 
     fn read_only(&self) -> bool {
         self.settings.read_only
+    }
+
+    fn write_concurrency(&self) -> usize {
+        if self.settings.durable {
+            SYNCHRONISING
+        } else {
+            0
+        }
     }
 }
 

@@ -224,6 +224,11 @@ pub trait Store: Send + Sync + Debug {
     fn concurrency(&self) -> usize {
         0
     }
+
+    /// The same for changes.
+    fn write_concurrency(&self) -> usize {
+        self.concurrency()
+    }
 }
 
 impl dyn Store + '_ {

@@ -91,4 +91,8 @@ impl Store for PrefixStore {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
 }

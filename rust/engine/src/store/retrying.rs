@@ -134,6 +134,10 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
 }
 
 struct RetryingObject<F> {

@@ -104,6 +104,10 @@ impl Store for SharedStore {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
 }
 
 struct SharedObject {

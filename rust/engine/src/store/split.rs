@@ -89,6 +89,10 @@ impl Store for SplitStore {
     fn concurrency(&self) -> usize {
         self.metadata.concurrency().max(self.chunks.concurrency())
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.metadata.write_concurrency().max(self.chunks.write_concurrency())
+    }
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl StagedStore {
             }
             Ok(())
         };
-        match self.inner.concurrency() {
+        match self.inner.write_concurrency() {
             0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
             many => pool::wait_for(exchanges.len(), many, None, &task)?,
         }
@@ -342,6 +342,10 @@ impl Store for StagedStore {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
     }
 }
 

@@ -183,6 +183,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     fn concurrency(&self) -> usize {
         self.inner.concurrency().max(self.watch.concurrency())
     }
+
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency().max(self.watch.concurrency())
+    }
 }
 
 struct WatchedObject<W> {

@@ -4,9 +4,11 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::tests::Folder;
+use super::super::{MemoryStore, PrefixStore, SplitStore, StagedStore};
 use super::value::RACY;
 use super::*;
 
@@ -44,6 +46,35 @@ fn folders_and_what_lies_below_values_are_absent() {
         (&store as &dyn Store).delete(key).unwrap();
     }
     assert_eq!(get(&store, "a/b").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn folders_are_made_from_above_and_told() {
+    let folder = Folder::new();
+    assert!(tree::create_folders(&folder.0).unwrap().is_empty());
+    let grown = tree::create_folders(&folder.0.join("a/b/c")).unwrap();
+    assert_eq!(grown, ["", "a", "a/b"].map(|name| folder.0.join(name)));
+    fs::write(folder.0.join("file"), b"").unwrap();
+    assert!(tree::create_folders(&folder.0.join("file/x")).is_err());
+    assert!(tree::create_folders(&folder.0.join("file")).is_err());
+}
+
+#[test]
+fn many_changes_wait_for_the_disk_together() {
+    let folder = Folder::new();
+    let settings = Settings { durable: true, ..Settings::default() };
+    let durable = Arc::new(LocalStore::new(&folder.0, settings).unwrap());
+    put(&durable, "new/folders/key", b"v").unwrap();
+    assert_eq!(get(&durable, "new/folders/key").as_deref(), Some(&b"v"[..]));
+    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, SYNCHRONISING));
+    assert_eq!(store(&folder).write_concurrency(), 0);
+    for over in [
+        Arc::new(PrefixStore::new(durable.clone(), "a/").unwrap()) as Arc<dyn Store>,
+        Arc::new(StagedStore::new(durable.clone(), false)),
+        Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable)),
+    ] {
+        assert_eq!((over.concurrency(), over.write_concurrency()), (0, SYNCHRONISING));
+    }
 }
 
 #[test]

@@ -190,20 +190,21 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Creates the folders of `path` that do not exist, durably if asked.
-pub(super) fn create_folders(path: &Path, durable: bool) -> io::Result<()> {
-    if !durable {
-        return fs::create_dir_all(path);
-    }
+/// Creates the folders of `path` that do not exist, as far as nobody removes them meanwhile. Gives
+/// those that have them as new entries, from above.
+pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    let mut grown = Vec::with_capacity(missing.len());
     for folder in missing.iter().rev() {
         match fs::create_dir(folder) {
+            Ok(()) => grown.push(folder.parent().unwrap_or(path).to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
+            Err(error) if folder.symlink_metadata().is_ok() && !folder.is_dir() => return Err(error),
+            Err(_) => {}
         }
-        sync_folder(folder.parent().unwrap_or(path))?;
     }
-    Ok(())
+    Ok(grown)
 }
 
 /// Makes the entries of a folder durable.
