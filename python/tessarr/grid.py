@@ -16,6 +16,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -81,6 +82,8 @@ class Cuts:
     @property
     def longest(self) -> int:
         """The length of the longest chunk."""
+        if len(self.runs) == 1:  # by far the most
+            return self.runs[0][0]
         return max(length for length, _ in self.runs)
 
     @property
@@ -209,6 +212,11 @@ class ChunkGrid(ABC):
                 yield (*longest[:axis], length, *longest[axis + 1 :])
 
 
+@lru_cache(1024)
+def _evenly(length: int) -> Cuts:
+    return Cuts(((length, 1),))
+
+
 @dataclass(frozen=True, slots=True)
 class RegularGrid(ChunkGrid):
     """Chunks of one shape; those at the upper edges reach over the edge (Zarr core 3.1).
@@ -248,7 +256,7 @@ class RegularGrid(ChunkGrid):
 
     @property
     def cuts(self) -> tuple[Cuts, ...]:
-        return tuple(Cuts(((length, 1),)) for length in self.chunk_shape)
+        return tuple(map(_evenly, self.chunk_shape))
 
     def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
         lengths = list(self.chunk_shape)
@@ -259,7 +267,7 @@ class RegularGrid(ChunkGrid):
             elif chunk == 0:
                 problems.add(pointer(loc, axis), "0 is less than 1")
                 return None
-        grid = RegularGrid(tuple(lengths))
+        grid = self if tuple(lengths) == self.chunk_shape else RegularGrid(tuple(lengths))
         return None if ChunkGrid.fit(grid, shape, loc, problems) is None else grid
 
     def grid_shape(self, shape: Shape) -> Shape:

@@ -68,6 +68,7 @@ from tessarr.tensorstore.data_type import (
     uint64,
     ustring,
 )
+from tessarr.tensorstore.driver_spec import driver_spec as _driver_spec
 from tessarr.tensorstore.future import Future, Promise, WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.memory import array
@@ -85,6 +86,8 @@ from tessarr.tensorstore.virtual import (
     VirtualChunkedWriteParameters,
     virtual_chunked,
 )
+
+_driver_spec("zarr3")  # what is opened most, so that it takes no longer the first time
 
 __all__ = [
     "Batch",

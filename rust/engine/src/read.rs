@@ -26,6 +26,16 @@ const SLAB_BYTES: usize = 256 << 10;
 /// Subchunks are fetched together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 
+/// The same where each request is waited for: there they are few rather than quick.
+const WAITED_BYTES: u64 = 128 << 20;
+
+/// Subchunks of a shard that are read.
+struct Subchunks<'d, 's> {
+    level: &'d Level,
+    division: &'d Division<'s>,
+    origin: &'d [u64],
+}
+
 /// One read in progress.
 pub(crate) struct Reader<'a> {
     operation: Operation<'a>,
@@ -69,7 +79,7 @@ impl<'a> Reader<'a> {
     /// One cell of the array's grid.
     pub(crate) fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let portion = chunk.portion;
-        self.operation.store.read(chunk.key, want(portion.level), |object| match object {
+        self.operation.store.read(chunk.key, self.want(&portion), |object| match object {
             Some(object) => self.level(&portion, Source::of(&*object), scratch),
             None if self.array.missing == Missing::Fill => {
                 self.fill(&portion);
@@ -77,6 +87,18 @@ impl<'a> Reader<'a> {
             }
             None => Err(missing()),
         })
+    }
+
+    fn want(&self, portion: &Portion<'_, '_>) -> Want {
+        let level = portion.level;
+        let waits = self.operation.store.concurrency() > 0;
+        let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
+        match &level.body {
+            Body::Shard(_) if together && portion.is_full(self.array) => Want::Whole,
+            Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
+            _ if level.is_raw() => Want::Ranges,
+            _ => Want::Whole,
+        }
     }
 
     fn fill(&self, portion: &Portion<'_, '_>) {
@@ -145,54 +167,61 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        let groups = group(&mut found, source)?;
+        found.sort_unstable_by_key(|entry| entry.offset);
+        self.subchunks(&Subchunks { level, division: &division, origin: portion.origin }, source, 0, &found)
+    }
+
+    /// Subchunks that `entries` tell in their order, where `source` begins at `start` of the shard.
+    fn subchunks(
+        &self,
+        of: &Subchunks<'_, '_>,
+        source: Source<'_>,
+        start: u64,
+        entries: &[Entry],
+    ) -> Result<()> {
+        let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
+        let together = if concurrency > 0 { WAITED_BYTES } else { GROUP_BYTES };
+        let groups = group(entries, start + source.size(), together)?;
         let run = if self.spread {
-            let waits = source.in_memory().is_none();
-            let concurrency = if waits { self.operation.store.concurrency() } else { 0 };
-            let bytes = level.decoded_bytes * (found.len() / groups.len().max(1));
+            let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
         } else {
             Run::Here
         };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
-            let entries = &found[groups[number].clone()];
-            self.group(level, source, entries, &division, portion.origin, scratch)
+            self.group(of, source, start, &entries[groups[number].clone()], scratch)
         })
     }
 
     /// Subchunks whose bytes are close together: one request, then each by itself.
     fn group(
         &self,
-        level: &Level,
+        of: &Subchunks<'_, '_>,
         source: Source<'_>,
+        start: u64,
         entries: &[Entry],
-        division: &Division<'_>,
-        origin: &[u64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut buffer = scratch.take();
-        let first = entries[0].offset;
-        let end = entries.iter().map(|entry| entry.offset + entry.size).max().unwrap_or(first);
-        let done = (|| {
-            let (start, together) = if source.in_memory().is_none() && entries.len() > 1 {
-                let out = sized(&mut buffer, (end - first) as usize)?;
-                source.read_at(first, out)?;
-                (first, source.fetched(first, out))
-            } else {
-                (0, source)
-            };
-            let mut cell = PerAxis::new();
-            for entry in entries {
-                let piece = &division.task(entry.task, &mut cell);
-                let origin = &origin_of(origin, &cell, &level.shape);
-                let part = together.part(entry.offset - start, entry.size)?;
-                self.level(&Portion { level, piece, origin }, part, scratch)
-                    .map_err(|error| error.in_subchunk(&cell))?;
-            }
-            Ok(())
-        })();
-        scratch.give(buffer);
-        done
+        if source.in_memory().is_none() && entries.len() > 1 {
+            let first = entries[0].offset;
+            let end = entries.iter().map(|entry| entry.offset + entry.size).max().unwrap_or(first);
+            let mut buffer = scratch.take();
+            let done = sized(&mut buffer, (end - first) as usize).and_then(|out| {
+                source.read_at(first - start, out)?;
+                self.subchunks(of, source.fetched(first - start, out), first, entries)
+            });
+            scratch.give(buffer);
+            return done;
+        }
+        let mut cell = PerAxis::new();
+        for entry in entries {
+            let piece = &of.division.task(entry.task, &mut cell);
+            let origin = &origin_of(of.origin, &cell, &of.level.shape);
+            let part = source.part(entry.offset - start, entry.size)?;
+            self.level(&Portion { level: of.level, piece, origin }, part, scratch)
+                .map_err(|error| error.in_subchunk(&cell))?;
+        }
+        Ok(())
     }
 
     /// A chunk or subchunk of elements.
@@ -386,14 +415,6 @@ pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize
     }
 }
 
-fn want(level: &Level) -> Want {
-    match &level.body {
-        Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
-        _ if level.is_raw() => Want::Ranges,
-        _ => Want::Whole,
-    }
-}
-
 /// The axis along which to read slab by slab, and the places of one slab: one,
 /// where that saves more bytes than its requests cost; else as many as stay in
 /// the processor's cache between reading and copying.
@@ -412,20 +433,20 @@ fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize) -> Option<(usize, u
     (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
 }
 
-/// Sort `entries` by place and cut them into groups to fetch together.
-fn group(entries: &mut [Entry], source: Source<'_>) -> Result<Vec<std::ops::Range<usize>>> {
-    if !entries.is_sorted_by_key(|entry| entry.offset) {
-        entries.sort_unstable_by_key(|entry| entry.offset);
-    }
+/// Cut `entries`, which are in their order and before `size`, into groups to fetch together, of up
+/// to so many bytes.
+fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<std::ops::Range<usize>>> {
     let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
-        let after = entry.offset.checked_add(entry.size).filter(|&after| after <= source.size());
+        let after = entry.offset.checked_add(entry.size).filter(|&after| after <= size);
         let after = after.ok_or_else(|| {
-            let (offset, size, have) = (entry.offset, entry.size, source.size());
-            Error::size(format!("the shard index points to {size} bytes from {offset}, the shard has {have}"))
+            let Entry { offset, size: bytes, .. } = entry;
+            Error::size(format!(
+                "the shard index points to {bytes} bytes from {offset}, the shard has {size}"
+            ))
         })?;
-        let joins = entry.offset <= end.saturating_add(GAP_BYTES) && after.max(end) - start <= GROUP_BYTES;
+        let joins = entry.offset <= end.saturating_add(GAP_BYTES) && after.max(end) - start <= together;
         match groups.last_mut() {
             Some(group) if joins => {
                 group.end = number + 1;

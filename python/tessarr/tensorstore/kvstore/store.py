@@ -286,7 +286,8 @@ class KvStore:
         chosen = None if range is None else range.copy()
 
         def work() -> Keys:
-            return [key.encode()[strip:] for key in self._listed(chosen)]
+            found = map(str.encode, self._listed(chosen))
+            return [key[strip:] for key in found] if strip else [*found]
 
         return self._do(work)
 
@@ -296,8 +297,10 @@ class KvStore:
             return []
         start = self._place.key(self._path)
         found = _below(self._store(), start)
-        keys = (key[len(start) :] for key in found)
-        return [key for key in keys if chosen is None or chosen._holds(key.encode())]
+        cut = len(start)
+        if chosen is None:
+            return [key[cut:] for key in found] if cut else found
+        return [key[cut:] for key in found if chosen._holds(key[cut:].encode())]
 
     # Writing
 
