@@ -13,7 +13,7 @@ import pytest
 
 import tessarr.tensorstore as ours
 from tessarr.store import CountingStore
-from tessarr.stores import LocalStore
+from tessarr.stores import LatencyStore, LocalStore
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")
 
@@ -272,3 +272,30 @@ def test_requests_are_not_more(scenario: Callable[[Side], None], tmp_path: Path)
     assert tuple(mine.values()) == SCENARIOS[scenario]
     for kind, count in mine.items():
         assert count <= real[kind], (kind, mine, real)
+
+
+@pytest.mark.parametrize(
+    ("key", "reads"), [((), 1), ((slice(0, 896),), 2), ((slice(0, 1000, 500),), 3)]
+)
+def test_large_parts_of_shards_far_away_are_fetched_together(
+    key: Any, reads: int, tmp_path: Path
+) -> None:
+    values = np.random.default_rng(1).integers(0, 99, (1024, 1024), "i4")
+    layout = {"write_chunk": {"shape": [1024, 1024]}, "read_chunk": {"shape": [128, 128]}}
+    found = {}
+    for side in [Side(tmp_path / word, real=word == "theirs") for word in ("ours", "theirs")]:
+        if not side.real:
+            side.store = CountingStore(LatencyStore(LocalStore(tmp_path / "ours")))
+            side.kvstore = {"driver": "tessarr", "store": side.store}
+        made = side.open(
+            create=True,
+            dtype=side.ts.int32,
+            shape=[1024, 1024],
+            chunk_layout=side.ts.ChunkLayout(layout),
+        )
+        made.write(values).result()
+        with side.counting():
+            assert (made[key].read().result() == values[key]).all()
+        found[side.real] = side.counts["reads"]
+    assert found[False] == reads
+    assert found[False] <= found[True]

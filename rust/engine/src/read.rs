@@ -137,11 +137,11 @@ impl<'a> Reader<'a> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if source.in_memory().is_none()
-            && source.size() <= GROUP_BYTES
+            && source.size() <= WAITED_BYTES
             && portion.is_full(self.array)
             && !shard::is_known(shard, source)
         {
-            // All of a small shard, its index included, is one request.
+            // All of a shard, its index included, is one request.
             let mut whole = scratch.take();
             let done = sized(&mut whole, source.size() as usize).and_then(|out| {
                 source.read_at(0, out)?;
