@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ class Side:
         }
 
     @contextmanager
-    def counting(self) -> Iterator[None]:
+    def counting(self) -> Generator[None]:
         before = self.asked()
         yield
         after = self.asked()

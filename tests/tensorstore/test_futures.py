@@ -167,7 +167,7 @@ def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch
     tasks: list[Any] = []
     monkeypatch.setattr(threads._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
     monkeypatch.setattr(threads, "_pools", {})
-    monkeypatch.setattr(threads.atexit, "register", lambda _: None)
+    monkeypatch.setattr("atexit.register", lambda _: None)
     done = start(lambda: tasks.append(threading.get_ident()) or 5)
     twice = converted(done, lambda value: 2 * value)
     with pytest.raises(TimeoutError):
