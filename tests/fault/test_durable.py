@@ -61,9 +61,9 @@ def synchronised(spy: Path, folder: Path, how: str) -> list[str]:
 
 
 def test_a_durable_write_synchronises_file_and_folder(spy: Path, tmp_path: Path) -> None:
-    """First the bytes, then the name that they got; before, the new folder's own name."""
+    """First the bytes, then the name that they got, last the new folder's own name."""
     names = synchronised(spy, tmp_path, "durable")
-    assert names == [".", "c/0.__lock", "c"]
+    assert names == ["c/0.__lock", "c", "."]
 
 
 def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
