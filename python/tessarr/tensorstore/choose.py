@@ -20,7 +20,8 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Box, Dim
-from tessarr.tensorstore.chunk_layout import ChunkLayout, GridConstraints
+from tessarr.tensorstore.chunk_grid import GridConstraints
+from tessarr.tensorstore.chunk_layout import ChunkLayout
 
 __all__ = ["choose", "choose_one"]
 
@@ -66,20 +67,21 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
     >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), (Dim(400), Dim(400)))
     ((64, 64), (384, 384))
     """
-    write = _begun(layout.write_chunk, domain, "write_chunk")
-    read = _begun(layout.read_chunk, domain, "read_chunk")
+    outer_grid, inner_grid, _ = layout.grids
+    write = _begun(outer_grid, domain, "write_chunk")
+    read = _begun(inner_grid, domain, "read_chunk")
     for k in range(len(domain)):
         _agree(read, write, k)
     outer = tuple(write.lengths)
     inner = _filled(
         read.lengths,
-        layout.read_chunk,
+        inner_grid,
         domain,
         lambda k, length: _nearest_divisor(outer[k], length) if outer[k] else length,
     )
     whole = _filled(
         write.lengths,
-        layout.write_chunk,
+        outer_grid,
         domain,
         lambda k, length: _nearest_multiple(inner[k], length),
     )
@@ -198,6 +200,7 @@ def choose_one(layout: ChunkLayout, domain: Box) -> tuple[int, ...]:
         If constraints on read and on write chunks contradict each other, or a whole extent is
         asked for that is infinite.
     """
-    both = layout.read_chunk.merged(layout.write_chunk, "write_chunk")
+    write, read, _ = layout.grids
+    both = read.merged(write, "write_chunk")
     shape = _begun(both, domain, "chunk")
     return _filled(shape.lengths, both, domain, lambda _, length: length)

@@ -13,17 +13,20 @@ from tessarr.tensorstore.wish import (
     SOFT,
     Row,
     Wish,
+    as_soft,
     hard_wishes,
     if_hard,
     merged,
     merged_rows,
     row_of,
+    soft_wishes,
     state,
+    value_of,
     values_of,
 )
 from tessarr.types import JSONObject
 
-__all__ = ["LONGEST", "NOTHING", "GridConstraints", "single"]
+__all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
 
 LONGEST: Final = 2**63 - 1
 """The longest chunk there is."""
@@ -44,42 +47,37 @@ def _ratio(value: Any) -> Wish | None:
     return Wish(number, True) if number else None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class GridConstraints:
-    """Constraints on one kind of chunk.
+    """Constraints on one kind of chunk: a value.
 
     Parameters
     ----------
-    rows : shape and aspect ratio
-        Wishes per dimension.
-    count : elements
-        The number of elements of a chunk.
+    lengths
+        Wishes for the shape.
+    ratios
+        Wishes for the aspect ratio.
+    count
+        The wish for the number of elements.
     """
 
     lengths: Row = ()
     ratios: Row = ()
     count: Wish | None = None
 
-    @classmethod
-    def of(cls, given: Any = None, /, **parts: Any) -> GridConstraints:
-        """Return the constraints that JSON, or keywords, state."""
-        if isinstance(given, GridConstraints):
-            return given
-        members = {} if given is None else members_of(given, "a grid")
-        members.update({name: value for name, value in parts.items() if value is not None})
-        rank = members.pop("rank", None)
-        grid = cls()
-        for name in ("shape", "aspect_ratio", "elements"):
-            for key in (name, name + SOFT):
-                if key in members:
-                    grid = grid.merged(single(name, members.pop(key), key == name), key)
-        nothing_else(members)
-        if rank is not None and grid.rank not in {-1, rank}:
-            raise ArgumentError(f"rank {grid.rank} does not match the rank {rank}")
-        return grid
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; -1 while it is open."""
+        return len(self.lengths) or len(self.ratios) or -1
 
     def merged(self, other: GridConstraints, what: str = "chunk") -> GridConstraints:
-        """Return both constraints together."""
+        """Return both constraints together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
         if other is NOTHING:
             return self
         if self is NOTHING:
@@ -101,42 +99,10 @@ class GridConstraints:
         made = self.each(hard_wishes, hard_wishes)
         return GridConstraints(made.lengths, made.ratios, if_hard(self.count))
 
-    @property
-    def rank(self) -> int:
-        """The number of dimensions; -1 while it is open."""
-        return len(self.lengths) or len(self.ratios) or -1
-
-    ndim = rank
-
-    @property
-    def shape(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on the shape."""
-        return values_of(self.lengths, hard=True)
-
-    @property
-    def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on the shape."""
-        return values_of(self.lengths, hard=False)
-
-    @property
-    def aspect_ratio(self) -> tuple[float | None, ...] | None:
-        """Hard constraints on how lengths relate to each other."""
-        return values_of(self.ratios, hard=True)
-
-    @property
-    def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
-        """Soft constraints on how lengths relate to each other."""
-        return values_of(self.ratios, hard=False)
-
-    @property
-    def elements(self) -> int | None:
-        """The hard constraint on the number of elements."""
-        return self.count.value if self.count is not None and self.count.hard else None
-
-    @property
-    def elements_soft_constraint(self) -> int | None:
-        """The soft constraint on the number of elements."""
-        return self.count.value if self.count is not None and not self.count.hard else None
+    def soft(self) -> GridConstraints:
+        """Return all as soft constraints."""
+        made = self.each(soft_wishes, soft_wishes)
+        return GridConstraints(made.lengths, made.ratios, as_soft(self.count))
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
@@ -146,9 +112,6 @@ class GridConstraints:
         if self.count is not None:
             result["elements" + ("" if self.count.hard else SOFT)] = self.count.value
         return result
-
-    def __repr__(self) -> str:
-        return shown("ChunkLayout.Grid", self.to_json())
 
 
 NOTHING: Final = GridConstraints()
@@ -170,3 +133,167 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
     if name == "aspect_ratio":
         return GridConstraints(ratios=row_of(value, hard, _ratio, name))
     return GridConstraints(count=Wish(integer(0)(value, "elements"), hard))
+
+
+class Grid:
+    """Constraints on one kind of chunk.
+
+    Parameters
+    ----------
+    json : dict or Grid, optional
+        All as JSON.
+    **parts
+        ``rank``, ``shape``, ``aspect_ratio``, ``elements``, each but the rank also with
+        ``_soft_constraint`` after it; ``grid`` and ``grid_soft_constraint``, other constraints.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints contradict each other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> grid = ts.ChunkLayout.Grid(shape=[10, None], elements_soft_constraint=1000)
+    >>> grid.update(shape=[None, 20])
+    >>> grid, grid.rank
+    (ChunkLayout.Grid({'elements_soft_constraint': 1000, 'shape': [10, 20]}), 2)
+    """
+
+    __slots__ = ("_constraints", "_rank")
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+    _constraints: GridConstraints
+    _rank: int
+
+    def __init__(self, json: Any = None, /, **parts: Any) -> None:
+        self._constraints, self._rank = NOTHING, -1
+        if isinstance(json, Grid):
+            self._take(json)
+        elif json is not None:
+            members = members_of(json, "a grid")
+            nothing_else({name: 0 for name in members if name not in _STATED})
+            self.update(**members)
+        if parts:
+            self.update(**parts)
+
+    @classmethod
+    def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
+        """Return constraints on chunks of a rank, which may be open."""
+        made = cls()
+        made._constraints = constraints
+        made._rank = constraints.rank if rank < 0 else rank
+        return made
+
+    def update(self, **parts: Any) -> None:
+        """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        **parts
+            As for the class.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        given = {name: value for name, value in parts.items() if value is not None}
+        unknown = given.keys() - _PARTS
+        if unknown:
+            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        made = Grid.of(self._constraints, self._rank)
+        if "rank" in given:
+            made._fix_rank(integer(0, 32)(given["rank"], "rank"))
+        for name in (one for one in _PARTS if one in given):
+            if name.startswith("grid"):
+                other = Grid(given[name])
+                made._fix_rank(other._rank)
+                found = other._constraints if name == "grid" else other._constraints.soft()
+            elif name != "rank":
+                hard = not name.endswith(SOFT)
+                found = single(name.removesuffix(SOFT), given[name], hard)
+            else:
+                continue
+            made._fix_rank(found.rank)
+            made._constraints = made._constraints.merged(found, name)
+        self._take(made)
+
+    def _take(self, other: Grid) -> None:
+        self._constraints, self._rank = other._constraints, other._rank
+
+    def _fix_rank(self, rank: int) -> None:
+        if -1 not in {rank, self._rank} and rank != self._rank:
+            raise ArgumentError(f"rank {rank} does not match the rank {self._rank}")
+        self._rank = self._rank if rank < 0 else rank
+
+    @property
+    def constraints(self) -> GridConstraints:
+        """The constraints as a value."""
+        return self._constraints
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions; None while it is open."""
+        return None if self._rank < 0 else self._rank
+
+    ndim = rank
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """Hard constraints on the shape."""
+        return values_of(self._constraints.lengths, self._rank, hard=True)
+
+    @property
+    def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
+        """Soft constraints on the shape."""
+        return values_of(self._constraints.lengths, self._rank, hard=False)
+
+    @property
+    def aspect_ratio(self) -> tuple[float | None, ...] | None:
+        """Hard constraints on how lengths relate to each other."""
+        return values_of(self._constraints.ratios, self._rank, hard=True)
+
+    @property
+    def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
+        """Soft constraints on how lengths relate to each other."""
+        return values_of(self._constraints.ratios, self._rank, hard=False)
+
+    @property
+    def elements(self) -> int | None:
+        """The hard constraint on the number of elements."""
+        found: int | None = value_of(self._constraints.count, hard=True)
+        return found
+
+    @property
+    def elements_soft_constraint(self) -> int | None:
+        """The soft constraint on the number of elements."""
+        found: int | None = value_of(self._constraints.count, hard=False)
+        return found
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        return self._constraints.to_json()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return self._rank == other._rank and self.to_json() == other.to_json()
+
+    def __repr__(self) -> str:
+        return shown("ChunkLayout.Grid", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._constraints, self._rank)
+
+
+def _again(constraints: GridConstraints, rank: int) -> Grid:
+    return Grid.of(constraints, rank)
+
+
+Grid.__qualname__ = "ChunkLayout.Grid"
+
+_STATED: Final = tuple(
+    name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)
+)
+_PARTS: Final = dict.fromkeys(["rank", *_STATED, "grid", "grid" + SOFT])

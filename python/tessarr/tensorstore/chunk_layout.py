@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
-from tessarr.tensorstore.chunk_grid import NOTHING, GridConstraints, single
+from tessarr.tensorstore.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.reading import as_integer, integer, lengths, members_of, nothing_else
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.wish import (
@@ -80,7 +80,7 @@ class ChunkLayout:
     _origin: Row
     _grids: Grids
 
-    Grid = GridConstraints
+    Grid: TypeAlias = Grid
 
     def __init__(self, json: Any = None, /, **parts: Any) -> None:
         self._rank, self._order, self._origin, self._grids = -1, None, (), _NO_GRIDS
@@ -138,7 +138,7 @@ class ChunkLayout:
         if given:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")
         if finalize:
-            made._check_final()
+            made._finalize()
         self._take(made)
 
     def _add(self, given: dict[str, Any]) -> None:
@@ -161,7 +161,10 @@ class ChunkLayout:
             parts = given[prefix]
             if isinstance(parts, Mapping) and any(_is_flat(part) for part in parts.values()):
                 self._fix_rank(0, prefix)
-            self._add_grid(prefix, GridConstraints.of(given.pop(prefix)), prefix)
+            grid = Grid(given.pop(prefix))
+            if grid.rank is not None:
+                self._fix_rank(grid.rank, prefix)
+            self._add_grid(prefix, grid.constraints, prefix)
         for name in ("shape", "aspect_ratio", "elements"):
             for key in (f"{prefix}_{name}", f"{prefix}_{name}{SOFT}"):
                 if key in given:
@@ -260,21 +263,26 @@ class ChunkLayout:
             lambda grid: grid.each(lambda row: row[:rank], lambda row: row[:rank]),
         )
 
-    def _check_final(self) -> None:
+    def _finalize(self) -> None:
+        """Leave what is settled alone: hard shapes, where those of read chunks are complete."""
         if self._rank < 0:
             raise ArgumentError("a final chunk layout has a rank")
         for k in range(self._rank):
             if not self._origin or (wish := self._origin[k]) is None or not wish.hard:
                 raise ArgumentError(f"no hard constraint on the grid_origin of dimension {k}")
-        write, read = self._lengths(_WRITE), self._lengths(_READ)
+        write, codec = self._lengths(_WRITE), self._lengths(_CODEC)
+        read = [inner or outer for inner, outer in zip(self._lengths(_READ), write, strict=True)]
         for k, (outer, inner) in enumerate(zip(write, read, strict=True)):
-            if outer and inner and outer % inner:
+            if outer and outer % inner:
                 raise ArgumentError(
                     f"write_chunk {outer} is not a multiple of read_chunk {inner} in dimension {k}"
                 )
+        shapes = (GridConstraints(hard_row(lengths)) for lengths in (write, read, codec))
+        outers, inners, blocks = shapes
+        self._grids = outers, inners, blocks
 
     def _lengths(self, usage: int) -> list[int]:
-        found = self._grids[usage].shape or (None,) * self._rank
+        found = values_of(self._grids[usage].lengths, self._rank, hard=True) or ()
         return [length or 0 for length in found]
 
     @property
@@ -302,27 +310,32 @@ class ChunkLayout:
     @property
     def grid_origin(self) -> tuple[int | None, ...] | None:
         """Hard constraints on where the grid begins."""
-        return values_of(self._origin, hard=True)
+        return values_of(self._origin, self._rank, hard=True)
 
     @property
     def grid_origin_soft_constraint(self) -> tuple[int | None, ...] | None:
         """Soft constraints on where the grid begins."""
-        return values_of(self._origin, hard=False)
+        return values_of(self._origin, self._rank, hard=False)
 
     @property
-    def write_chunk(self) -> GridConstraints:
+    def grids(self) -> Grids:
+        """The constraints on chunks to be written, to be read, and of codecs, as values."""
+        return self._grids
+
+    @property
+    def write_chunk(self) -> Grid:
         """Constraints on what is written at once."""
-        return self._grids[_WRITE]
+        return Grid.of(self._grids[_WRITE], self._rank)
 
     @property
-    def read_chunk(self) -> GridConstraints:
+    def read_chunk(self) -> Grid:
         """Constraints on what is read at once."""
-        return self._grids[_READ]
+        return Grid.of(self._grids[_READ], self._rank)
 
     @property
-    def codec_chunk(self) -> GridConstraints:
+    def codec_chunk(self) -> Grid:
         """Constraints on what a codec sees at once."""
-        return self._grids[_CODEC]
+        return Grid.of(self._grids[_CODEC], self._rank)
 
     @property
     def write_chunk_template(self) -> IndexDomain:

@@ -17,13 +17,16 @@ __all__ = [
     "SOFT",
     "Row",
     "Wish",
+    "as_soft",
     "hard_row",
     "hard_wishes",
     "if_hard",
     "merged",
     "merged_rows",
     "row_of",
+    "soft_wishes",
     "state",
+    "value_of",
     "values_of",
 ]
 
@@ -104,16 +107,31 @@ def hard_row(values: Sequence[Any]) -> Row:
     return tuple(Wish(value, True) if value else None for value in values)
 
 
-def values_of(row: Row, *, hard: bool) -> tuple[Any, ...] | None:
-    """Return the hard wishes of a row, or the soft ones; None while the rank is open."""
+def as_soft(wish: Wish | None) -> Wish | None:
+    """Return a wish as a soft one."""
+    return None if wish is None else Wish(wish.value, False)
+
+
+def soft_wishes(row: Row) -> Row:
+    """Return the wishes of a row, all of them soft."""
+    return tuple(map(as_soft, row))
+
+
+def value_of(wish: Wish | None, *, hard: bool) -> Any:
+    """Return what is asked for, hard or soft; None where nothing is."""
+    return wish.value if wish is not None and wish.hard == hard else None
+
+
+def values_of(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
+    """Return what is asked for each dimension, hard or soft; None while the rank is open."""
     if not row:
-        return None
-    return tuple(wish.value if wish is not None and wish.hard == hard else None for wish in row)
+        return None if rank < 0 else (None,) * rank
+    return tuple(value_of(wish, hard=hard) for wish in row)
 
 
 def state(result: JSONObject, name: str, row: Row) -> None:
     """Add the members of JSON that state a row."""
     for hard in (True, False):
-        values = values_of(row, hard=hard)
+        values = values_of(row, -1, hard=hard)
         if values is not None and any(value is not None for value in values):
             result[name + ("" if hard else SOFT)] = list(values)
