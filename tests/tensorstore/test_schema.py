@@ -15,6 +15,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
 from tessarr.tensorstore import resolve
 from tessarr.tensorstore.element import Field
+from tessarr.tensorstore.facts import facts_of
 
 
 def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:
@@ -108,13 +109,13 @@ def test_fields_and_bytes_of_records() -> None:
     """A field has its type and the dimensions inside of it; the bytes are a last dimension."""
     metadata = {"dtype": [["a", "<i2"], ["b", "<f4", [2]]], "shape": [5]}
     meta = resolve.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
-    schema = resolve.schema_of(meta, Field("b"))
+    schema = facts_of(meta, Field("b")).schema
     assert (schema.dtype, schema.shape) == (ts.float32, (5, 2))
     assert schema.chunk_layout.read_chunk.shape == (5, 2)
-    raw = resolve.schema_of(meta, Field(as_void=True))
+    raw = facts_of(meta, Field(as_void=True)).schema
     assert (raw.dtype, raw.shape) == (ts.byte, (5, 10))
     with pytest.raises(ArgumentError, match="give one of 'a', 'b'"):
-        resolve.schema_of(meta)
+        facts_of(meta)
     with pytest.raises(ArgumentError, match="exclude"):
         Field("a", as_void=True)
 
@@ -122,7 +123,7 @@ def test_fields_and_bytes_of_records() -> None:
 def test_raw_elements() -> None:
     """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
     meta = resolve.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
-    schema = resolve.schema_of(meta)
+    schema = facts_of(meta).schema
     assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
 
 
@@ -135,9 +136,9 @@ def test_constraints_come_back_from_metadata() -> None:
         fill_value=3,
         dimension_units=["4nm", None],
     )
-    again = resolve.new_metadata("zarr3", resolve.constraints_of(meta), ts.Schema())
-    assert resolve.metadata_json(again) == resolve.metadata_json(meta)
-    resolve.check(meta, resolve.constraints_of(meta), resolve.schema_of(meta))
+    again = resolve.new_metadata("zarr3", facts_of(meta).constraints, ts.Schema())
+    assert facts_of(again).metadata_json == facts_of(meta).metadata_json
+    resolve.check(meta, facts_of(meta).constraints, facts_of(meta).schema)
 
 
 def test_existing_arrays_of_other_grids() -> None:
@@ -145,7 +146,7 @@ def test_existing_arrays_of_other_grids() -> None:
     from tessarr.metadata.build import array_meta
 
     meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
-    assert resolve.chunk_layout_of(meta).write_chunk.shape == (None,)
+    assert facts_of(meta).chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
         resolve.check(meta, {"chunk_grid": grid}, ts.Schema())

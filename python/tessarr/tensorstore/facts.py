@@ -7,9 +7,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.indexing.fields import fields_of
+from tessarr.metadata import v2, v3
 from tessarr.space import IndexTransform
-from tessarr.tensorstore import resolve
+from tessarr.tensorstore import zarr2, zarr3
+from tessarr.tensorstore.constraints import array_domain
 from tessarr.tensorstore.element import WHOLE, Field, element_of
+from tessarr.tensorstore.fill import scalar_of
 from tessarr.tensorstore.inner import Inner
 from tessarr.tensorstore.schema import Schema
 
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
+    from tessarr.tensorstore.constraints import Constraints
     from tessarr.tensorstore.units import Units
-    from tessarr.types import Shape
+    from tessarr.types import JSONObject, Shape
 
 __all__ = ["Facts", "facts_of"]
 
@@ -52,29 +56,37 @@ class Facts:
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
-        self.domain = resolve.domain_of(meta, field)
+        self.domain = array_domain(meta.shape, meta.dimension_names, shape)
         self.whole = IndexTransform(self.domain)
+
+    @property
+    def _inner(self) -> Shape:
+        return () if self.inner is None else self.inner.shape
 
     @cached_property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks; not to be modified."""
-        return resolve.chunk_layout_of(self.meta, self.field)
+        of = zarr3.chunk_layout_of if self.meta.zarr_format == 3 else zarr2.chunk_layout_of
+        return of(self.meta, self._inner)
 
     @cached_property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        return resolve.codec_of(self.meta)
+        meta = self.meta
+        return zarr3.codec_of(meta) if meta.zarr_format == 3 else zarr2.codec_of(meta)
 
     @cached_property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored."""
-        found: npt.NDArray[Any] | None = resolve.fill_value_of(self.meta, self.field)
-        return found
+        """What elements are that are not stored, with the dimensions inside of an element."""
+        fill = self.meta.fill_value
+        return None if fill is None else scalar_of(self.meta.data_type, fill, self.field)
 
     @cached_property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
-        return resolve.units_of(self.meta, self.field)
+        meta = self.meta
+        known = zarr3.units_of(meta) if meta.zarr_format == 3 else (None,) * meta.rank
+        return (*known, *(None for _ in self._inner))
 
     @cached_property
     def schema(self) -> Schema:
@@ -94,9 +106,27 @@ class Facts:
         return Schema(dtype=self.dtype)
 
     @cached_property
-    def constraints(self) -> resolve.Constraints:
+    def metadata_json(self) -> JSONObject:
+        """The metadata as the member ``metadata`` of a spec states them; not to be modified."""
+        meta = self.meta
+        if meta.zarr_format == 2:
+            return {
+                **v2.to_json(meta),
+                "compressor": self.codec.compression.compressor,
+                "dimension_separator": getattr(meta.chunk_key_encoding, "separator", "."),
+            }
+        document = v3.to_json(meta)
+        document["codecs"] = zarr3.chain_of(meta).to_json()
+        document["chunk_key_encoding"] = zarr3.key_encoding_json(meta.chunk_key_encoding)
+        if not document["attributes"]:
+            del document["attributes"]
+        return document
+
+    @cached_property
+    def constraints(self) -> Constraints:
         """The constraints that only these metadata meet."""
-        return resolve.constraints_of(self.meta)
+        form = zarr3.Zarr3 if self.meta.zarr_format == 3 else zarr2.Zarr2
+        return form.read(self.metadata_json)
 
     @cached_property
     def known(self) -> dict[str, Any]:
@@ -112,8 +142,8 @@ def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
 
     Examples
     --------
-    >>> from tessarr.tensorstore.schema import Schema
-    >>> facts = facts_of(resolve.new_metadata("zarr3", {}, Schema(dtype="int8", shape=[3, 4])))
+    >>> from tessarr.metadata.build import array_meta
+    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None))
     >>> facts.domain, facts.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """

@@ -1,47 +1,29 @@
-"""From constraints to metadata, and from metadata to what handles tell: no I/O here.
+"""From constraints to metadata, and whether metadata meet constraints: no I/O here.
 
-Constraints of a spec are its schema and its ``metadata``, which the driver's own class reads:
-`Zarr3` or `Zarr2`.
+Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import ArgumentError
-from tessarr.metadata import v2, v3
-from tessarr.metadata.node import ArrayMeta
-from tessarr.space import INFINITE, Dim, IndexDomain
-from tessarr.space.domain import check_labels
-from tessarr.tensorstore import zarr2, zarr3
-from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.codec_spec import CodecSpec
-from tessarr.tensorstore.element import WHOLE, Field, element_of
-from tessarr.tensorstore.fill import scalar_of
-from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.units import Units
+from tessarr.tensorstore.constraints import Constraints
+from tessarr.tensorstore.element import WHOLE, Field
+from tessarr.tensorstore.facts import facts_of
+from tessarr.tensorstore.fill import new_fill
+from tessarr.tensorstore.reading import compare
+from tessarr.tensorstore.through import merged_domains
+from tessarr.tensorstore.units import merged_units
 from tessarr.tensorstore.zarr2 import Zarr2
 from tessarr.tensorstore.zarr3 import Zarr3
-from tessarr.types import JSONObject
 
-__all__ = [
-    "Constraints",
-    "check",
-    "chunk_layout_of",
-    "codec_of",
-    "constraints_of",
-    "domain_of",
-    "effective",
-    "fill_value_of",
-    "metadata_json",
-    "new_metadata",
-    "read_constraints",
-    "schema_of",
-    "units_of",
-]
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.facts import Facts
+    from tessarr.tensorstore.schema import Schema
 
-Constraints: TypeAlias = "Zarr2 | Zarr3"
-"""What ``metadata`` asks for."""
+__all__ = ["check", "effective", "new_metadata", "read_constraints"]
 
 
 def read_constraints(driver: str, metadata: Any = None) -> Constraints:
@@ -51,7 +33,7 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     ----------
     driver : {"zarr3", "zarr", "zarr2"}
         The driver.
-    metadata : dict, Zarr2 or Zarr3, optional
+    metadata : dict or Constraints, optional
         The member; by default nothing is asked for.
 
     Raises
@@ -64,6 +46,8 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     >>> read_constraints("zarr3", {"codecs": ["gzip"]}).to_json()
     {'codecs': [{'name': 'gzip'}]}
     """
+    if isinstance(metadata, Constraints):
+        return metadata
     given = {} if metadata is None else metadata
     if driver == "zarr3":
         return Zarr3.read(given)
@@ -90,7 +74,7 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ----------
     driver : {"zarr3", "zarr", "zarr2"}
         The driver.
-    metadata : dict, Zarr2 or Zarr3, optional
+    metadata : dict or Constraints, optional
         The member ``metadata`` of the spec.
     schema
         The schema, of what the driver has: not of a view of it.
@@ -106,11 +90,15 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
 
     Examples
     --------
+    >>> from tessarr.tensorstore.schema import Schema
     >>> meta = new_metadata("zarr3", {}, Schema(dtype="uint16", shape=[1000, 2000, 3000]))
     >>> meta.chunk_shape, meta.codecs.to_json()
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
-    return read_constraints(driver, metadata).create(schema, field)
+    constraints = read_constraints(driver, metadata)
+    meta = constraints.create(schema, field)
+    check(meta, constraints, schema, field)
+    return meta
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -121,80 +109,42 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    read_constraints(_driver(meta), metadata).check(meta, schema, field)
+    read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata).check_members(meta)
+    if schema.says_nothing:
+        return
+    facts = facts_of(meta, field)
+    compare("rank", schema.rank, facts.domain.rank)
+    if schema.dtype is not None:
+        compare("dtype", schema.dtype.name, facts.dtype.name)
+    if schema.domain is not None:
+        merged_domains(facts.domain, schema.domain)
+    _check_chunks(facts, schema)
+    _check_fill(facts, schema)
+    units = schema.dimension_units or ()
+    if meta.zarr_format == 2 and any(unit is not None for unit in units):
+        raise ArgumentError("dimension_units: format 2 does not have them")
+    if units:
+        merged_units(facts.dimension_units, units)
 
 
-def constraints_of(meta: ArrayMeta) -> Constraints:
-    """Return the constraints that only this metadata meets."""
-    return read_constraints(_driver(meta), metadata_json(meta))
+def _check_chunks(facts: Facts, schema: Schema) -> None:
+    layout = schema.chunk_layout
+    if layout.rank >= 0:
+        layout.merge(facts.chunk_layout)
+        if any(layout.codec_chunk.shape or ()):
+            raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
+    if schema.codec is not None:
+        facts.codec.merged(schema.codec)
 
 
-def domain_of(meta: ArrayMeta, field: Field = WHOLE) -> IndexDomain:
-    """Return the domain of an array: bounds that resizing moves are implicit."""
-    names = meta.dimension_names or (None,) * meta.rank
-    told = [name for name in names if name]
-    if len(set(told)) < len(told):
-        names = (None,) * meta.rank
-    dims = [
-        Dim.of(0, min(length, INFINITE + 1), name or "", (False, True))
-        for length, name in zip(meta.shape, names, strict=True)
-    ]
-    dims += [Dim.of(0, length) for length in element_of(meta.data_type, field).inner]
-    return IndexDomain.of(check_labels(dims) if told else tuple(dims))
-
-
-def chunk_layout_of(meta: ArrayMeta, field: Field = WHOLE) -> ChunkLayout:
-    """Return the layout of the chunks of an array."""
-    inner = element_of(meta.data_type, field).inner
-    if meta.zarr_format == 3:
-        return zarr3.chunk_layout_of(meta, inner)
-    return zarr2.chunk_layout_of(meta, inner)
-
-
-def codec_of(meta: ArrayMeta) -> CodecSpec:
-    """Return how the chunks of an array are encoded."""
-    return zarr3.codec_of(meta) if meta.zarr_format == 3 else zarr2.codec_of(meta)
-
-
-def units_of(meta: ArrayMeta, field: Field = WHOLE) -> Units:
-    """Return the unit of each dimension, or None where it is not known."""
-    known = zarr3.units_of(meta) if meta.zarr_format == 3 else (None,) * meta.rank
-    return (*known, *(None for _ in element_of(meta.data_type, field).inner))
-
-
-def fill_value_of(meta: ArrayMeta, field: Field = WHOLE) -> Any:
-    """Return the fill value, with the dimensions inside of an element; None if there is none."""
-    if meta.fill_value is None:
-        return None
-    return scalar_of(meta.data_type, meta.fill_value, field)
-
-
-def schema_of(meta: ArrayMeta, field: Field = WHOLE) -> Schema:
-    """Return all that a schema tells of an array."""
-    return Schema(
-        dtype=element_of(meta.data_type, field).dtype,
-        domain=domain_of(meta, field),
-        chunk_layout=chunk_layout_of(meta, field),
-        codec=codec_of(meta),
-        fill_value=fill_value_of(meta, field),
-        dimension_units=units_of(meta, field),
-    )
-
-
-def metadata_json(meta: ArrayMeta) -> JSONObject:
-    """Return the metadata as the member ``metadata`` of a spec states it."""
-    if meta.zarr_format == 2:
-        document = v2.to_json(meta)
-        separator = getattr(meta.chunk_key_encoding, "separator", ".")
-        compressor = codec_of(meta).compression.compressor
-        return {**document, "compressor": compressor, "dimension_separator": separator}
-    document = v3.to_json(meta)
-    document["codecs"] = zarr3.chain_of(meta).to_json()
-    document["chunk_key_encoding"] = zarr3.key_encoding_json(meta.chunk_key_encoding)
-    if not document["attributes"]:
-        del document["attributes"]
-    return document
-
-
-def _driver(meta: ArrayMeta) -> str:
-    return "zarr3" if meta.zarr_format == 3 else "zarr"
+def _check_fill(facts: Facts, schema: Schema) -> None:
+    meta = facts.meta
+    if schema.fill_value is None or meta.data_type.numpy.names or facts.field.as_void:
+        return
+    fill = meta.fill_value
+    if fill is None and meta.zarr_format == 2:
+        raise ArgumentError("fill_value: the array has none")
+    if new_fill(schema.fill_value, meta.data_type) != (
+        meta.data_type.default_fill() if fill is None else fill
+    ):
+        raise ArgumentError(f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}")

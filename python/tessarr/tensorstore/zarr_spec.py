@@ -15,17 +15,18 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
+from tessarr.tensorstore import resolve
 from tessarr.tensorstore.caching import Known, bound_of, cached, memory_of
 from tessarr.tensorstore.context import Naming, References
 from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.element import WHOLE, Field
+from tessarr.tensorstore.facts import facts_of
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
-from tessarr.tensorstore.resolve import domain_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
 from tessarr.tensorstore.zarr2 import Zarr2
@@ -167,7 +168,8 @@ class ZarrSpec(PlacedSpec):
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
         found: ArrayMeta = self._recalled(
-            "metadata", lambda: self._wanted.create(self.schema, self._field)
+            "metadata",
+            lambda: resolve.new_metadata(self.name, self._wanted, self.schema, self._field),
         )
         return found
 
@@ -247,7 +249,7 @@ class ZarrSpec(PlacedSpec):
         """Return the view, with the labels that the schema has where the array has none."""
         if view is not None or self.schema.domain is None or not any(self.schema.domain.labels):
             return view
-        domain = domain_of(array._meta, self._field)
+        domain = facts_of(array._meta, self._field).domain
         labels = [
             dim.label or given.label
             for dim, given in zip(domain.dims, self.schema.domain.dims, strict=True)
@@ -301,7 +303,7 @@ class ZarrSpec(PlacedSpec):
 
     def _check(self, meta: ArrayMeta) -> None:
         if self._wanted is not self._nothing or not self.schema.says_nothing:
-            self._wanted.check(meta, self.schema, self._field)
+            resolve.check(meta, self._wanted, self.schema, self._field)
 
     def _key(self, at: str) -> str:
         return open_flow.prefix_of(at) + self.document
