@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -132,3 +133,20 @@ def test_data_types_of_stored_arrays() -> None:
 def test_they_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="cannot be changed"):
         ts.int32.name = "int8"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4", "int4", "int2", "float4_e2m1fn"],
+)
+def test_types_of_few_bits_in_format_2(name: str, tmp_path: Path) -> None:
+    """Neither NumPy nor zarr-python has them there: the document is that of TensorStore."""
+    for writer, reader in ((ts, theirs), (theirs, ts)):
+        spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/{writer.__name__}/"}
+        made = writer.open(spec, create=True, dtype=name, shape=[4], fill_value=1).result()
+        made[:2] = 0
+        again = reader.open(spec).result()
+        assert again.dtype.name == name
+        assert np.asarray(again.read().result(), "f4").tolist() == [0, 0, 1, 1]
+        metadata = [one.spec().to_json()["metadata"] for one in (made, again)]
+        assert metadata[0] == metadata[1]

@@ -192,6 +192,35 @@ def test_what_open_arrays_know_is_shared_by_a_context(
     assert [requests(context=pooled, recheck_cached_metadata=False)[1] for _ in "ab"] == [1, 0]
 
 
+def test_a_document_of_another_name(tmp_path: Path) -> None:
+    spec = {
+        "driver": "zarr2",
+        "kvstore": {"driver": "file", "path": f"{tmp_path}/a/"},
+        "metadata_key": "meta.json",
+        "key_encoding": "/",
+    }
+    made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
+    made[...] = 3
+    assert made.kvstore.list().result() == [b"0/0", b"meta.json"]
+    told = made.spec().to_json()
+    assert told["metadata_key"] == "meta.json"
+    assert told["metadata"]["dimension_separator"] == "/"
+    with pytest.raises(ArgumentError, match="metadata_key"):
+        _ = made.url
+    smaller = made.resize(exclusive_max=[2, 5]).result()
+    assert smaller.shape == ts.open(spec).result().shape == (2, 5)
+    assert pickle.loads(pickle.dumps(smaller)).read().result().sum() == 30
+    with ts.Transaction() as transaction:
+        ts.open(spec, transaction=transaction).result()[0] = 4
+    assert ts.open(spec).result()[:, 0].read().result().tolist() == [4, 3]
+    with pytest.raises(NotFoundError, match="zarray"):
+        ts.open({**spec, "metadata_key": ".zarray"}).result()
+    again = ts.open(spec, create=True, delete_existing=True, dtype="int8", shape=[1]).result()
+    assert again.kvstore.list().result() == [b"meta.json"]
+    with pytest.raises(ArgumentError, match="does not match"):
+        ts.Spec({**spec, "metadata": {"dimension_separator": "."}})
+
+
 def test_resizing_keeps_other_handles(context: ts.Context) -> None:
     layout = ts.ChunkLayout(chunk_shape=[2, 2])
     store = opened(context, create=True, dtype="int8", shape=[4, 4], chunk_layout=layout)

@@ -84,6 +84,7 @@ class DataType(ABC):
     """
 
     v3_names: ClassVar[tuple[str, ...]] = ()
+    v2_names: ClassVar[tuple[str, ...]] = ()  # those of them that format 2 has for typestrings
     """The names of the family in format 3."""
     v2_kinds: ClassVar[str] = ""
     """The NumPy kinds of the family, which format 2 uses: ``"iu"``."""

@@ -148,6 +148,13 @@ def _from_v2(value: Any, loc: str, problems: Problems) -> DataType | None:
     if isinstance(value, list):
         family = find_family("struct")
         return None if family is None else family.from_v2(value, loc, problems)
+    named = find_family(value) if isinstance(value, str) else None
+    if named is not None and value in named.v2_names:
+        return named.from_v2(value, loc, problems)
+    return _from_typestring(value, loc, problems)
+
+
+def _from_typestring(value: Any, loc: str, problems: Problems) -> DataType | None:
     if not isinstance(value, str) or (match := _TYPESTR.fullmatch(value)) is None:
         problems.add(loc, f"{describe(value)} is not a NumPy typestring such as '<f8'")
         return None

@@ -22,6 +22,7 @@ from tessarr.dtype.numeric import (
     float_to_json,
     integer_from_json,
 )
+from tessarr.dtype.packed import from_base64, to_base64
 from tessarr.problems import describe
 
 if TYPE_CHECKING:
@@ -41,12 +42,36 @@ _BITS: Final = {
 }
 """How many bits mean something, where these are not all."""
 
+_BASE64: Final = "float4_e2m1fn"
+"""Whose fill value format 2 has as bytes, in base 64: TensorStore reads nothing else."""
 
-class _Small:
+
+_IN_FORMAT_2: Final = (
+    *("int2", "int4", "bfloat16", "float4_e2m1fn", "float8_e3m4", "float8_e4m3b11fnuz"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+)
+"""What TensorStore reads and writes in format 2, which has no typestrings for them."""
+
+
+class _Small(DataType):
     """What these integers and floats have in common."""
 
     __slots__ = ()
-    numpy: np.dtype[Any]
+    v2_names = _IN_FORMAT_2
+
+    @classmethod
+    def from_v2(cls, value: Any, loc: str, problems: Problems) -> Self | None:
+        dtype = numpy_type(value, value, loc, problems)
+        return None if dtype is None else cls(dtype)
+
+    @classmethod
+    def from_v3(cls, name: str, configuration: Members) -> Self | None:
+        configuration.done()
+        return cls.from_v2(name, configuration.loc, configuration.problems)
+
+    @classmethod
+    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
+        return cls(np.dtype(dtype.type))
 
     @property
     def name(self) -> str:
@@ -71,11 +96,15 @@ class _Small:
         return (array.view(np.uint8) & mask).view(self.numpy)
 
     def refusal(self, zarr_format: ZarrFormat) -> str | None:
-        return "format 2 has no such type" if zarr_format == 2 else None
+        known = zarr_format == 3 or self.name in _IN_FORMAT_2
+        return None if known else "format 2 has no such type"
+
+    def to_json(self, zarr_format: ZarrFormat) -> JSON:
+        return self.name
 
 
 @register
-class SmallInteger(_Small, DataType):
+class SmallInteger(_Small):
     """Integers of 2 or 4 bits, with or without sign.
 
     Examples
@@ -87,16 +116,6 @@ class SmallInteger(_Small, DataType):
 
     __slots__ = ()
     v3_names = ("int2", "int4", "uint2", "uint4")
-
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Self | None:
-        configuration.done()
-        dtype = numpy_type(name, name, configuration.loc, configuration.problems)
-        return None if dtype is None else cls(dtype)
-
-    @classmethod
-    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
-        return cls(np.dtype(dtype.type))
 
     @property
     def _limits(self) -> tuple[int, int]:
@@ -124,7 +143,7 @@ class SmallInteger(_Small, DataType):
 
 
 @register
-class SmallFloat(_Small, DataType):
+class SmallFloat(_Small):
     """Floats of 4, 6 or 8 bits, and ``bfloat16``.
 
     Examples
@@ -141,19 +160,12 @@ class SmallFloat(_Small, DataType):
         *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
     )
 
-    @classmethod
-    def from_v3(cls, name: str, configuration: Members) -> Self | None:
-        configuration.done()
-        dtype = numpy_type(name, name, configuration.loc, configuration.problems)
-        return None if dtype is None else cls(dtype)
-
-    @classmethod
-    def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
-        return cls(np.dtype(dtype.type))
-
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
+        if zarr_format == 2 and self.name == _BASE64 and isinstance(value, str):
+            found = from_base64(value, 1, loc, problems)
+            return None if found is None else self._settled(found)
         fill = float_from_json(value, self.numpy, zarr_format, loc, problems)
         if fill is None:
             return None
@@ -164,6 +176,8 @@ class SmallFloat(_Small, DataType):
         return self._settled(fill)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
+        if zarr_format == 2 and self.name == _BASE64:
+            return to_base64(fill)
         return float_to_json(fill, self.numpy, zarr_format)
 
     def cast_fill(self, value: Any) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -15,6 +16,7 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
+from tessarr.store.aliased import aliased
 from tessarr.tensorstore import resolve
 from tessarr.tensorstore.caching import Known, bound_of, cached, memory_of
 from tessarr.tensorstore.context import Naming, References
@@ -27,6 +29,7 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
+from tessarr.tensorstore.reading import choice
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
 from tessarr.tensorstore.zarr2 import Zarr2
@@ -50,13 +53,13 @@ _RESOURCES: Final = {
     "metadata_cache_pool": "cache_pool",
 }
 _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
+_ZARRAY: Final = ".zarray"
 
 
 class ZarrSpec(PlacedSpec):
     """What a spec says of an array of Zarr."""
 
     zarr_format: ClassVar[ZarrFormat]
-    document: ClassVar[str]
     _constraints: ClassVar[Any]
     _nothing: ClassVar[Any]
 
@@ -147,6 +150,15 @@ class ZarrSpec(PlacedSpec):
 
     _always: ClassVar[JSONObject] = {}
 
+    @property
+    def document(self) -> str:
+        """The key of the document."""
+        return "zarr.json"
+
+    def _at(self, store: Store, at: str) -> Store:
+        """Return a store that has the document where Zarr has it."""
+        return store
+
     def effective(self) -> Schema:
         """Return all that is known of the array without looking."""
         found: Schema = self._recalled(
@@ -204,7 +216,7 @@ class ZarrSpec(PlacedSpec):
         place = self._place._open()
         at = place.key(self._place.path).strip("/")
         here = self._place._driver.name in {"file", "memory"}
-        work = partial(self._opened, view, place.store, at, opening.transaction)
+        work = partial(self._opened, view, self._at(place.store, at), at, opening.transaction)
         return start(work, here=here)
 
     def _opened(
@@ -355,7 +367,6 @@ class Zarr3Spec(ZarrSpec):
 
     name = "zarr3"
     zarr_format = 3
-    document = "zarr.json"
     _constraints = Zarr3
     _nothing = Zarr3()
     _scheme = "zarr3"
@@ -367,10 +378,50 @@ class Zarr2Spec(ZarrSpec):
 
     name = "zarr"
     zarr_format = 2
-    document = ".zarray"
     _constraints = Zarr2
     _nothing = Zarr2()
     _scheme = "zarr2"
+
+    _metadata_key: str = _ZARRAY
+
+    @property
+    def document(self) -> str:
+        """The key of the document."""
+        return self._metadata_key
+
+    def _read_more(self, members: dict[str, Any]) -> None:
+        """Read the members that only one format has."""
+        self._metadata_key = members.pop("metadata_key", _ZARRAY)
+        if not isinstance(self._metadata_key, str):
+            raise ArgumentError(f'"metadata_key": {self._metadata_key!r} is not a string')
+        super()._read_more(members)
+        if "key_encoding" not in members:
+            return
+        separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
+        if self._wanted.separator not in {None, separator}:
+            raise ArgumentError(
+                f'"key_encoding": {separator!r} does not match metadata, which have '
+                f"{self._wanted.separator!r}"
+            )
+        self._wanted = replace(self._wanted, separator=separator)
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        found = super().members(naming, include_defaults=include_defaults)
+        if self._metadata_key != _ZARRAY:
+            found["metadata_key"] = self._metadata_key
+        return found
+
+    def _suffix(self) -> str:
+        if self._metadata_key != _ZARRAY:
+            raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
+        return super()._suffix()
+
+    def _at(self, store: Store, at: str) -> Store:
+        if self._metadata_key == _ZARRAY:
+            return store
+        prefix = open_flow.prefix_of(at)
+        return aliased(store, {prefix + _ZARRAY: prefix + self._metadata_key})
 
 
 def _folder(place: Place) -> Place:

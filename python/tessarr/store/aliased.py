@@ -1,0 +1,71 @@
+"""A store in which some documents are found under other keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr import _engine
+from tessarr.store.mapping import ForeignStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr._engine import Store
+
+__all__ = ["aliased"]
+
+
+def aliased(store: Store, names: Mapping[str, str]) -> Store:
+    """Return a store whose documents of some keys are those of other keys of `store`.
+
+    Parameters
+    ----------
+    store
+        Where all is. What is no document (names of which begin with a dot) is as it is there.
+    names
+        From keys to what they are called in `store`.
+
+    Examples
+    --------
+    >>> from tessarr.stores import MemoryStore
+    >>> store = MemoryStore()
+    >>> other = aliased(store, {"a/.zarray": "a/meta.json"})
+    >>> other.put("a/.zarray", b"{}")
+    >>> other.put("a/0.0", b"1")
+    >>> store.list(), other.get("a/.zarray")
+    (['a/0.0', 'a/meta.json'], b'{}')
+    """
+    return _engine.SplitStore(ForeignStore(_Aliased(store, names)), store)
+
+
+class _Aliased:
+    """The documents of a store, under other keys; of another one it is equal to the same."""
+
+    def __init__(self, store: Store, names: Mapping[str, str]) -> None:
+        self._store, self._names = store, dict(names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Aliased):
+            return NotImplemented
+        return (self._store, self._names) == (other._store, other._names)
+
+    def __hash__(self) -> int:
+        return hash(self._store)
+
+    def get(self, key: str) -> bytes | None:
+        return self._store.get(self._names.get(key, key))
+
+    def put(self, key: str, data: bytes) -> None:
+        self._store.put(self._names.get(key, key), data)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        return self._store.replace(self._names.get(key, key), data, expected)
+
+    def delete(self, key: str) -> None:
+        self._store.delete(self._names.get(key, key))
+
+    def list(self, prefix: str) -> list[str]:
+        return self._store.list(prefix)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._store.delete_prefix(prefix)
