@@ -208,7 +208,15 @@ def test_fields_have_a_fixed_size():
 
 @pytest.mark.covers("V2-DTYPE-11")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "int2"])
-def test_names_that_only_tensorstore_knows_are_refused(dtype):
+def test_names_that_only_tensorstore_writes_are_read(dtype):
+    array = open_v2(dtype=dtype, fill_value=1)
+    assert array.metadata.data_type.name == dtype
+    assert array[...].astype("f4").max() == 1
+
+
+@pytest.mark.covers("V2-DTYPE-11")
+@pytest.mark.parametrize("dtype", ["uint4", "float8_e4m3", "complex_bfloat16"])
+def test_other_names_of_format_3_are_no_types(dtype):
     with pytest.raises((MetadataError, UnsupportedError), match=dtype):
         open_v2(dtype=dtype, fill_value=0)
 
