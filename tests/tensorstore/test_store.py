@@ -139,3 +139,16 @@ def test_it_is_no_sequence(store: ts.TensorStore) -> None:
         len(store)
     with pytest.raises(TypeError):
         ts.TensorStore()
+
+
+@pytest.mark.parametrize(("fill", "stored"), [(None, [b".zarray", b"1"]), (0, [b".zarray"])])
+def test_zeros_are_stored_where_nothing_fills(fill: int | None, stored: list[bytes]) -> None:
+    array = ts.open(
+        {"driver": "zarr2", "kvstore": "memory://", "metadata": {"chunks": [3]}},
+        create=True,
+        shape=[6],
+        dtype="int16",
+        fill_value=fill,
+    ).result()
+    array[3:] = 0
+    assert sorted(array.kvstore.list().result()) == stored

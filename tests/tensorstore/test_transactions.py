@@ -165,6 +165,24 @@ def test_reads_that_must_repeat(store: ts.KvStore) -> None:
     assert store["b"] == b"1"
 
 
+@pytest.mark.parametrize(("before", "after"), [(b"1", b"2"), (b"1", None), (None, b"2")])
+def test_reads_that_do_not_repeat_are_refused(
+    store: ts.KvStore, before: bytes | None, after: bytes | None
+) -> None:
+    store.write("a", before).result()
+    transaction = ts.Transaction(repeatable_read=True)
+    inside = store.with_transaction(transaction)
+    assert (inside.read("a").result().value or None) == before
+    store.write("a", after).result()
+    with pytest.raises(ConflictError, match="Generation mismatch"):
+        inside.read("a").result()
+    inside["a"] = b"4"  # what it is to be depends on what it was
+    assert inside["a"] == b"4"
+    with pytest.raises(ConflictError):
+        transaction.commit_sync()
+    assert store.read("a").result().value == (after or b"")
+
+
 def test_conditions_are_checked_again(store: ts.KvStore) -> None:
     generation = store.write("a", b"1").result().generation
     transaction = ts.Transaction()

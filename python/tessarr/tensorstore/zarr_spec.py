@@ -232,7 +232,9 @@ class ZarrSpec(PlacedSpec):
             self._check(meta)
         else:
             meta = self._found(fresh if transaction is None else transaction._staged(lasting), at)
-        array = bind(meta, lasting, at, read_only=False, write_empty_chunks=self._store_fill)
+        # Without a fill value nothing is known of chunks that are not stored.
+        store_fill = self._store_fill or meta.fill_value is None
+        array = bind(meta, lasting, at, read_only=False, write_empty_chunks=store_fill)
         if known:
             known.learn(meta, now)
         elif memory is not None and shared:

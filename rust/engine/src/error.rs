@@ -23,6 +23,8 @@ pub enum Kind {
     Argument,
     /// A selection is out of bounds or malformed (`SelectionError`).
     Selection,
+    /// Others changed what a change was decided on (`ConflictError`).
+    Conflict,
     /// The store or array is open for reading only (`ReadOnlyError`).
     ReadOnly,
     /// Something that must not exist does (`ExistsError`).

@@ -20,6 +20,7 @@ fn class_name(kind: Kind) -> &'static str {
         Kind::Store { .. } => "StoreError",
         Kind::Argument => "ArgumentError",
         Kind::Selection => "SelectionError",
+        Kind::Conflict => "ConflictError",
         Kind::ReadOnly => "ReadOnlyError",
         Kind::Exists => "ExistsError",
         Kind::NotFound => "NotFoundError",

@@ -112,11 +112,21 @@ impl StagedStore {
     }
 
     /// Remembers what the key was found to be first, and what it is to be.
-    fn stage(&self, key: &str, found: Option<Expected>, new: New) {
+    ///
+    /// Where reads have to repeat, an error if it was found to be something else before.
+    fn stage(&self, key: &str, found: Option<Expected>, new: New) -> Result<()> {
         self.with(|stage| {
             let version = fresh_version();
             match stage.keys.get_mut(key) {
                 Some(staged) => {
+                    let differs = |now: &Expected| *now != staged.expected;
+                    if self.repeatable
+                        && staged.expected != Expected::Anything
+                        && found.as_ref().is_some_and(differs)
+                    {
+                        let why = "Generation mismatch: others changed it after this transaction had read it";
+                        return Err(Error::new(Kind::Conflict, why).at_key(key));
+                    }
                     if let (Expected::Anything, Some(found)) = (&staged.expected, found) {
                         // What was written blindly before needs no condition for what follows.
                         if matches!(staged.new, New::Same) {
@@ -132,7 +142,8 @@ impl StagedStore {
                     stage.keys.insert(key.to_owned(), Staged { expected, new, version });
                 }
             }
-        });
+            Ok(())
+        })
     }
 
     /// Gives everything up; later changes are refused.
@@ -251,7 +262,7 @@ impl Store for StagedStore {
         }
         let (object, found) = self.current(key, want)?;
         if found.is_some() {
-            self.stage(key, found, New::Same);
+            self.stage(key, found, New::Same)?;
         }
         Ok(object)
     }
@@ -281,7 +292,7 @@ impl Store for StagedStore {
         };
         self.check_open()?;
         if found.is_some() || !matches!(new, New::Same) {
-            self.stage(key, found, new);
+            self.stage(key, found, new)?;
         }
         Ok(change)
     }
