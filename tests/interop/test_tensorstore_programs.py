@@ -144,7 +144,7 @@ def run(package: Any, program: Program, folder: Path) -> list[Any]:
             else:
                 value = eval(line, names)
                 found.append(None if isinstance(value, package.TensorStore) else value)
-        except Exception as error:  # noqa: BLE001 (compared)
+        except Exception as error:
             found.append(error)
     return found
 
@@ -155,7 +155,7 @@ def test_programs_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
         program = Program(seed)
         mine = run(ts, program, tmp_path / f"mine{seed}")
         other = run(theirs, program, tmp_path / f"other{seed}")
-        for number, (line, here, there) in enumerate(zip(program.lines, mine, other, strict=True)):
+        for number, (_, here, there) in enumerate(zip(program.lines, mine, other, strict=True)):
             fits = isinstance(here, type(there)) if isinstance(there, Exception) else here == there
             before = "\n".join(program.lines[: number + 1])
             assert fits, f"{seed}, {program.spec}:\n{before}\nours: {here!r}\ntheirs: {there!r}"
