@@ -117,7 +117,6 @@ EXPRESSIONS = {
         "named[ts.d['x', 'z'].label['p', 'q']]",
         "named[ts.d[0, 1].label['a']]",
         "named[ts.d['nobody'][0]]",
-        "named[ts.d[0].label['y']]",
     ],
     "diagonal": [
         "named[ts.d['x', 'z'].diagonal]",
@@ -179,7 +178,6 @@ EXPRESSIONS = {
         "named[ts.d['x', 'y'].diagonal.label['d'].transpose[-1]]",
         "named[ts.d['z', 'x'].oindex[1, [1, 0]].label['a']]",
         "named[ts.d['x', 'z'].transpose[2, 0].translate_to[9, 9].stride[1, 2]]",
-        "named[ts.d['y'][1:3].translate_to[0].mark_bounds_implicit[True]]",
     ],
     "dimensions": [
         "ts.d[2, 0]",
