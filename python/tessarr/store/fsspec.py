@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from weakref import WeakValueDictionary
@@ -50,6 +51,9 @@ class FsspecStore(DescribedStore):
     concurrency : int, default 16
         How many chunks are fetched or stored at a time. Each of them is in memory, so that
         an operation needs as many chunks beside its result.
+    retries : bool, default True
+        Whether the file system may ask again by itself. False is for `RetryingStore`, where it
+        is one of s3fs or gcsfs: others do not, or do it as their arguments say.
 
     Notes
     -----
@@ -78,6 +82,7 @@ class FsspecStore(DescribedStore):
         read_only: bool = False,
         allowed_exceptions: tuple[type[Exception], ...] | None = None,
         concurrency: int = 16,
+        retries: bool = True,
     ) -> Self:
         arguments = {
             "fs": fs,
@@ -85,6 +90,7 @@ class FsspecStore(DescribedStore):
             "read_only": read_only,
             "allowed_exceptions": allowed_exceptions,
             "concurrency": concurrency,
+            "retries": retries,
         }
         return cls._over(fs, path, arguments)
 
@@ -98,7 +104,8 @@ class FsspecStore(DescribedStore):
         if protocols & {"file", "local"}:
             made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
         else:
-            files = _files_of(fs, path, missing, arguments["concurrency"])
+            retries: bool = arguments.get("retries", True)
+            files = _files_of(fs, path, missing, arguments["concurrency"], retries=retries)
             made = cls._make(arguments, ForeignStore(files, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
         return made
@@ -335,14 +342,36 @@ def _plain(fs: Any, path: str) -> tuple[Any, str]:
     return fs, str(fs._strip_protocol(path)).rstrip("/")
 
 
-def _files_of(fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int) -> _Files:
+def _files_of(
+    fs: Any,
+    root: str,
+    missing: tuple[type[Exception], ...],
+    concurrency: int,
+    *,
+    retries: bool,
+) -> _Files:
     """Return the same object for all who open the same place, which share its locks."""
-    place = (*_token(fs), root, missing, concurrency)
+    place = (*_token(fs), root, missing, concurrency, retries)
     with _opening:
         found = _opened.get(place)
         if found is None:
-            found = _opened[place] = _Files(fs, root, missing, concurrency)
+            own = fs if retries else _asking_once(fs)
+            found = _opened[place] = _Files(own, root, missing, concurrency)
     return found
+
+
+def _asking_once(fs: Any) -> Any:
+    """Return the file system, if need be another one, that does not ask again by itself."""
+    if not _protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
+        return fs
+    fs = type(fs)(*fs.storage_args, **fs.storage_options, skip_instance_cache=True)
+    if hasattr(fs, "config_kwargs"):  # of s3fs
+        once = {"total_max_attempts": 1, "mode": "standard"}
+        fs.config_kwargs = {**fs.config_kwargs, "retries": once}
+        fs.retries = 1
+    else:  # of gcsfs, which decorates what sends requests
+        fs._request = partial(type(fs)._request.__wrapped__, fs)
+    return fs
 
 
 def _token(fs: Any) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tessarr.errors import ArgumentError
 
-__all__ = ["KINDS", "Kind", "expected", "integer", "kind_of", "members"]
+__all__ = ["KINDS", "Kind", "expected", "integer", "kind_of", "members", "one_of", "seconds"]
 
 
 def expected(what: str, received: Any) -> ArgumentError:
@@ -87,7 +87,9 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _one_of(*names: str) -> Callable[[Any], str]:
+def one_of(*names: str) -> Callable[[Any], str]:
+    """Return what reads one of several strings."""
+
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
             raise expected("one of " + ", ".join(f'"{name}"' for name in names), value)
@@ -114,6 +116,22 @@ def _duration(value: Any) -> str:
 
     total = int(sum(Decimal(piece[1]) * _UNITS[piece[2]] for piece in pieces))
     return (sign if total else "") + _shortest(total)
+
+
+def seconds(duration: str) -> float:
+    """Return how many seconds a length of time has that `Kind.canonical` gave.
+
+    Examples
+    --------
+    >>> seconds("1m30s"), seconds("0"), seconds("inf")
+    (90.0, 0.0, inf)
+    """
+    sign = -1 if duration.startswith("-") else 1
+    if duration.endswith("inf"):
+        return sign * math.inf
+    return (
+        sign * sum(float(piece[1]) * _UNITS[piece[2]] for piece in _PIECE.finditer(duration)) / 1e9
+    )
 
 
 _LONG: Final = 60
@@ -200,7 +218,7 @@ def _credentials(value: Any) -> dict[str, Any]:
         raise ArgumentError(
             'Error parsing object member "type": Expected string, but member is missing'
         )
-    form = _one_of(*_CREDENTIALS)
+    form = one_of(*_CREDENTIALS)
     return members(value, {"type": form, **dict.fromkeys(_CREDENTIALS[form(value["type"])], _text)})
 
 
@@ -212,9 +230,9 @@ _CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
     "ecs": ("endpoint", "auth_token_file"),
     "profile": ("profile", "credentials_file", "config_file"),
 }
-_LOCKING = {"mode": _one_of("os", "lockfile", "none", "non_atomic"), "acquire_timeout": _duration}
+_LOCKING = {"mode": one_of("os", "lockfile", "none", "non_atomic"), "acquire_timeout": _duration}
 _LOCKING_DEFAULTS = {"mode": "os", "acquire_timeout": "1m"}
-_MODE = {"mode": _one_of("default", "memmap", "direct")}
+_MODE = {"mode": one_of("default", "memmap", "direct")}
 
 
 def _with_defaults(

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from tessarr.errors import DataError, StoreError, UnsupportedError
 from tessarr.store.zip import format as zip_format
-from tessarr.store.zip.file import ObjectFile, PathFile
+from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile
 from tessarr.store.zip.format import Entry
 from tessarr.store.zip.rewrite import tidy
 
@@ -34,7 +34,7 @@ class Archive:
     Parameters
     ----------
     place
-        An absolute path or a file object.
+        An absolute path, a file object, or a value to be read.
     mode
         r, r+, a, w or x.
     method
@@ -46,7 +46,13 @@ class Archive:
     """
 
     def __init__(
-        self, place: str | IO[bytes], mode: str, method: int, *, large: bool, durable: bool
+        self,
+        place: str | IO[bytes] | ReadFile,
+        mode: str,
+        method: int,
+        *,
+        large: bool,
+        durable: bool,
     ) -> None:
         self.name = repr(place)
         self.closed = False
@@ -59,7 +65,12 @@ class Archive:
         self._process = os.getpid()
         self._lock = RLock()
         self._file: File
-        self._file = PathFile(place, mode) if isinstance(place, str) else ObjectFile(place, mode)
+        if isinstance(place, ReadFile):
+            self._file = place
+        else:
+            self._file = (
+                PathFile(place, mode) if isinstance(place, str) else ObjectFile(place, mode)
+            )
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
         self._garbage_bytes = 0

@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 from threading import RLock
-from typing import IO, Final, Protocol
+from typing import IO, TYPE_CHECKING, Final, NoReturn, Protocol
 
 from tessarr.errors import (
     DataError,
@@ -19,7 +19,10 @@ from tessarr.errors import (
     StoreError,
 )
 
-__all__ = ["File", "ObjectFile", "PathFile"]
+__all__ = ["File", "ObjectFile", "PathFile", "ReadFile"]
+
+if TYPE_CHECKING:
+    from tessarr._engine import Value
 
 _ATTEMPTS: Final = 100
 _CREATING: Final = ("a", "w", "x", "w-")
@@ -254,6 +257,43 @@ class ObjectFile:
 
     def close(self) -> None:
         """Leave it open: it is not ours."""
+
+    def discard(self) -> None:
+        """Leave it as it is."""
+
+
+class ReadFile:
+    """A value of another store, to be read."""
+
+    discardable = False
+
+    def __init__(self, value: Value, name: str) -> None:
+        self._value = value
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def size(self) -> int:
+        return self._value.size
+
+    def read(self, offset: int, count: int) -> bytes:
+        return self._value.read(offset, count)
+
+    def write(self, offset: int, data: bytes) -> NoReturn:
+        raise ReadOnlyError(f"{self._name} is open for reading only")
+
+    def truncate(self, size: int) -> NoReturn:
+        raise ReadOnlyError(f"{self._name} is open for reading only")
+
+    def flush(self, *, durable: bool) -> None:
+        """Have nothing to do."""
+
+    def hint(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Leave it open: others may read it."""
 
     def discard(self) -> None:
         """Leave it as it is."""

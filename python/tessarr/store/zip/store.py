@@ -233,15 +233,16 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
     return store, store.packed
 
 
-def shared_zip(path: str, *, durable: bool) -> ZipStore:
+def shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
     """Return the store in a Zip file that is open in this process, or open it.
 
     It can be written, and is created where it does not exist; what others write to is read.
+    Values are compressed as whoever opened it said.
     """
     with _sharing:
         store = _shared.get(os.path.realpath(path))
         if store is None or not store._archive.usable:
-            store = ZipStore(path, mode="a", durable=durable)
+            store = ZipStore(path, compression, mode="a", durable=durable)
         return store
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming, References
-from tessarr.tensorstore.kvstore.drivers import Driver, Opening, Place, driver_of
+from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
+from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
 from tessarr.tensorstore.resources import expected
@@ -56,14 +57,14 @@ class Spec:
     'file:///path/to/data/abc'
     """
 
-    __slots__ = ("_base", "_context", "_driver", "_given", "_path", "_references")
+    __slots__ = ("_bases", "_context", "_driver", "_given", "_path", "_references")
     __hash__ = None  # type: ignore[assignment]  # the path can be changed
 
     _driver: Driver
     _given: dict[str, Any]
     _path: str
     _references: References
-    _base: Spec | None
+    _bases: tuple[Spec, ...]  # that it stands on
     _context: dict[str, Any] | None  # JSON
 
     def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (a spec is copied as what it is)
@@ -83,17 +84,20 @@ class Spec:
         made = object.__new__(cls)
         made._driver = driver
         made._context = _context(members)
-        made._base = _base(driver, members)
+        made._bases = _bases(driver, members)
         made._references = References.parse(driver.kinds, members, driver.optional)
         made._given, made._path = driver.parse(members, path)
         return made
 
     def _with(
-        self, references: References, base: Spec | None, context: dict[str, Any] | None = None
+        self,
+        references: References,
+        bases: tuple[Spec, ...],
+        context: dict[str, Any] | None = None,
     ) -> Spec:
         made = object.__new__(Spec)
         made._driver, made._given, made._path = self._driver, self._given, self._path
-        made._references, made._base, made._context = references, base, context
+        made._references, made._bases, made._context = references, bases, context
         return made
 
     # JSON
@@ -125,19 +129,20 @@ class Spec:
         """Tell which resources are used, before the first is named."""
         for resource in self._references.resources():
             naming.see(resource)
-        if self._base is not None:
-            self._base._see(naming)
+        for base in self._bases:
+            base._see(naming)
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON as part of a document whose context `naming` knows."""
         found: dict[str, Any] = {"driver": self._driver.name}
-        if self._base is not None:
-            found["base"] = self._base._json(naming, include_defaults=include_defaults)
         if self._path or include_defaults:
             found["path"] = self._path
         if include_defaults:
             found.update(self._driver.defaults)
         found.update(self._given)
+        if self._driver.based is not None:
+            bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
+            self._driver.based.give(found, bases)
         found.update(self._references.json(naming, include_defaults=include_defaults))
         if self._context or include_defaults:
             found["context"] = dict(self._context or {})
@@ -149,7 +154,7 @@ class Spec:
         if self._driver.url is None:
             raise UnsupportedError("URL representation not supported")
         own = self._driver.url(self._given, self._path)
-        return own if self._base is None else f"{self._base.url}|{own}"
+        return "|".join((*(base.url for base in self._bases), own))
 
     def __repr__(self) -> str:
         naming = Naming(bound=True)
@@ -173,11 +178,11 @@ class Spec:
     @property
     def base(self) -> Spec | None:
         """The store that this one stands on; None for most."""
-        return None if self._base is None else self._base.copy()
+        return self._bases[0].copy() if self._driver.name == "zip" else None
 
     def copy(self) -> Spec:
         """Return another one that is equal."""
-        return self._with(self._references, self._base, self._context)
+        return self._with(self._references, self._bases, self._context)
 
     def __copy__(self) -> Spec:
         return self.copy()
@@ -204,7 +209,7 @@ class Spec:
             and self._given == other._given
             and (self._context or None) == (other._context or None)
             and self._references.same(other._references)
-            and self._base == other._base
+            and self._bases == other._bases
         )
 
     # Resources
@@ -240,37 +245,37 @@ class Spec:
     def _bound(self, context: Context) -> Spec:
         if self._context is not None:
             context = Context(self._context, context)
-        base = None if self._base is None else self._base._bound(context)
-        return self._with(self._references.bind(context), base)
+        bases = tuple(base._bound(context) for base in self._bases)
+        return self._with(self._references.bind(context), bases)
 
     def _stripped(self) -> Spec:
-        base = None if self._base is None else self._base._stripped()
-        return self._with(self._references.strip(), base)
+        bases = tuple(base._stripped() for base in self._bases)
+        return self._with(self._references.strip(), bases)
 
     def _unbound(self, naming: Naming | None = None) -> Spec:
         own = Naming() if naming is None else naming
         if naming is None:
             self._see(own)
-        base = None if self._base is None else self._base._unbound(own)
+        bases = tuple(base._unbound(own) for base in self._bases)
         context = dict(self._context or {})
         if naming is None:
             context.update(own.context())
-        return self._with(self._references.unbind(own), base, context or None)
+        return self._with(self._references.unbind(own), bases, context or None)
 
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
-        base = None
-        if self._base is not None:
-            below = self._base._open()
-            base = below._replace(prefix=below.prefix + self._base._path)
-        return self._driver.open(Opening(self._given, self._references, base, self._path))
+        bases = tuple(base._below() for base in self._bases)
+        return self._driver.open(Opening(self._given, self._references, bases, self._path))
+
+    def _below(self) -> Place:
+        """Return the place for one that stands on this: its path belongs to the place."""
+        place = self._open()
+        return place._replace(prefix=place.prefix + self._path)
 
 
 def _driver(json: dict[str, Any]) -> Driver:
     if "driver" not in json:
-        raise ArgumentError(
-            'Error parsing object member "driver": Expected string, but member is missing'
-        )
+        raise missing("driver", "string")
     return driver_of(json.pop("driver"))
 
 
@@ -284,14 +289,11 @@ def _context(json: dict[str, Any]) -> dict[str, Any] | None:
     return found or None
 
 
-def _base(driver: Driver, json: dict[str, Any]) -> Spec | None:
-    if not driver.based:
-        return None
-    if "base" not in json:
-        raise ArgumentError(
-            'Error parsing object member "base": Expected object, but member is missing'
-        )
+def _bases(driver: Driver, json: dict[str, Any]) -> tuple[Spec, ...]:
+    if driver.based is None:
+        return ()
+    taken = driver.based.take(json)
     try:
-        return Spec(json.pop("base"))
+        return tuple(map(Spec, taken))
     except ArgumentError as error:
         raise ArgumentError(f'Error parsing object member "base": {error}') from None

@@ -26,7 +26,7 @@ from tessarr.tensorstore.show import shown
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.batch import Batch
-    from tessarr.tensorstore.kvstore.drivers import Place
+    from tessarr.tensorstore.kvstore.driver import Place
     from tessarr.tensorstore.transaction import Transaction
 
 __all__ = ["KvStore"]
@@ -135,7 +135,7 @@ class KvStore:
     @property
     def base(self) -> KvStore | None:
         """The store that this one stands on; None for most."""
-        below = self._spec._base
+        below = self._spec.base
         if below is None:
             return None
         return KvStore._of(below, below._open(), below.path, self._transaction)

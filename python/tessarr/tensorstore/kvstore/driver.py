@@ -1,0 +1,157 @@
+"""What a kind of key-value store is: how JSON and URLs name it, and how it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.resources import expected, members
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.tensorstore.context import References
+
+__all__ = ["Based", "Driver", "Opening", "Place", "boolean", "missing", "quoted", "text", "texts"]
+
+
+class Place(NamedTuple):
+    """Where keys are: a store, and what stands before each key in it.
+
+    Where it is rooted, a slash at the beginning of what results is no part of the key.
+    """
+
+    store: Store
+    prefix: str
+    rooted: bool = False
+
+    def key(self, path: str) -> str:
+        """Return the key in the store."""
+        whole = self.prefix + path
+        return whole.removeprefix("/") if self.rooted else whole
+
+
+class Opening(NamedTuple):
+    """What a place is opened with.
+
+    Its checked members, the resources, the places that it stands on, and the path of the
+    key-value store, which will follow the prefix.
+    """
+
+    given: Mapping[str, Any]
+    resources: References
+    bases: tuple[Place, ...]
+    path: str
+
+
+class Based(NamedTuple):
+    """How the JSON of a driver says which others it stands on.
+
+    ``take`` takes their JSON out of that of the driver, ``give`` puts it back.
+    """
+
+    take: Callable[[dict[str, Any]], list[Any]]
+    give: Callable[[dict[str, Any], list[Any]], None]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A kind of place.
+
+    Parameters
+    ----------
+    name
+        What JSON calls it.
+    open
+        Gives the place of the keys.
+    members
+        Its members in JSON beside path and resources, with what reads each.
+    needs
+        The members that must be there.
+    kinds
+        The members that name resources, and their kinds.
+    optional
+        Those of them that mean nothing where they are absent.
+    defaults
+        The members that are left out where they have this value.
+    url
+        From members and path to a URL, or to the part of a pipeline; None: there is none.
+    path
+        Checks a path, and gives it as it is kept.
+    at_once
+        Of how many bytes reading takes less time than beginning it in another thread; where it
+        is infinite, so does everything else.
+    based
+        How JSON says which ones it stands on; None: on none.
+    """
+
+    name: str
+    open: Callable[[Opening], Place]
+    members: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    url: Callable[[Mapping[str, Any], str], str] | None = None
+    path: Callable[[str], str] = _same
+    check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
+    at_once: float = 0
+    based: Based | None = None
+
+    def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+        """Return the checked members and the path.
+
+        Raises
+        ------
+        ArgumentError
+            If something is missing, too much, or wrong.
+        """
+        for name in self.needs:
+            if name not in json:
+                raise missing(name, "string")
+        found = {
+            name: value
+            for name, value in members(json, self.members).items()
+            if name not in self.defaults or self.defaults[name] != value
+        }
+        return (found, self.path(path)) if self.check is None else self.check(found, path)
+
+
+def missing(name: str, what: str) -> ArgumentError:
+    """Return the error of a member that has to be there."""
+    return ArgumentError(
+        f'Error parsing object member "{name}": Expected {what}, but member is missing'
+    )
+
+
+def text(value: Any) -> str:
+    """Read a string."""
+    if not isinstance(value, str):
+        raise expected("string", value)
+    return value
+
+
+def boolean(value: Any) -> bool:
+    """Read a boolean."""
+    if type(value) is not bool:
+        raise expected("boolean", value)
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """Read a list of strings."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise expected("array of strings", value)
+    return [*value]
+
+
+def quoted(path: str) -> str:
+    """Return a path as it stands in a URL."""
+    from urllib.parse import quote
+
+    return quote(path, safe="/!$&'()*+,;=:@-._~", errors="surrogateescape")

@@ -1,0 +1,210 @@
+"""Key-value stores that are far away: object stores and web servers, by fsspec."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retried
+from tessarr.tensorstore.kvstore.driver import (
+    Driver,
+    Opening,
+    Place,
+    boolean,
+    quoted,
+    text,
+    texts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["GCS", "HTTP", "S3"]
+
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+
+
+def _bucket(kind: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        name = text(value)
+        if not _BUCKET.fullmatch(name) or ".." in name:
+            raise ArgumentError(f'Invalid {kind} bucket name: "{name}"')
+        return name
+
+    return read
+
+
+def _opened(at: Opening, kind: str, url: str, options: dict[str, Any], **settings: Any) -> Place:
+    """Return the place of a URL, asked as the resources of its kind say.
+
+    Each attempt waits for its turn, and begins as often as the rate allows.
+    """
+    from tessarr.store.fsspec import FsspecStore
+
+    concurrency = at.resources.resource(f"{kind}_request_concurrency")
+    store = FsspecStore.from_url(
+        url, options, concurrency=at_a_time(concurrency), retries=False, **settings
+    )
+    rate = f"experimental_{kind}_rate_limiter"
+    turned = limited(store, concurrency)
+    timed = rated(turned, at.resources.resource(rate) if at.resources.has(rate) else None)
+    return Place(retried(timed, at.resources.resource(f"{kind}_request_retries")), "")
+
+
+# S3
+
+
+def _check_s3(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    if "bucket" not in found and "endpoint" not in found:
+        raise ArgumentError('"bucket" must be specified when "endpoint" is not set')
+    return found, path
+
+
+def _open_s3(at: Opening) -> Place:
+    if "host_header" in at.given:
+        raise UnsupportedError('"host_header" is not supported: give the host by "endpoint"')
+    bucket, endpoint = at.given.get("bucket", ""), at.given.get("endpoint", "")
+    client: dict[str, Any] = {}
+    options: dict[str, Any] = {"client_kwargs": client}
+    if not bucket:
+        bucket, endpoint = _bucket_of(endpoint)
+        options["config_kwargs"] = {"s3": {"addressing_style": "virtual"}}
+    if endpoint:
+        client["endpoint_url"] = endpoint
+    if at.given.get("aws_region"):
+        client["region_name"] = at.given["aws_region"]
+    if at.given.get("requester_pays"):
+        options["requester_pays"] = True
+    options |= _credentials(at)
+    return _opened(at, "s3", f"s3://{bucket}", options)
+
+
+def _bucket_of(endpoint: str) -> tuple[str, str]:
+    """Return bucket and server of a URL whose host begins with the bucket."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(endpoint)
+    bucket, _, host = parts.netloc.partition(".")
+    if not host or not _BUCKET.fullmatch(bucket):
+        raise ArgumentError(
+            f'"bucket" must be specified, as the host of the endpoint "{endpoint}" does not '
+            "begin with one"
+        )
+    return bucket, f"{parts.scheme}://{host}"
+
+
+def _credentials(at: Opening) -> dict[str, Any]:
+    json = at.resources.resource("aws_credentials").to_json(include_defaults=True)
+    if json["type"] == "anonymous":
+        return {"anon": True}
+    from tessarr.tensorstore.kvstore.aws import session
+
+    return {"session": session(json)}
+
+
+S3: Final = Driver(
+    name="s3",
+    open=_open_s3,
+    members={
+        "bucket": _bucket("S3"),
+        "endpoint": text,
+        "host_header": text,
+        "aws_region": text,
+        "requester_pays": boolean,
+        "use_conditional_write": boolean,
+    },
+    defaults={"aws_region": "", "requester_pays": False},
+    kinds={
+        "aws_credentials": "aws_credentials",
+        "data_copy_concurrency": "data_copy_concurrency",
+        "experimental_s3_rate_limiter": "experimental_s3_rate_limiter",
+        "s3_request_concurrency": "s3_request_concurrency",
+        "s3_request_retries": "s3_request_retries",
+    },
+    optional=frozenset({"experimental_s3_rate_limiter"}),
+    check=_check_s3,
+    url=lambda given, path: f"s3://{given['bucket']}/{quoted(path)}",
+)
+
+
+# GCS
+
+
+def _open_gcs(at: Opening) -> Place:
+    project = at.resources.resource("gcs_user_project").to_json().get("project_id")
+    options = {"requester_pays": project} if project else {}
+    return _opened(at, "gcs", f"gs://{at.given['bucket']}", options)
+
+
+GCS: Final = Driver(
+    name="gcs",
+    open=_open_gcs,
+    members={"bucket": _bucket("GCS")},
+    needs=("bucket",),
+    kinds={
+        "data_copy_concurrency": "data_copy_concurrency",
+        "experimental_gcs_rate_limiter": "experimental_gcs_rate_limiter",
+        "gcs_request_concurrency": "gcs_request_concurrency",
+        "gcs_request_retries": "gcs_request_retries",
+        "gcs_user_project": "gcs_user_project",
+    },
+    optional=frozenset({"experimental_gcs_rate_limiter"}),
+    url=lambda given, path: f"gs://{given['bucket']}/{quoted(path)}",
+)
+
+
+# Web servers
+
+
+def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    from urllib.parse import urlsplit
+
+    base = found["base_url"]
+    try:
+        parts = urlsplit(base)
+        host = parts.hostname
+    except ValueError as error:
+        raise ArgumentError(f'Error parsing object member "base_url": {error}') from None
+    if parts.scheme not in {"http", "https"} or not host or parts.fragment:
+        raise ArgumentError(f'Error parsing object member "base_url": Invalid URL: "{base}"')
+    query = f"?{parts.query}" if parts.query else ""
+    joined = parts.path
+    if path:
+        joined = f"{joined.removesuffix('/')}/{path.removeprefix('/')}"
+    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, joined
+
+
+def _open_http(at: Opening) -> Place:
+    from urllib.parse import parse_qsl
+
+    url, _, query = at.given["base_url"].partition("?")
+    options: dict[str, Any] = {}
+    if query:
+        options["params"] = tuple(parse_qsl(query, keep_blank_values=True))
+    if at.given.get("headers"):
+        pairs = (line.partition(":") for line in at.given["headers"])
+        headers = [(name.strip(), value.strip()) for name, _, value in pairs]
+        options["client_kwargs"] = {"headers": headers}
+    return _opened(at, "http", url, options, read_only=True)._replace(rooted=True)
+
+
+def _http_url(given: Mapping[str, Any], path: str) -> str:
+    origin, mark, query = given["base_url"].partition("?")
+    return f"{origin}{quoted(path)}{mark}{query}"
+
+
+HTTP: Final = Driver(
+    name="http",
+    open=_open_http,
+    members={"base_url": text, "headers": texts},
+    needs=("base_url",),
+    defaults={"headers": []},
+    kinds={
+        "data_copy_concurrency": "data_copy_concurrency",
+        "http_request_concurrency": "http_request_concurrency",
+        "http_request_retries": "http_request_retries",
+    },
+    check=_check_http,
+    url=_http_url,
+)

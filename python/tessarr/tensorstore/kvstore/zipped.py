@@ -1,0 +1,50 @@
+"""Zip files as key-value stores, in any other one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tessarr.errors import UnsupportedError
+from tessarr.store import LocalStore
+from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, quoted
+from tessarr.tensorstore.resources import one_of
+
+__all__ = ["ZIP"]
+
+_METHODS: Final = {"store": 0, "deflate": 8}
+
+
+def _take(json: dict[str, Any]) -> list[Any]:
+    if "base" not in json:
+        raise missing("base", "object")
+    return [json.pop("base")]
+
+
+def _give(json: dict[str, Any], bases: list[Any]) -> None:
+    (json["base"],) = bases
+
+
+def _open_zip(at: Opening) -> Place:
+    from tessarr.store.zip.store import shared_zip
+    from tessarr.store.packed import ZipValueStore
+
+    (base,) = at.bases
+    key = base.key("")
+    name = at.given.get("compression", "deflate")
+    if name not in _METHODS:
+        raise UnsupportedError(f"zip: the compression {name!r} is not supported")
+    if isinstance(base.store, LocalStore):
+        file = f"{base.store.path.rstrip('/')}/{key}"
+        return Place(shared_zip(file, _METHODS[name], durable=base.store.durable), "")
+    return Place(ZipValueStore(base.store, key, _METHODS[name]), "")
+
+
+ZIP: Final = Driver(
+    name="zip",
+    open=_open_zip,
+    members={"compression": one_of("store", "deflate", "zstd", "xz")},
+    defaults={"compression": "deflate"},
+    kinds={"cache_pool": "cache_pool", "data_copy_concurrency": "data_copy_concurrency"},
+    url=lambda _, path: f"zip:{quoted(path)}",
+    based=Based(_take, _give),
+)
