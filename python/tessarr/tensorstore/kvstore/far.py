@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,7 +134,10 @@ S3: Final = Driver(
 
 def _open_gcs(at: Opening) -> Place:
     project = at.resources.resource("gcs_user_project").to_json().get("project_id")
-    options = {"requester_pays": project} if project else {}
+    options: dict[str, Any] = {"requester_pays": project} if project else {}
+    server = os.environ.get("TENSORSTORE_GCS_HTTP_URL")
+    if server:
+        options["endpoint_url"] = server
     return _opened(at, "gcs", f"gs://{at.given['bucket']}", options)
 
 

@@ -1,0 +1,228 @@
+"""Servers on loopback: S3, GCS and the web, behind a door that counts and refuses requests."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["Door", "files", "gcs", "s3", "spec"]
+
+
+class Door:
+    """What stands before a server: notes requests, and refuses some of them.
+
+    Parameters
+    ----------
+    port
+        Of the server.
+
+    Attributes
+    ----------
+    requests
+        What was asked so far, as ``"GET /path"``.
+    most
+        How many requests were under way at a time.
+    refusals
+        With which status the next requests are answered.
+    delay_s
+        How long each one takes at least.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.requests: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.refusals: list[int] = []
+        self.delay_s = 0.0
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+        self.url = ""
+
+    @contextmanager
+    def entered(self, line: str, headers: dict[str, str]) -> Iterator[int]:
+        """Note a request; give the status with which it is refused, or 0."""
+        with self.lock:
+            self.requests.append(line)
+            self.headers.append(headers)
+            self.now += 1
+            self.most = max(self.most, self.now)
+            status = self.refusals.pop(0) if self.refusals else 0
+        try:
+            time.sleep(self.delay_s)
+            yield status
+        finally:
+            with self.lock:
+                self.now -= 1
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.requests, self.headers, self.most = [], [], 0
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    door: Door
+
+    def _pass_on(self) -> None:
+        body = self._body()
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
+        if body:
+            headers["Content-Length"] = str(len(body))
+        with self.door.entered(f"{self.command} {self.path}", headers) as status:
+            if status:
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            there = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)
+            there.request(self.command, self.path, body or None, headers)
+            answer = there.getresponse()
+            data = answer.read()
+            there.close()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
+                self.send_header(name, value)
+        size = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+        if size is not None:
+            self.send_header("Content-Length", size)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _pass_on
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def _serving(handler: Any) -> Iterator[int]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def _door(port: int) -> Iterator[Door]:
+    door = Door(port)
+    with _serving(type("Handler", (_Handler,), {"door": door})) as own:
+        door.url = f"http://127.0.0.1:{own}"
+        yield door
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        yield
+
+
+def spec(kind: str, door: Door, path: str) -> dict[str, Any]:
+    """Return the JSON of the key-value store of a server."""
+    if kind == "http":
+        return {"driver": "http", "base_url": door.url, "path": f"/{path}"}
+    found = {"driver": kind, "bucket": "bucket", "path": path}
+    if kind == "s3":
+        found |= {"endpoint": door.url, "aws_region": "us-east-1"}
+    return found
+
+
+@contextmanager
+def s3() -> Iterator[Door]:
+    """A server that speaks as S3 does, with the bucket ``bucket``."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        _put(port, "/bucket")
+        names = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+        with _environment(**names), _door(port) as door:
+            yield door
+    finally:
+        server.stop()
+
+
+def _put(port: int, path: str) -> None:
+    there = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    there.request("PUT", path, headers={"Host": "s3.amazonaws.com"})
+    assert there.getresponse().status == 200
+    there.close()
+
+
+@contextmanager
+def gcs() -> Iterator[Door]:
+    """A server that speaks as Google's storage does, with the bucket ``bucket``."""
+    from gcp_storage_emulator.server import create_server
+
+    server = create_server("127.0.0.1", 0, in_memory=True, default_bucket="bucket")
+    server.start()
+    try:
+        port = server._api._httpd.server_port  # it tells it nowhere else
+        with _door(port) as door, _environment(TENSORSTORE_GCS_HTTP_URL=door.url):
+            yield door
+    finally:
+        server.stop()
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, whole or by ranges."""
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if found is None or not path.is_file():
+            super().do_GET()
+            return
+        data = path.read_bytes()
+        start, end = int(found[1]), int(found[2] or len(data) - 1)
+        if start >= len(data):
+            self.send_error(416)
+            return
+        part = data[start : end + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def files(folder: Path) -> Iterator[Door]:
+    """A web server of a folder."""
+    with _serving(partial(_Files, directory=str(folder))) as port, _door(port) as door:
+        yield door
