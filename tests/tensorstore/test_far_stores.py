@@ -1,0 +1,414 @@
+"""Arrays and keys on servers: S3, GCS and the web, all on loopback."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from stores import servers
+from stores.servers import Door
+from tessarr.errors import UnsupportedError
+
+VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
+QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Door]:
+    with servers.s3() as door:
+        yield door
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[Door]:
+    with servers.gcs() as door:
+        yield door
+
+
+@pytest.fixture(params=["s3", "gcs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Door, str]:
+    """A kind of store, its server, and a path that is empty."""
+    door: Door = request.getfixturevalue(request.param)
+    door.delay_s, door.refusals = 0.0, []
+    return request.param, door, f"{tmp_path.name}/"
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Door]:
+    with servers.files(tmp_path) as door:
+        yield door
+
+
+def asked(door: Door, word: str = "") -> list[str]:
+    """Return what was asked since the last time, with a word in it."""
+    found = [line for line in door.requests if word in line]
+    door.forget()
+    return found
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_arrays_are_created_written_and_resized(place: tuple[str, Door, str], driver: str) -> None:
+    kind, door, path = place
+    spec = {"driver": driver, "kvstore": servers.spec(kind, door, path)}
+    array = ts.open(
+        spec, create=True, dtype="int32", shape=[64, 64], chunk_layout=ts.ChunkLayout(chunk_shape=[32, 32])
+    ).result()
+    array.write(VALUES).result()
+    with pytest.raises(ValueError, match="exist"):
+        ts.open(spec, create=True, dtype="int32", shape=[64, 64]).result()
+    again = ts.open(spec).result()
+    assert (again.read().result() == VALUES).all()
+    again[3:40, 5].write(-1).result()
+    grown = again.resize(exclusive_max=[96, 64]).result()
+    assert grown.shape == (96, 64)
+    assert ts.open(spec).result()[2:5, 5].read().result().tolist() == [133, -1, -1]
+    shrunk = grown.resize(exclusive_max=[32, 64]).result()
+    assert len([key for key in shrunk.kvstore.list().result() if b"zarr" not in key]) == 2
+    with ts.Transaction() as transaction:
+        inside = shrunk.with_transaction(transaction)
+        inside[:4, :4] = 7
+        inside[4:8, :4] = 8
+        assert shrunk[0, 0].read().result() == 0
+    assert shrunk[3:5, 0].read().result().tolist() == [7, 8]
+    found = pickle.loads(pickle.dumps(shrunk))
+    assert (found[:8, :4].read().result() == shrunk[:8, :4].read().result()).all()
+    assert ts.open(servers.spec(kind, door, path)).result().dtype == ts.int32  # which format: found
+    created = ts.open(spec, create=True, delete_existing=True, dtype="uint8", shape=[2]).result()
+    assert created.read().result().tolist() == [0, 0]
+
+
+def test_a_place_far_away_is_asked_seldom(place: tuple[str, Door, str]) -> None:
+    """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
+    kind, door, path = place
+    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, path)}
+    chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
+    asked(door)
+    made = ts.open(
+        spec, create=True, dtype="int32", shape=[64, 128], chunk_layout=ts.ChunkLayout(chunks)
+    ).result()
+    created = asked(door)
+    assert len(created) <= 2, created
+    made[:, :64].write(VALUES).result()
+    assert len(asked(door)) == 1
+    opened = ts.open(spec).result()
+    assert len(asked(door, "zarr.json")) == 1
+    assert (opened[:, :64].read().result() == VALUES).all()
+    assert len(asked(door)) <= 2
+    assert opened[3, 3].read().result() == VALUES[3, 3]
+    assert len(asked(door)) <= 3
+    opened[:, 64:128].read().result()  # nothing is stored there
+    assert len(asked(door)) == 1
+
+
+# How many at a time, and how often
+
+
+def test_no_more_requests_than_the_context_allows(place: tuple[str, Door, str]) -> None:
+    """Of all handles of the context together; by default 32."""
+    kind, door, path = place
+    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, path)}
+    context = ts.Context({f"{kind}_request_concurrency": {"limit": 3}})
+    made = ts.open(
+        spec,
+        create=True,
+        dtype="int32",
+        shape=[64, 64],
+        chunk_layout=ts.ChunkLayout(chunk_shape=[8, 8]),
+        context=context,
+    ).result()
+    door.delay_s = 0.005
+    door.forget()
+    made.write(VALUES).result()
+    assert door.most == 3
+    other = ts.open(spec, context=context).result()
+    futures = [one.read() for one in (made, other)]
+    assert all((future.result() == VALUES).all() for future in futures)
+    assert door.most == 3
+    many = ts.open(spec).result()
+    door.forget()
+    many.read().result()
+    assert 3 < door.most <= 32
+
+
+def test_what_a_busy_server_refuses_is_asked_again(place: tuple[str, Door, str]) -> None:
+    kind, door, path = place
+    context = ts.Context({f"{kind}_request_retries": QUICK})
+    store = ts.KvStore.open(servers.spec(kind, door, path), context=context).result()
+    for work in (
+        lambda: store.write("a", b"value").result(),
+        lambda: store.read("a").result().value,
+        lambda: store.read("a", byte_range=slice(1, 3)).result().value,
+        lambda: store.list().result(),
+        lambda: store.delete_range(ts.KvStore.KeyRange()).result(),
+    ):
+        expected = work()
+        door.refusals = [503, 500, 429] if kind == "gcs" else [503, 500, 503]
+        found = work()
+        assert door.refusals == []
+        if isinstance(expected, (bytes, list)):
+            assert found == expected or found == []
+    door.forget()
+    door.refusals = [503] * 5
+    with pytest.raises(Exception, match=r".") as caught:
+        store.read("a").result()
+    assert (len(door.requests), door.refusals) == (5, []), caught.value
+    never = ts.Context({f"{kind}_request_retries": {**QUICK, "max_retries": 0}})
+    door.forget()
+    door.refusals = [503]
+    with pytest.raises(Exception, match=r"."):
+        ts.KvStore.open(servers.spec(kind, door, path), context=never).result()["a"]
+    assert len(door.requests) == 1
+
+
+def test_rates_are_kept(place: tuple[str, Door, str]) -> None:
+    kind, door, path = place
+    name = f"experimental_{kind}_rate_limiter"
+    context = ts.Context({name: {"read_rate": 100, "write_rate": 1e6, "doubling_time": "1h"}})
+    spec = {**servers.spec(kind, door, path), name: name}
+    store = ts.KvStore.open(spec, context=context).result()
+    store["a"] = b"1"
+    limits = context[name]._made(lambda _: None)
+    assert repr(limits) == "Limits(reads_per_s=100.0, writes_per_s=1000000.0, doubling_s=3600.0)"
+    assert store["a"] == b"1"
+
+
+# Credentials of AWS
+
+
+@contextmanager
+def answering(answers: dict[str, Any], seen: list[tuple[str, str]]) -> Iterator[str]:
+    """A server that knows a few paths, as those that give credentials do."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            seen.append((self.path, self.headers.get("Authorization", "")))
+            answer = answers.get(self.path)
+            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            self.send_response(404 if answer is None else 200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_PUT = _answer
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def key_of(door: Door, path: str, credentials: Any) -> str:
+    """Return the access key with which a request is signed; "" if it is not."""
+    spec = {**servers.spec("s3", door, path), "aws_credentials": credentials}
+    store = ts.KvStore.open(spec).result()
+    door.forget()
+    store.read("absent").result()
+    signed = door.headers[-1].get("Authorization", "")
+    return signed.partition("Credential=")[2].partition("/")[0]
+
+
+GIVEN = {
+    "Code": "Success",
+    "AccessKeyId": "given",
+    "SecretAccessKey": "secret",
+    "Token": "token",
+    "Expiration": "2999-01-01T00:00:00Z",
+}
+
+
+def test_credentials_by_their_type(
+    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "credentials"
+    file.write_text(
+        "[default]\naws_access_key_id = ofdefault\naws_secret_access_key = s\n"
+        "[other]\naws_access_key_id = ofother\naws_secret_access_key = s\n"
+    )
+    path = f"{tmp_path.name}/"
+    assert key_of(s3, path, {"type": "anonymous"}) == ""
+    assert key_of(s3, path, {"type": "environment"}) == "key"
+    assert key_of(s3, path, {"type": "default"}) == "key"
+    profile = {"type": "profile", "profile": "other", "credentials_file": str(file)}
+    assert key_of(s3, path, profile) == "ofother"
+    assert key_of(s3, path, {"type": "profile", "credentials_file": str(file)}) == "ofdefault"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    assert key_of(s3, path, {"type": "profile", "profile": "other"}) == "ofother"
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert key_of(s3, path, {"type": "default", "profile": "other"}) == "ofother"
+    monkeypatch.delenv("AWS_SHARED_CREDENTIALS_FILE")
+    assert key_of(s3, path, {"type": "default", "filename": str(file)}) == "ofdefault"
+
+
+def test_credentials_of_containers(s3: Door, tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+    token = tmp_path / "token"
+    token.write_text("open sesame")
+    with answering({"/credentials": GIVEN}, seen) as url:
+        credentials = {
+            "type": "ecs",
+            "endpoint": f"{url}/credentials",
+            "auth_token_file": str(token),
+        }
+        assert key_of(s3, f"{tmp_path.name}/", credentials) == "given"
+    assert seen == [("/credentials", "open sesame")]
+
+
+def test_credentials_of_machines(
+    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = "/latest/meta-data/iam/security-credentials/"
+    answers = {"/latest/api/token": "token", role: "role", f"{role}role": GIVEN}
+    with answering(answers, []) as url:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", url)
+        assert key_of(s3, f"{tmp_path.name}/", {"type": "imds"}) == "given"
+
+
+def test_a_bucket_may_begin_the_host() -> None:
+    spec = {"driver": "s3", "endpoint": "http://127.0.0.1:1/"}
+    with pytest.raises(ValueError, match="does not begin with one"):
+        ts.KvStore.open(spec).result()
+    with pytest.raises(UnsupportedError, match="host_header"):
+        ts.KvStore.open({**spec, "bucket": "bbb", "host_header": "x"}).result()
+
+
+# The web
+
+
+def test_arrays_on_a_web_server(web: Door, tmp_path: Path) -> None:
+    """Reading only: whole chunks, parts of shards, and both formats found out."""
+    for driver in ("zarr3", "zarr"):
+        made = ts.open(
+            {"driver": driver, "kvstore": f"file://{tmp_path}/{driver}/"},
+            create=True,
+            dtype="int32",
+            shape=[64, 64],
+            chunk_layout=ts.ChunkLayout(chunk_shape=[32, 32]),
+        ).result()
+        made.write(VALUES).result()
+        spec = {"driver": driver, "kvstore": f"{web.url}/{driver}/"}
+        read = ts.open(spec).result()
+        assert (read.read().result() == VALUES).all()
+        assert (ts.open(f"{web.url}/{driver}/").result()[3].read().result() == VALUES[3]).all()
+        web.forget()
+        ts.open(spec).result()
+        assert len(asked(web)) == 1
+        read[3, 3].read().result()
+        assert len(asked(web)) == 1
+        with pytest.raises((ValueError, NotImplementedError, OSError)):
+            read[0].write(1).result()
+
+
+def test_parts_of_shards_on_a_web_server(web: Door, tmp_path: Path) -> None:
+    """The index and the chunk: the shard is not fetched whole."""
+    data = np.random.default_rng(0).random((256, 256))
+    chunks = {"write_chunk": {"shape": [256, 256]}, "read_chunk": {"shape": [32, 32]}}
+    made = ts.open(
+        {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"},
+        create=True,
+        dtype="float64",
+        shape=[256, 256],
+        chunk_layout=ts.ChunkLayout(chunks),
+    ).result()
+    made.write(data).result()
+    read = ts.open({"driver": "zarr3", "kvstore": web.url}).result()
+    web.forget()
+    assert read[40, 40].read().result() == data[40, 40]
+    ranges = [one.get("Range") for one in web.headers if "Range" in one]
+    assert len(ranges) == 2, web.requests
+    assert len(web.requests) <= 3
+
+
+def test_keys_on_a_web_server(web: Door, tmp_path: Path) -> None:
+    (tmp_path / "a b").write_bytes(b"0123456789")
+    store = ts.KvStore.open(f"{web.url}/").result()
+    assert store["a b"] == b"0123456789"
+    assert store.read("a b", byte_range=slice(2, 5)).result().value == b"234"
+    assert store.read("c").result().state == "missing"
+    assert "c" not in store
+    assert pickle.loads(pickle.dumps(store))["a b"] == b"0123456789"
+    for work in (
+        lambda: store.write("a", b"1").result(),
+        lambda: store.write("a b", None).result(),
+        lambda: store.delete_range(ts.KvStore.KeyRange()).result(),
+    ):
+        with pytest.raises((ValueError, NotImplementedError, OSError)):
+            work()
+    assert (tmp_path / "a b").read_bytes() == b"0123456789"
+
+
+def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a").write_bytes(b"value")
+    spec = {
+        "driver": "http",
+        "base_url": f"{web.url}?token=a%20b&empty=",
+        "path": "/x/",
+        "headers": ["X-One: 1", "X-Two: a: b"],
+    }
+    store = ts.KvStore.open(spec).result()
+    assert store["a"] == b"value"
+    assert store.spec().to_json() == spec
+    assert set(asked(web)) == {"GET /x/a?token=a+b&empty="}
+    store.read("a", byte_range=slice(1, 2)).result()
+    assert all((one["X-One"], one["X-Two"]) == ("1", "a: b") for one in web.headers)
+    assert all("token=a+b" in line for line in web.requests)
+
+
+def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"value")
+    context = ts.Context({"http_request_retries": QUICK, "http_request_concurrency": {"limit": 2}})
+    store = ts.KvStore.open(f"{web.url}/", context=context).result()
+    for statuses in ([503, 503], [429, 500, 502, 504], [408]):
+        web.refusals = list(statuses)
+        assert store["a"] == b"value"
+        assert web.refusals == []
+    web.refusals = [403, 503]
+    with pytest.raises(Exception, match="403"):
+        store["a"]
+    assert web.refusals == [503]
+    web.refusals = []
+    web.delay_s = 0.005
+    web.forget()
+    futures = [store.read("a") for _ in range(12)]
+    assert all(future.result().value == b"value" for future in futures)
+    assert web.most == 2
+
+
+def test_zip_files_anywhere(web: Door, s3: Door, tmp_path: Path) -> None:
+    """Read by ranges from a web server; written in a bucket, each change at once."""
+    file = f"file://{tmp_path}/a.zip"
+    made = ts.open(
+        f"{file}|zip:x|zarr3:", create=True, dtype="int32", shape=[64, 64]
+    ).result()
+    made.write(VALUES).result()
+    del made
+    far = f"{web.url}/a.zip|zip:x/"
+    assert (ts.open(f"{far}|zarr3:").result().read().result() == VALUES).all()
+    assert (ts.open(far).result()[5].read().result() == VALUES[5]).all()
+    base = servers.spec("s3", s3, f"{tmp_path.name}/b.zip")
+    spec = {"driver": "zarr3", "kvstore": {"driver": "zip", "base": base, "path": "y/"}}
+    array = ts.open(spec, create=True, dtype="int32", shape=[64, 64]).result()
+    array.write(VALUES).result()
+    assert (ts.open(spec).result().read().result() == VALUES).all()
+    assert ts.KvStore.open({**base, "path": f"{tmp_path.name}/"}).result().list().result() == [
+        b"b.zip"
+    ]
