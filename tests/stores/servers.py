@@ -111,7 +111,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.rfile.readline()
         return found
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _pass_on
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _pass_on  # noqa: N815 (the library names them)
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -64,7 +64,11 @@ def test_arrays_are_created_written_and_resized(place: tuple[str, Door, str], dr
     kind, door, path = place
     spec = {"driver": driver, "kvstore": servers.spec(kind, door, path)}
     array = ts.open(
-        spec, create=True, dtype="int32", shape=[64, 64], chunk_layout=ts.ChunkLayout(chunk_shape=[32, 32])
+        spec,
+        create=True,
+        dtype="int32",
+        shape=[64, 64],
+        chunk_layout=ts.ChunkLayout(chunk_shape=[32, 32]),
     ).result()
     array.write(VALUES).result()
     with pytest.raises(ValueError, match="exist"):
@@ -202,7 +206,7 @@ def answering(answers: dict[str, Any], seen: list[tuple[str, str]]) -> Iterator[
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_PUT = _answer
+        do_GET = do_PUT = _answer  # noqa: N815 (the library names them)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -272,9 +276,7 @@ def test_credentials_of_containers(s3: Door, tmp_path: Path) -> None:
     assert seen == [("/credentials", "open sesame")]
 
 
-def test_credentials_of_machines(
-    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_of_machines(s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     role = "/latest/meta-data/iam/security-credentials/"
     answers = {"/latest/api/token": "token", role: "role", f"{role}role": GIVEN}
     with answering(answers, []) as url:
@@ -396,9 +398,7 @@ def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
 def test_zip_files_anywhere(web: Door, s3: Door, tmp_path: Path) -> None:
     """Read by ranges from a web server; written in a bucket, each change at once."""
     file = f"file://{tmp_path}/a.zip"
-    made = ts.open(
-        f"{file}|zip:x|zarr3:", create=True, dtype="int32", shape=[64, 64]
-    ).result()
+    made = ts.open(f"{file}|zip:x|zarr3:", create=True, dtype="int32", shape=[64, 64]).result()
     made.write(VALUES).result()
     del made
     far = f"{web.url}/a.zip|zip:x/"

@@ -25,8 +25,8 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
 
 
 def _open_zip(at: Opening) -> Place:
-    from tessarr.store.zip.store import shared_zip
     from tessarr.store.packed import ZipValueStore
+    from tessarr.store.zip.store import shared_zip
 
     (base,) = at.bases
     key = base.key("")
