@@ -201,12 +201,14 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         if found is None or not path.is_file():
             super().do_GET()
             return
         data = path.read_bytes()
-        start, end = int(found[1]), int(found[2] or len(data) - 1)
+        start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
+        if not found[1]:
+            start, end = max(0, len(data) - end), len(data) - 1
         if start >= len(data):
             self.send_error(416)
             return
@@ -214,6 +216,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         self.send_response(206)
         self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
         self.send_header("Content-Length", str(len(part)))
+        self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
         self.end_headers()
         self.wfile.write(part)
 

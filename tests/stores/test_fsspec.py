@@ -35,13 +35,15 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.requests.append(f"GET {self.path}")
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))
         if not self.ranges or found is None or not path.is_file():
             super().do_GET()
             return
         data = path.read_bytes()
-        start, end = int(found[1]), int(found[2] or len(data) - 1)
+        start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
+        if not found[1]:
+            start, end = max(0, len(data) - end), len(data) - 1
         if start >= len(data):
             self.send_error(416)
             return

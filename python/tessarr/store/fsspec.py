@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 from functools import partial
 from threading import Lock
@@ -10,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
-from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.packages import for_scheme
 from tessarr.store.described import DescribedStore
+from tessarr.store.fsspec_files import Files, protocols
+from tessarr.store.ranges import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,10 +22,7 @@ __all__ = ["FSStore", "FsspecStore", "of_fsspec", "open_url"]
 
 _MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
-_SMALL_BYTES: Final = 1 << 16
-_UP: Final = frozenset({"", ".", ".."})
-
-_opened: WeakValueDictionary[tuple[object, ...], _Files] = WeakValueDictionary()
+_opened: WeakValueDictionary[tuple[object, ...], Files] = WeakValueDictionary()
 _opening: Final = Lock()
 if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread of its parent
     os.register_at_fork(
@@ -99,9 +97,9 @@ class FsspecStore(DescribedStore):
         read_only: bool = arguments["read_only"]
         missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING
         fs, path = _plain(fs, path)
-        protocols = _protocols(fs)
-        read_only = read_only or bool(protocols & _READ_ONLY)
-        if protocols & {"file", "local"}:
+        schemes = protocols(fs)
+        read_only = read_only or bool(schemes & _READ_ONLY)
+        if schemes & {"file", "local"}:
             made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
         else:
             retries: bool = arguments.get("retries", True)
@@ -320,11 +318,6 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     return fs, path
 
 
-def _protocols(fs: Any) -> set[str]:
-    protocol = fs.protocol
-    return {protocol} if isinstance(protocol, str) else set(protocol)
-
-
 def _plain(fs: Any, path: str) -> tuple[Any, str]:
     """Return the file system below those that only rename paths, made synchronous."""
     while True:
@@ -349,20 +342,20 @@ def _files_of(
     concurrency: int,
     *,
     retries: bool,
-) -> _Files:
+) -> Files:
     """Return the same object for all who open the same place, which share its locks."""
     place = (*_token(fs), root, missing, concurrency, retries)
     with _opening:
         found = _opened.get(place)
         if found is None:
             own = fs if retries else _asking_once(fs)
-            found = _opened[place] = _Files(own, root, missing, concurrency)
+            found = _opened[place] = files_of(own, root, missing, concurrency)
     return found
 
 
 def _asking_once(fs: Any) -> Any:
     """Return the file system, if need be another one, that does not ask again by itself."""
-    if not _protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
+    if not protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
         return fs
     fs = type(fs)(*fs.storage_args, **fs.storage_options, skip_instance_cache=True)
     if hasattr(fs, "config_kwargs"):  # of s3fs
@@ -396,144 +389,3 @@ class _Itself:
 
     def __hash__(self) -> int:
         return id(self._given)
-
-
-class _Files:
-    """The methods of `tessarr.store.protocol.StoreProtocol`."""
-
-    def __init__(
-        self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
-    ) -> None:
-        self.concurrency = concurrency
-        self._made_in = os.getpid()
-        self._given = fs
-        self._root = root
-        self._missing = missing
-        self._quoted = bool(_protocols(fs) & {"http", "https"})
-
-    @property
-    def _fs(self) -> Any:
-        if self._made_in != os.getpid():
-            # The thread that serves asynchronous file systems is not in a forked child.
-            import pickle
-
-            self._given = pickle.loads(pickle.dumps(self._given))  # noqa: S301 (our own)
-            self._made_in = os.getpid()
-        return self._given
-
-    def _at(self, key: str) -> str:
-        if self._quoted:
-            from urllib.parse import quote
-
-            key = quote(key)
-        return f"{self._root}/{key}" if self._root else key
-
-    def _keys(self, paths: builtins.list[str]) -> builtins.list[str]:
-        start = len(self._root)
-        keys = [path[start:].strip("/") for path in paths if path.startswith(f"{self._root}/")]
-        if not self._root:
-            keys = [path.strip("/") for path in paths]
-        if self._quoted:
-            from urllib.parse import unquote
-
-            keys = [unquote(key) for key in keys]
-        return keys
-
-    def get(self, key: str) -> bytes | None:
-        try:
-            data: bytes = self._fs.cat_file(self._at(key))
-        except self._missing:
-            return None
-        return data
-
-    def get_prefix(self, key: str, count: int) -> bytes | None:
-        """Give the first bytes, in one request."""
-        try:
-            data: bytes = self._fs.cat_file(self._at(key), start=0, end=count)
-        except self._missing:
-            return None
-        except Exception:  # noqa: BLE001 (servers refuse a range of nothing, each in its way)
-            return self.get(key)
-        return data
-
-    def open_value(self, key: str) -> _OpenedFile | None:
-        fs, path = self._fs, self._at(key)
-        try:
-            fs.invalidate_cache(self._root)
-            info = fs.info(path)
-            if info.get("type") == "directory":
-                return None
-            size: int | None = info.get("size")
-            if size is None or size <= _SMALL_BYTES:
-                data: bytes = fs.cat_file(path)
-                return _OpenedFile(self, path, len(data), data)
-        except self._missing:
-            return None
-        return _OpenedFile(self, path, size, None)
-
-    def put(self, key: str, data: bytes) -> None:
-        fs, path = self._fs, self._at(key)
-        try:
-            try:
-                fs.pipe_file(path, data)
-            except FileNotFoundError:
-                fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-                fs.pipe_file(path, data)
-        except NotImplementedError as error:
-            raise self._refusal(key) from error
-
-    def delete(self, key: str) -> None:
-        try:
-            self._fs.rm_file(self._at(key))
-        except self._missing:
-            pass
-        except NotImplementedError as error:
-            raise self._refusal(key) from error
-
-    def _refusal(self, key: str) -> ReadOnlyError:
-        name = type(self._given).__qualname__
-        return ReadOnlyError(f"key {key!r}: the file system {name} cannot be written to", key=key)
-
-    def list(self, prefix: str) -> builtins.list[str]:
-        fs, path = self._fs, self._at(prefix).rstrip("/")
-        try:
-            fs.invalidate_cache(path)
-            return [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
-        except self._missing:
-            return []
-
-    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        fs, path = self._fs, self._at(prefix).rstrip("/")
-        try:
-            fs.invalidate_cache(path)
-            entries = fs.ls(path, detail=True)
-        except self._missing:
-            return [], []
-        below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
-        keys = [entry["name"] for entry in below if entry["type"] != "directory"]
-        prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
-        return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
-
-    def delete_prefix(self, prefix: str) -> None:
-        keys = self.list(prefix)
-        if keys:
-            # Not the folder: on some systems that would be the bucket itself.
-            self._fs.rm([self._at(key) for key in keys if _UP.isdisjoint(key.split("/"))])
-
-
-class _OpenedFile:
-    """A file of known size; a small one was read whole."""
-
-    def __init__(self, files: _Files, path: str, size: int, data: bytes | None) -> None:
-        self.size = size
-        self._files = files
-        self._path = path
-        self._data = data
-
-    def read(self, offset: int, count: int) -> bytes:
-        if self._data is None:
-            part: bytes = self._files._fs.cat_file(self._path, start=offset, end=offset + count)
-            if len(part) <= count:
-                return part
-            self._data = part  # the server knows no ranges, and gave everything
-        return self._data[offset : offset + count]

@@ -38,6 +38,9 @@ class StoreProtocol(Protocol):
     ``open_value(key) -> OpenedValue | None``
         Open a value to read parts of it. Without it a value is read whole, also
         where a part of a shard would do.
+    ``open_tail(key, count) -> OpenedValue | None``
+        The same, where the last ``count`` bytes are read first: with them its size can be had
+        by one request. Without it `open_value` is called.
     ``get_prefix(key, count) -> bytes | None``
         Give the first ``count`` bytes, or all if there are fewer. With it beside
         ``open_value`` a document is had with one request, and one that is too large

@@ -364,7 +364,7 @@ fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
 }
 
 /// The value of `key` that was opened can no longer be read.
-fn replaced(key: &str) -> Error {
+pub fn replaced(key: &str) -> Error {
     let kind = Kind::Store { retryable: true, errno: None };
     let message = "others replaced the value while parts of it were read; read again";
     Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)

@@ -20,6 +20,7 @@ pub(super) struct PyForeign {
     object: Py<PyAny>,
     mapping: bool,
     has_open_value: bool,
+    has_open_tail: bool,
     has_get_prefix: bool,
     has_replace: bool,
     has_replace_all: bool,
@@ -55,6 +56,7 @@ impl PyForeign {
             concurrency,
             mapping,
             has_open_value: !mapping && has("open_value")?,
+            has_open_tail: !mapping && has("open_tail")? && has("open_value")?,
             has_get_prefix: !mapping && has("get_prefix")? && has("open_value")?,
             has_replace: !mapping && has("replace")?,
             has_replace_all: !mapping && has("replace_all")?,
@@ -119,7 +121,12 @@ impl Foreign for PyForeign {
             }
             let value = match (self.mapping, ranged) {
                 (true, _) => object.get_item(key),
-                (false, true) => object.call_method1(intern!(py, "open_value"), (key,)),
+                (false, true) => match want {
+                    Want::Suffix(count) if self.has_open_tail => {
+                        object.call_method1(intern!(py, "open_tail"), (key, count))
+                    }
+                    _ => object.call_method1(intern!(py, "open_value"), (key,)),
+                },
                 (false, false) => object.call_method1(intern!(py, "get"), (key,)),
             };
             let Some(value) = unless_missing(py, value)?.filter(|value| !value.is_none()) else {
@@ -127,8 +134,8 @@ impl Foreign for PyForeign {
             };
             if ranged {
                 let size = value.getattr(intern!(py, "size"))?.extract()?;
-                let value = Kept::new(value.unbind());
-                return Ok(Some(Box::new(Ranged { value, size, head }) as Box<dyn Object>));
+                let (key, value) = (key.to_owned(), Kept::new(value.unbind()));
+                return Ok(Some(Box::new(Ranged { key, value, size, head }) as Box<dyn Object>));
             }
             match bytes_of(&value) {
                 Ok(bytes) => Ok(Some(Box::new(Whole { bytes: Kept::new(bytes) }) as Box<dyn Object>)),
@@ -253,6 +260,12 @@ impl Foreign for PyForeign {
     }
 }
 
+/// Whether `raised` says that the value which was opened is another one now.
+fn is_replaced(py: Python<'_>, raised: &PyErr) -> bool {
+    let kind = raised.value(py).getattr_opt(intern!(py, "kind")).ok().flatten();
+    kind.is_some_and(|kind| kind.eq("value_replaced").unwrap_or(false))
+}
+
 /// A context manager of Python that was entered.
 struct Entered {
     manager: Kept<Py<PyAny>>,
@@ -305,6 +318,7 @@ impl Object for Whole {
 
 /// A value that the store opened, to be read by ranges.
 struct Ranged {
+    key: String,
     value: Kept<Py<PyAny>>,
     size: u64,
     /// The first bytes, where they came before the value was opened.
@@ -327,9 +341,12 @@ impl Object for Ranged {
         }
         let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
         let piece = attached(|py| {
-            let piece = value.bind(py).call_method1(intern!(py, "read"), (offset, out.len()))?;
-            Ok(Whole { bytes: Kept::new(bytes_of(&piece)?) })
+            match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
+                Err(raised) if is_replaced(py, &raised) => Ok(None),
+                done => Ok(Some(Whole { bytes: Kept::new(bytes_of(&done?)?) })),
+            }
         })?;
+        let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };
         let piece = piece.slice();
         if piece.len() != out.len() {
             let (gave, asked) = (piece.len(), out.len());

@@ -1,0 +1,164 @@
+"""Files of a folder in a file system of fsspec, as a store."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.errors import ReadOnlyError
+
+if TYPE_CHECKING:
+    from tessarr.store.protocol import OpenedValue
+
+__all__ = ["Files", "protocols"]
+
+_SMALL_BYTES: Final = 1 << 16
+_UP: Final = frozenset({"", ".", ".."})
+
+
+def protocols(fs: Any) -> set[str]:
+    """Return the schemes of the URLs of a file system."""
+    protocol = fs.protocol
+    return {protocol} if isinstance(protocol, str) else set(protocol)
+
+
+class Files:
+    """The methods of `tessarr.store.protocol.StoreProtocol`."""
+
+    def __init__(
+        self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
+    ) -> None:
+        self.concurrency = concurrency
+        self._made_in = os.getpid()
+        self._given = fs
+        self._root = root
+        self._missing = missing
+        self._quoted = bool(protocols(fs) & {"http", "https"})
+
+    @property
+    def _fs(self) -> Any:
+        if self._made_in != os.getpid():
+            # The thread that serves asynchronous file systems is not in a forked child.
+            import pickle
+
+            self._given = pickle.loads(pickle.dumps(self._given))  # noqa: S301 (our own)
+            self._made_in = os.getpid()
+        return self._given
+
+    def _at(self, key: str) -> str:
+        if self._quoted:
+            from urllib.parse import quote
+
+            key = quote(key)
+        return f"{self._root}/{key}" if self._root else key
+
+    def _keys(self, paths: builtins.list[str]) -> builtins.list[str]:
+        start = len(self._root)
+        keys = [path[start:].strip("/") for path in paths if path.startswith(f"{self._root}/")]
+        if not self._root:
+            keys = [path.strip("/") for path in paths]
+        if self._quoted:
+            from urllib.parse import unquote
+
+            keys = [unquote(key) for key in keys]
+        return keys
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            data: bytes = self._fs.cat_file(self._at(key))
+        except self._missing:
+            return None
+        return data
+
+    def get_prefix(self, key: str, count: int) -> bytes | None:
+        """Give the first bytes, in one request."""
+        try:
+            data: bytes = self._fs.cat_file(self._at(key), start=0, end=count)
+        except self._missing:
+            return None
+        except Exception:  # noqa: BLE001 (servers refuse a range of nothing, each in its way)
+            return self.get(key)
+        return data
+
+    def open_value(self, key: str) -> OpenedValue | None:
+        fs, path = self._fs, self._at(key)
+        try:
+            fs.invalidate_cache(self._root)
+            info = fs.info(path)
+            if info.get("type") == "directory":
+                return None
+            size: int | None = info.get("size")
+            if size is None or size <= _SMALL_BYTES:
+                data: bytes = fs.cat_file(path)
+                return _OpenedFile(self, path, len(data), data)
+        except self._missing:
+            return None
+        return _OpenedFile(self, path, size, None)
+
+    def put(self, key: str, data: bytes) -> None:
+        fs, path = self._fs, self._at(key)
+        try:
+            try:
+                fs.pipe_file(path, data)
+            except FileNotFoundError:
+                fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+                fs.pipe_file(path, data)
+        except NotImplementedError as error:
+            raise self._refusal(key) from error
+
+    def delete(self, key: str) -> None:
+        try:
+            self._fs.rm_file(self._at(key))
+        except self._missing:
+            pass
+        except NotImplementedError as error:
+            raise self._refusal(key) from error
+
+    def _refusal(self, key: str) -> ReadOnlyError:
+        name = type(self._given).__qualname__
+        return ReadOnlyError(f"key {key!r}: the file system {name} cannot be written to", key=key)
+
+    def list(self, prefix: str) -> builtins.list[str]:
+        fs, path = self._fs, self._at(prefix).rstrip("/")
+        try:
+            fs.invalidate_cache(path)
+            return [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
+        except self._missing:
+            return []
+
+    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        fs, path = self._fs, self._at(prefix).rstrip("/")
+        try:
+            fs.invalidate_cache(path)
+            entries = fs.ls(path, detail=True)
+        except self._missing:
+            return [], []
+        below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
+        keys = [entry["name"] for entry in below if entry["type"] != "directory"]
+        prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
+        return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
+
+    def delete_prefix(self, prefix: str) -> None:
+        keys = self.list(prefix)
+        if keys:
+            # Not the folder: on some systems that would be the bucket itself.
+            self._fs.rm([self._at(key) for key in keys if _UP.isdisjoint(key.split("/"))])
+
+
+class _OpenedFile:
+    """A file of known size; a small one was read whole."""
+
+    def __init__(self, files: Files, path: str, size: int, data: bytes | None) -> None:
+        self.size = size
+        self._files = files
+        self._path = path
+        self._data = data
+
+    def read(self, offset: int, count: int) -> bytes:
+        if self._data is None:
+            part: bytes = self._files._fs.cat_file(self._path, start=offset, end=offset + count)
+            if len(part) <= count:
+                return part
+            self._data = part  # the server knows no ranges, and gave everything
+        return self._data[offset : offset + count]
