@@ -17,7 +17,7 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.store import ForeignStore, MemoryStore
-from tessarr.store.requests import may_pass
+from tessarr.store.passing import may_pass
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
 

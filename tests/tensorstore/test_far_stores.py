@@ -98,7 +98,8 @@ def test_a_place_far_away_is_asked_seldom(place: tuple[str, Door, str]) -> None:
     """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
     kind, door, path = place
     spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, path)}
-    chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
+    # The server of GCS loses the last byte of what ends in "\r": not these shards.
+    chunks = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [16, 16]}}
     asked(door)
     made = ts.open(
         spec, create=True, dtype="int32", shape=[64, 128], chunk_layout=ts.ChunkLayout(chunks)
@@ -110,9 +111,9 @@ def test_a_place_far_away_is_asked_seldom(place: tuple[str, Door, str]) -> None:
     opened = ts.open(spec).result()
     assert len(asked(door, "zarr.json")) == 1
     assert (opened[:, :64].read().result() == VALUES).all()
-    assert len(asked(door)) <= 2
+    assert len(asked(door)) == 1
     assert opened[3, 3].read().result() == VALUES[3, 3]
-    assert len(asked(door)) <= 3
+    assert len(asked(door)) == (1 if kind == "gcs" else 2)  # it knows no ranges from the end
     opened[:, 64:128].read().result()  # nothing is stored there
     assert len(asked(door)) == 1
 

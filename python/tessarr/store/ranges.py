@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files, protocols
+from tessarr.store.passing import status_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -94,7 +95,10 @@ class FarFiles(Files):
 
     def open_tail(self, key: str, count: int) -> _Opened | None:
         """Open a file, by its last bytes."""
-        return self._opened(key, f"bytes=-{max(count, 1)}")
+        found = self._opened(key, f"bytes=-{max(count, 1)}")
+        if found is not None and not found.has_end:  # a server that takes it for the beginning
+            found.read(max(0, found.size - count), min(count, found.size))
+        return found
 
     def _opened(self, key: str, span: str) -> _Opened | None:
         part = self._part(key, span)
@@ -103,6 +107,11 @@ class FarFiles(Files):
 
 class _Opened:
     """A file, of which a part is known."""
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the last bytes are known."""
+        return self._part.first + len(self._part.data) == self.size
 
     def __init__(self, files: FarFiles, path: str, part: Part) -> None:
         self.size = part.size
@@ -144,8 +153,7 @@ def _fetched(fs: Any, ask: Any, path: str, span: str | None) -> Part:
 def _says_empty(error: BaseException | None) -> bool:
     """Return whether a range was refused, because there is nothing in it."""
     while error is not None:
-        status = getattr(error, "status", getattr(error, "code", None))
-        if status in {416, "416"} or "InvalidRange" in str(error):
+        if status_of(error) == _UNSATISFIABLE or "InvalidRange" in str(error):
             return True
         error = error.__cause__
     return False
@@ -190,6 +198,7 @@ async def _web(fs: Any, path: str, span: str | None) -> Answer:
 
 
 _PARTIAL: Final = 206
+_UNSATISFIABLE: Final = 416
 _ASK: Final[dict[str, tuple[str, Ask]]] = {
     "s3": ("_call_s3", _s3),
     "gs": ("_call", _gcs),

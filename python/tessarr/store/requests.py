@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
-from tessarr.errors import StoreError
+from tessarr.store.passing import may_pass
 from tessarr.store.wrap import WrapperStore, opened
 
 if TYPE_CHECKING:
     from tessarr.store.url import StoreLike
 
-__all__ = ["LimitedStore", "Limits", "RetryingStore", "may_pass"]
+__all__ = ["LimitedStore", "Limits", "RetryingStore"]
 
 
 class Limits:
@@ -142,58 +141,3 @@ class RetryingStore(WrapperStore):
         }
         engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, may_pass)
         return cls._make(arguments, engine)
-
-
-_BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
-_PASSING: Final = frozenset(
-    getattr(errno, name)
-    for name in (
-        "EAGAIN",
-        "EBUSY",
-        "ECONNABORTED",
-        "ECONNREFUSED",
-        "ECONNRESET",
-        "EHOSTUNREACH",
-        "EINTR",
-        "ENETUNREACH",
-        "EPIPE",
-        "EREMOTEIO",
-        "ESTALE",
-        "ETIMEDOUT",
-    )
-    if hasattr(errno, name)
-)
-_CONNECTIONS: Final = frozenset(
-    {
-        "ClientConnectionError",  # aiohttp
-        "ClientPayloadError",
-        "HTTPClientError",  # botocore
-        "FSTimeoutError",  # fsspec
-        "ProxyError",  # requests
-        "ChunkedEncodingError",
-    }
-)
-
-
-def may_pass(error: BaseException | None) -> bool:
-    """Return whether an error of a store may be gone when it is asked again.
-
-    Examples
-    --------
-    >>> may_pass(ConnectionResetError()), may_pass(FileNotFoundError())
-    (True, False)
-    """
-    while error is not None:
-        if isinstance(error, StoreError):
-            return error.retryable
-        if isinstance(error, (ConnectionError, TimeoutError)):
-            return True
-        status = getattr(error, "status", getattr(error, "code", None))
-        if isinstance(status, int) and status in _BUSY:
-            return True
-        if isinstance(error, OSError) and error.errno in _PASSING:
-            return True
-        if any(kind.__name__ in _CONNECTIONS for kind in type(error).__mro__):
-            return True
-        error = error.__cause__
-    return False

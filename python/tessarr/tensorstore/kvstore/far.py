@@ -87,7 +87,8 @@ def _bucket_of(endpoint: str) -> tuple[str, str]:
 
     parts = urlsplit(endpoint)
     bucket, _, host = parts.netloc.partition(".")
-    if not host or not _BUCKET.fullmatch(bucket):
+    number = (parts.hostname or "").replace(".", "").isdigit()
+    if number or not host or not _BUCKET.fullmatch(bucket):
         raise ArgumentError(
             f'"bucket" must be specified, as the host of the endpoint "{endpoint}" does not '
             "begin with one"

@@ -340,12 +340,11 @@ impl Object for Ranged {
             return head.read_at(offset, out);
         }
         let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
-        let piece = attached(|py| {
-            match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
+        let piece =
+            attached(|py| match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
                 Err(raised) if is_replaced(py, &raised) => Ok(None),
                 done => Ok(Some(Whole { bytes: Kept::new(bytes_of(&done?)?) })),
-            }
-        })?;
+            })?;
         let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };
         let piece = piece.slice();
         if piece.len() != out.len() {
