@@ -42,7 +42,8 @@ _CONNECTIONS: Final = frozenset(
 
 def status_of(error: BaseException) -> int:
     """Return the status with which a server has answered; 0 where the error does not say."""
-    status = error.status if hasattr(error, "status") else getattr(error, "code", None)
+    name = "status" if hasattr(error, "status") else "code"  # which may warn that it is old
+    status = getattr(error, name, None)
     return int(status) if isinstance(status, (int, str)) and str(status).isdigit() else 0
 
 

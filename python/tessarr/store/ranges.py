@@ -138,12 +138,14 @@ class _Opened:
 def _fetched(fs: Any, ask: Any, path: str, span: str | None) -> Part:
     from fsspec.asyn import sync
 
+    answer: Any
     try:
-        data, content_range, tag = sync(fs.loop, ask, fs, path, span)
+        answer = sync(fs.loop, ask, fs, path, span)
     except Exception as error:
         if span is None or not _says_empty(error):
             raise
-        data, content_range, tag = sync(fs.loop, ask, fs, path, None)
+        answer = sync(fs.loop, ask, fs, path, None)
+    data, content_range, tag = answer
     if not content_range:
         return Part(data, 0, len(data), tag or "")
     begin, _, size = content_range.removeprefix("bytes ").replace("/", "-").split("-")

@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         let waits = self.operation.store.concurrency() > 0;
         let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
         match &level.body {
-            Body::Shard(_) if together && portion.is_full(self.array) => Want::Whole,
+            _ if together && portion.is_full(self.array) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             _ if level.is_raw() => Want::Ranges,
             _ => Want::Whole,
