@@ -192,6 +192,40 @@ def test_what_open_arrays_know_is_shared_by_a_context(
     assert [requests(context=pooled, recheck_cached_metadata=False)[1] for _ in "ab"] == [1, 0]
 
 
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_handles_of_a_context_know_what_others_change(
+    place: str, tmp_path: Path, context: ts.Context
+) -> None:
+    store = {"driver": place, "path": f"{tmp_path}/a/"}
+    spec = {"driver": "zarr3", "kvstore": store}
+    new = {"create": True, "delete_existing": True, "context": context}
+    first = ts.open(spec, **new, dtype="int8", shape=[6]).result()
+    other = ts.open(spec, context=context).result()
+    other.resize(exclusive_max=[8]).result()
+    assert first.read().result().shape == (8,)
+    ts.open(spec, **new, dtype="int8", shape=[4], chunk_layout=first.chunk_layout).result()
+    assert first.read().result().shape == (4,)
+    ts.open(spec, **new, dtype="int16", shape=[4]).result()
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="open it again"):
+            first.read().result()
+        with pytest.raises(ArgumentError, match="open it again"):
+            first.write(1).result()
+    with pytest.raises(ArgumentError, match="open it again"):
+        first.resolve().result()
+    assert ts.open(spec, context=context).result().read().result().dtype == "int16"
+
+
+def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> None:
+    spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/a/"}
+    new = {"create": True, "delete_existing": True, "dtype": "int8", "shape": [4]}
+    careful = ts.open(spec, recheck_cached_metadata=True, **new).result()
+    ts.open(spec, **new, chunk_layout=ts.ChunkLayout(chunk_shape=[2])).result()
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="open it again"):
+            careful.read().result()
+
+
 def test_a_document_of_another_name(tmp_path: Path) -> None:
     spec = {
         "driver": "zarr2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -230,13 +231,22 @@ class ZarrDriver(Driver):
         array = self._within(using)
         if self._is_due():
             self._refresh(array)
+        known = self._known
+        if known is not None and known.meta is not array._meta and array is self._array:
+            _check_same(array._meta, known.meta)
+            array._set_meta(known.meta)
         return array
 
     def _refresh(self, array: Array) -> None:
         """Look at the metadata."""
-        now = time.time()
+        now, before = time.time(), array._meta
         array.refresh()
         self._learn(array, now)
+        try:
+            _check_same(before, array._meta)
+        except ArgumentError:
+            array._set_meta(before)
+            raise
 
     def _accept(self, array: Array, meta: ArrayMeta) -> None:
         """Make an array what its stored metadata has become."""
@@ -268,11 +278,10 @@ class ZarrDriver(Driver):
 
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
-        plain = using is NOTHING and not self._rechecks
-        array = self._array if plain else self._looked_at(using)
-        known = self._known
-        if known is not None and known.meta is not array._meta and array is self._array:
-            array._set_meta(known.meta)
+        array, known = self._array, self._known
+        told = known is not None and known.meta is not array._meta
+        if told or self._rechecks or using is not NOTHING:
+            array = self._looked_at(using)
         meta = array._meta
         if meta is self._meta:
             return self, view
@@ -522,6 +531,24 @@ class ZarrDriver(Driver):
             return none if not_stored else None, every if fully_stored else None
 
         return start(work)
+
+
+def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
+    """Refuse metadata by which what handles know of chunks and elements is wrong.
+
+    Raises
+    ------
+    ArgumentError
+        If more than the shape, the attributes and the names of dimensions has changed.
+    """
+    if found is known:
+        return
+    free = {name: getattr(known, name) for name in ("shape", "attributes", "dimension_names")}
+    if found.rank != known.rank or replace(found, **free) != known:
+        raise ArgumentError(
+            "the metadata are no longer those with which it was opened: somebody created the "
+            "array anew; open it again"
+        )
 
 
 def _few(chosen: Selection, chunk: Shape) -> bool:

@@ -247,8 +247,9 @@ class ZarrSpec(PlacedSpec):
         """Return what is read to open, what is read later, and what remembers open arrays."""
         references, recheck = self._references, self._recheck_metadata
         once = recheck == "open" or recheck is False  # after it was opened, any time will do
-        if isinstance(store, MemoryStore) or (once and references.alone):
-            return store, store, None  # there is nothing to wait for, or nobody shares it
+        near = isinstance(store, MemoryStore)
+        if references.alone and (once or near):
+            return store, store, None  # there is nothing to wait for, and nobody shares it
         own = None
         if references.has("metadata_cache_pool"):
             own = references.resource("metadata_cache_pool")
