@@ -199,3 +199,41 @@ def test_blosc_shuffles_whole_elements() -> None:
         meta = resolve.new_metadata("zarr3", metadata, ts.Schema())
         found.append(meta.codecs.to_json()[-1]["configuration"]["typesize"])
     assert found == [8, 2, 1]
+
+
+def test_grids_are_made_and_changed_by_themselves() -> None:
+    grid = ts.ChunkLayout.Grid({"shape": [10, 0], "elements_soft_constraint": 5})
+    grid.update(shape=[0, 12], aspect_ratio_soft_constraint=[1, 2])
+    assert (grid.shape, grid.elements, grid.elements_soft_constraint) == ((10, 12), None, 5)
+    soft = ts.ChunkLayout.Grid(grid_soft_constraint=grid, elements=7)
+    assert soft.to_json() == {
+        "aspect_ratio_soft_constraint": [1.0, 2.0],
+        "elements": 7,
+        "shape_soft_constraint": [10, 12],
+    }
+    assert pickle.loads(pickle.dumps(soft)) == soft != grid
+    with pytest.raises(ArgumentError, match="rank"):
+        grid.update(rank=3)
+    assert (ts.ChunkLayout.Grid().rank, ts.ChunkLayout.Grid(rank=2).shape) == (None, (None, None))
+    layout = ts.ChunkLayout(
+        write_chunk=grid, read_chunk_shape=[0, 6], grid_origin=[0, 0], finalize=True
+    )
+    assert (layout.write_chunk.to_json(), layout.read_chunk.shape) == ({"shape": [10, 12]}, (10, 6))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"chunk_shape": "x"},
+        {"chunk_shape": 5},
+        {"rank": "2"},
+        {"chunk_elements": 2.5},
+        {"inner_order": [0.0, 1]},
+        {"chunk_aspect_ratio": ["a"]},
+        {"foo": 1},
+    ],
+)
+def test_keywords_of_layouts_have_types(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        ts.ChunkLayout(**wrong)
+    assert ts.ChunkLayout(rank=-1).rank == -1

@@ -14,6 +14,7 @@ from tessarr.tensorstore.wish import (
     Row,
     Wish,
     as_soft,
+    check_keywords,
     hard_wishes,
     if_hard,
     merged,
@@ -173,7 +174,7 @@ class Grid:
         elif json is not None:
             members = members_of(json, "a grid")
             nothing_else({name: 0 for name in members if name not in _STATED})
-            self.update(**members)
+            self._add({name: value for name, value in members.items() if value is not None})
         if parts:
             self.update(**parts)
 
@@ -202,6 +203,10 @@ class Grid:
         unknown = given.keys() - _PARTS
         if unknown:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        check_keywords(given)
+        self._add(given)
+
+    def _add(self, given: dict[str, Any]) -> None:
         made = Grid.of(self._constraints, self._rank)
         if "rank" in given:
             made._fix_rank(integer(0, 32)(given["rank"], "rank"))

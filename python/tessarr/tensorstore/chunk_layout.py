@@ -18,6 +18,7 @@ from tessarr.tensorstore.wish import (
     SOFT,
     Row,
     Wish,
+    check_keywords,
     hard_row,
     hard_wishes,
     if_hard,
@@ -134,6 +135,9 @@ class ChunkLayout:
         """
         made = self.copy()
         given = {name: value for name, value in parts.items() if value is not None}
+        check_keywords(given)
+        if given.get("rank") == -1:
+            del given["rank"]
         made._add(given)
         if given:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")

@@ -6,7 +6,8 @@ a soft one fills only what is open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import ArgumentError
@@ -18,6 +19,7 @@ __all__ = [
     "Row",
     "Wish",
     "as_soft",
+    "check_keywords",
     "hard_row",
     "hard_wishes",
     "if_hard",
@@ -135,3 +137,24 @@ def state(result: JSONObject, name: str, row: Row) -> None:
         values = values_of(row, -1, hard=hard)
         if values is not None and any(value is not None for value in values):
             result[name + ("" if hard else SOFT)] = list(values)
+
+
+def check_keywords(given: Mapping[str, Any]) -> None:
+    """Refuse keywords that are not of the type that their names tell.
+
+    Raises
+    ------
+    TypeError
+        If one is not.
+    """
+    for name, value in given.items():
+        bare = name.removesuffix(SOFT)
+        try:
+            if bare.endswith(("shape", "order", "origin")):
+                _ = [one is None or index(one) for one in items(value, name)]
+            elif bare.endswith("aspect_ratio"):
+                _ = [one is None or float(one) for one in items(value, name)]
+            elif bare.endswith(("rank", "elements")):
+                index(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name}: {value!r} is not of the right type") from error
