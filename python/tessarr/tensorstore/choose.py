@@ -174,6 +174,8 @@ def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[flo
     step = min(1 / ratio for ratio, _ in axes) / 2
     high = 2 * max(most / ratio for ratio, most in axes)
     low, found = step, count(high)
+    if found <= target:
+        return high  # all of each axis is not too much: halving would end there, too
     while low + step < high:
         # As TensorStore 0.1.86 halves: its results depend on where the search ends.
         middle = sqrt(low * high) if high > _APART * low else low + (high - low) / 2

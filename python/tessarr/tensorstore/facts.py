@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr.flow.create import documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
 from tessarr.space import IndexTransform
@@ -121,6 +122,14 @@ class Facts:
         if not document["attributes"]:
             del document["attributes"]
         return document
+
+    @cached_property
+    def documents(self) -> dict[str, bytes]:
+        """The documents of a new array, by their names; not to be modified."""
+        found = documents(self.meta)
+        if not self.meta.attributes:
+            found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
+        return found
 
     @cached_property
     def constraints(self) -> Constraints:

@@ -5,7 +5,7 @@ Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.constraints import Constraints
@@ -13,6 +13,7 @@ from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
 from tessarr.tensorstore.fill import new_fill
 from tessarr.tensorstore.reading import compare
+from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.through import merged_domains
 from tessarr.tensorstore.units import merged_units
 from tessarr.tensorstore.zarr2 import Zarr2
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.facts import Facts
     from tessarr.tensorstore.schema import Schema
+
+_FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
 
 __all__ = ["check", "effective", "new_metadata", "read_constraints"]
 
@@ -48,12 +51,16 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     """
     if isinstance(metadata, Constraints):
         return metadata
+    form = _FORMS.get(driver)
+    if form is None:
+        raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
     given = {} if metadata is None else metadata
-    if driver == "zarr3":
-        return Zarr3.read(given)
-    if driver in ("zarr", "zarr2"):
-        return Zarr2.read(given)
-    raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
+    key = key_of((form.driver, given))
+    found = _read.find(key)
+    if found is None:
+        found = form.read(given)
+        _read.keep(key, found)
+    return found
 
 
 def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> Schema:
@@ -96,9 +103,30 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    meta = constraints.create(schema, field)
-    check(meta, constraints, schema, field)
-    return meta
+    key = _key(driver, constraints, schema, field)
+    found = _made.find(key)
+    if found is None:
+        found = constraints.create(schema, field)
+        check(found, constraints, schema, field)
+        _made.keep(key, found)
+    return found
+
+
+_read: Final = Recall[Constraints]()
+"""Constraints that were read."""
+
+_made: Final = Recall["ArrayMeta"]()
+"""Metadata that were made, by what was wanted: arrays that are alike share them."""
+
+
+def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> bytes | None:
+    """Return bytes that only equal wishes have; None where they are long, or no plain values."""
+    fill = schema.fill_value  # with the bits of its NaNs
+    bits = () if fill is None else (fill.dtype.str, fill.tobytes())
+    if fill is not None and fill.dtype.hasobject:
+        return None
+    stated = constraints.to_json(), schema.to_json(), bits
+    return key_of((driver, field.name, field.as_void, *stated))
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:

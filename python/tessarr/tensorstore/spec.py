@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -20,6 +19,7 @@ from tessarr.tensorstore.driver_spec import (
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take
+from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
 from tessarr.tensorstore.url import spec_of_url
@@ -78,8 +78,8 @@ class Spec(Indexable):
         if isinstance(json, Spec):
             self._take(json)
             return
-        key = _key_of(json)
-        found = None if key is None else _read.get(key)
+        key = key_of(json)
+        found = _read.find(key)
         if found is not None:
             self._take(found)
             return
@@ -97,10 +97,7 @@ class Spec(Indexable):
         self._view = None if view is None else IndexTransform(json=view)
         self._driver = driver_spec(name).parse(members, self._common(members))
         nothing_else(members)
-        if key is not None:
-            if len(_read) >= _KEPT:
-                _read.clear()
-            _read[key] = self.copy()
+        _read.keep(key, self.copy())
 
     def _common(self, members: dict[str, Any]) -> Schema:
         schema = Schema(take(members, "schema", members_of))
@@ -409,19 +406,8 @@ class Spec(Indexable):
             return Spec._of, (unbound._driver, unbound._view, unbound._context)
 
 
-_KEPT: Final = 256
-_KEPT_BYTES: Final = 1 << 14
-_read: dict[bytes, Spec] = {}
+_read: Final = Recall[Spec]()
 """Specs that were read, by their JSON."""
-
-
-def _key_of(json: Any) -> bytes | None:
-    """Return bytes that only equal JSON has, or None where it is more than JSON, or long."""
-    try:
-        key = marshal.dumps(json, 2)
-    except ValueError:
-        return None
-    return key if len(key) <= _KEPT_BYTES else None
 
 
 def spec_of(given: Any) -> Spec:

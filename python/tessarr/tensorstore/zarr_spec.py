@@ -11,9 +11,8 @@ from tessarr import drive
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
-from tessarr.flow.create import commit, documents
+from tessarr.flow.create import commit
 from tessarr.metadata.node import ArrayMeta
-from tessarr.metadata.v2 import ATTRIBUTES
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
 from tessarr.store.aliased import aliased
@@ -60,7 +59,6 @@ class ZarrSpec(PlacedSpec):
     """What a spec says of an array of Zarr."""
 
     zarr_format: ClassVar[ZarrFormat]
-    _constraints: ClassVar[Any]
     _nothing: ClassVar[Any]
 
     _wanted: Any
@@ -94,7 +92,7 @@ class ZarrSpec(PlacedSpec):
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         if "metadata" in members:
-            self._wanted = self._constraints.read(members.pop("metadata"))
+            self._wanted = resolve.read_constraints(self.name, members.pop("metadata"))
         else:
             self._wanted = self._nothing
 
@@ -346,9 +344,7 @@ class ZarrSpec(PlacedSpec):
         meta = self._metadata()
         if self._mode.delete_existing:
             store.delete_prefix(open_flow.prefix_of(at))
-        stored = documents(meta)
-        if not meta.attributes:
-            stored.pop(ATTRIBUTES, None)  # of format 2; they are of no use here
+        stored = facts_of(meta, self._field).documents
         if drive.run(commit(open_flow.prefix_of(at), stored), store):
             return meta
         if self._mode.open:  # somebody else created it in the meantime
@@ -370,7 +366,6 @@ class Zarr3Spec(ZarrSpec):
 
     name = "zarr3"
     zarr_format = 3
-    _constraints = Zarr3
     _nothing = Zarr3()
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
@@ -381,7 +376,6 @@ class Zarr2Spec(ZarrSpec):
 
     name = "zarr"
     zarr_format = 2
-    _constraints = Zarr2
     _nothing = Zarr2()
     _scheme = "zarr2"
 

@@ -1,0 +1,51 @@
+"""Recalling what was made of plain values, such as JSON."""
+
+from __future__ import annotations
+
+import marshal
+from typing import Any, Final, Generic, TypeVar
+
+__all__ = ["Recall", "key_of"]
+
+T = TypeVar("T")
+
+_KEPT: Final = 256
+_KEPT_BYTES: Final = 1 << 14
+
+
+def key_of(value: Any) -> bytes | None:
+    """Return bytes that only equal values have, or None where it is more than JSON, or long."""
+    try:
+        key = marshal.dumps(value, 2)
+    except ValueError:
+        return None
+    return key if len(key) <= _KEPT_BYTES else None
+
+
+class Recall(Generic[T]):
+    """What was made of values, by their keys: a few hundred that must not be modified.
+
+    Examples
+    --------
+    >>> recall = Recall()
+    >>> recall.keep(key_of({"a": 1}), "one")
+    >>> recall.find(key_of({"a": 1})), recall.find(key_of({"a": 1.0})), recall.find(None)
+    ('one', None, None)
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, T] = {}
+
+    def find(self, key: bytes | None) -> T | None:
+        """Return what was made of a value, or None."""
+        return None if key is None else self._kept.get(key)
+
+    def keep(self, key: bytes | None, made: T) -> None:
+        """Remember what was made of a value."""
+        if key is None:
+            return
+        if len(self._kept) >= _KEPT:
+            self._kept.clear()
+        self._kept[key] = made
