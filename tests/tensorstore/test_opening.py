@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,54 @@ def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> No
     for _ in range(2):
         with pytest.raises(ArgumentError, match="open it again"):
             careful.read().result()
+
+
+def calls(action: Any) -> int:
+    """Return how many functions are called, in Python and from it, once all is recalled."""
+    action()
+    found = [0]
+
+    def count(_frame: Any, event: str, _of: Any) -> None:
+        found[0] += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return found[0]
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_what_is_known_costs_little(driver: str, tmp_path: Path, context: ts.Context) -> None:
+    """What follows from documents and specs is found out once: counted in calls, not in time."""
+    spec = {"driver": driver, "kvstore": f"file://{tmp_path}/"}
+    new = {"create": True, "delete_existing": True, "dtype": "int16", "shape": [9, 9]}
+    store = ts.open(spec, **new).result()
+    memory = {"driver": driver, "kvstore": "memory://"}
+    limits = {
+        "open": (lambda: ts.open(spec).result(), 190),
+        "create": (lambda: ts.open(memory, context=context, **new).result(), 480),
+        "spec": (store.spec, 60),
+        "schema": (lambda: store.schema, 40),
+        "chunk_layout": (lambda: store.chunk_layout, 40),
+        "codec": (lambda: store.codec, 16),
+        "repr": (lambda: repr(store), 750),
+    }
+    found = {name: calls(action) for name, (action, _) in limits.items()}
+    assert {name: count for name, count in found.items() if count > limits[name][1]} == {}
+
+
+def test_fill_values_that_differ_in_the_bits_of_a_nan(context: ts.Context) -> None:
+    """Metadata are recalled by what was wanted, to the last bit."""
+    stored = []
+    for bits in (0x7FC00000, 0x7FC00001):
+        fill = np.array(bits, "u4").view("f4")
+        made = opened(context, create=True, delete_existing=True, dtype="float32", shape=[2],
+                      fill_value=fill)  # fmt: skip
+        stored.append(made.read().result().view("u4").tolist())
+    assert stored == [[0x7FC00000] * 2, [0x7FC00001] * 2]
 
 
 def test_a_document_of_another_name(tmp_path: Path) -> None:
