@@ -28,7 +28,7 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
-from tessarr.tensorstore.reading import choice
+from tessarr.tensorstore.reading import choice, members_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
 from tessarr.tensorstore.zarr2 import Zarr2
@@ -92,7 +92,9 @@ class ZarrSpec(PlacedSpec):
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         if "metadata" in members:
-            self._wanted = resolve.read_constraints(self.name, members.pop("metadata"))
+            self._wanted = resolve.read_constraints(
+                self.name, members_of(members.pop("metadata"), "metadata")
+            )
         else:
             self._wanted = self._nothing
 
