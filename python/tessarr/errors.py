@@ -250,7 +250,7 @@ class MetadataError(TessarrError, ValueError):
         self.problems = tuple(problems)
 
 
-class UnsupportedError(TessarrError, NotImplementedError):
+class UnsupportedError(TessarrError, NotImplementedError, ValueError):
     """Valid, but not supported by this version or this installation.
 
     Attributes
@@ -291,7 +291,7 @@ class DataError(TessarrError, ValueError):
     default_kind = "bad_data"
 
 
-class StoreError(TessarrError, OSError):
+class StoreError(TessarrError, OSError, ValueError):
     """The store failed to do what was asked.
 
     Attributes
@@ -313,7 +313,7 @@ class StoreError(TessarrError, OSError):
         self.errno = errno
 
 
-class ConflictError(StoreError, ValueError):
+class ConflictError(StoreError):
     """Others changed what the changes of a transaction were decided on."""
 
     default_kind = "conflict"

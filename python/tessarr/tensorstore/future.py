@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
 from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.threads import submit
@@ -16,7 +16,6 @@ from tessarr.tensorstore.threads import submit
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
-    from types import TracebackType
 
 __all__ = [
     "Future",
@@ -120,10 +119,10 @@ class Future(Generic[T]):
     def _tell(self, callback: Callable[[Future[T]], object]) -> None:
         try:
             callback(self)
-        except Exception as error:  # noqa: BLE001 (nobody waits for it: as an event loop does)
-            import sys
+        except Exception:
+            import logging
 
-            sys.unraisablehook(_Unraisable(error, callback))
+            logging.getLogger("tessarr").exception("a callback of %r failed", self)
 
     # The consumer's side
 
@@ -299,23 +298,15 @@ class Future(Generic[T]):
                 raise
         return self.result()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a future belongs to its process: it cannot be pickled or copied")
+
     def __repr__(self) -> str:
         state = ("pending", "finished", "failed", "cancelled")[self._state]
         return f"<{type(self).__name__} {state}>"
 
 
 _LONGEST: Final = 1e8  # seconds: what every system's locks take
-
-
-class _Unraisable:
-    """What `sys.unraisablehook` is told."""
-
-    def __init__(self, error: BaseException, place: object) -> None:
-        self.exc_type = type(error)
-        self.exc_value: BaseException | None = error
-        self.exc_traceback: TracebackType | None = error.__traceback__
-        self.err_msg: str | None = "Exception ignored in callback of a future"
-        self.object = place
 
 
 def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:
