@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tessarr.tensorstore.future import Future, Promise, WriteFutures, failed, start
 
-__all__ = ["all_done", "attempt", "written"]
+__all__ = ["all_done", "attempt", "chained", "written"]
 
 U = TypeVar("U")
 
@@ -55,6 +55,31 @@ def attempt(make: Callable[[], U]) -> Future[U]:
         return Future(make())
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
+
+
+def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
+    """Return the future of what is begun with the result of another one."""
+    if source.done():
+        try:
+            return begin(source.result())
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+    promise, made = Promise.new()
+
+    def ended(done: Future[Any]) -> None:
+        try:
+            promise.set_result(done.result())
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            promise.set_exception(error)
+
+    def begun(done: Future[Any]) -> None:
+        following = chained(done, begin)
+        following.add_done_callback(ended)
+        following.force()
+
+    source.add_done_callback(begun)
+    source.force()
+    return made
 
 
 def written(parts: Sequence[WriteFutures]) -> WriteFutures:

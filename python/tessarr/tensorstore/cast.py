@@ -40,6 +40,8 @@ def cast_store(base: TensorStore, data_type: DataType) -> TensorStore:
         for way, able in (("r", driver.readable), ("w", driver.writable))
         if able and way in base.mode
     )
+    if base.mode and not mode:
+        raise driver.lacking()
     return handle(driver, base._view, mode, base.transaction)
 
 
@@ -64,10 +66,7 @@ class CastDriver(Driver):
         self._forward = conversion(of.dtype, data_type)
         self._backward = conversion(data_type, of.dtype)
         if self._forward is None and self._backward is None:
-            raise ArgumentError(
-                f"elements of {of.dtype.name} are not converted to {data_type.name}",
-                kind="cannot_cast",
-            )
+            raise self.lacking()
 
     @property
     def dtype(self) -> DataType:
@@ -94,13 +93,18 @@ class CastDriver(Driver):
         of, found = self._of.settled(view, using)
         return self._again(of), found
 
+    @property
+    def resizable(self) -> bool:
+        """Whether the base has bounds that can be changed."""
+        return self._of.resizable
+
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Read elements of the base, and convert them."""
         forward = self._forward
         if forward is None:
-            return failed(self._lacking(self._of.dtype, self._data_type))
+            return failed(self.lacking())
         if self._of.dtype == self._data_type:
             return self._of.read(view, out, using)
 
@@ -117,7 +121,7 @@ class CastDriver(Driver):
         """Convert elements, and write them to the base."""
         backward = self._backward
         if backward is None:
-            raise self._lacking(self._data_type, self._of.dtype)
+            raise self.lacking(back=True)
         unique = _unbroadcast(values)  # so that what is repeated is converted once
         made = attempt(lambda: np.broadcast_to(backward(unique), values.shape))
         error = made.exception()
@@ -125,9 +129,12 @@ class CastDriver(Driver):
             return WriteFutures._of(failed(error), failed(error))
         return self._of.write(view, made.result(), using)
 
-    def _lacking(self, source: DataType, target: DataType) -> ArgumentError:
+    def lacking(self, *, back: bool = False) -> ArgumentError:
+        """Return the error that there is no conversion."""
+        names = [self._of.dtype.name, self._data_type.name]
+        source, target = reversed(names) if back else names
         return ArgumentError(
-            f"elements of {source.name} are not converted to {target.name}", kind="cannot_cast"
+            f"elements of {source} are not converted to {target}", kind="cannot_cast"
         )
 
     def storages(self) -> frozenset[Any]:

@@ -125,6 +125,11 @@ class Driver:
         """
         return self, view
 
+    @property
+    def resizable(self) -> bool:
+        """Whether there are bounds that can be changed."""
+        return False
+
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:

@@ -36,10 +36,10 @@ DRIVERS: Final[dict[str, str]] = {
     "zarr2": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
     "auto": "tessarr.tensorstore.auto:AutoSpec",
     "array": "tessarr.tensorstore.memory_spec:MemorySpec",
-    "cast": "tessarr.tensorstore.view_spec:CastSpec",
-    "downsample": "tessarr.tensorstore.view_spec:DownsampleSpec",
+    "cast": "tessarr.tensorstore.cast_spec:CastSpec",
+    "downsample": "tessarr.tensorstore.downsample_spec:DownsampleSpec",
     "json": "tessarr.tensorstore.json_driver:JsonSpec",
-    "stack": "tessarr.tensorstore.view_spec:StackSpec",
+    "stack": "tessarr.tensorstore.stack_spec:StackSpec",
     "virtual_chunked": "tessarr.tensorstore.virtual_spec:VirtualSpec",
 }
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""
@@ -135,12 +135,15 @@ class Opening(NamedTuple):
         Whether it shall be read and written; if neither is said, whatever is possible.
     transaction, batch
         What opening takes part in.
+    both
+        Whether reading and writing were both asked for, and not only what is possible.
     """
 
     read: bool = True
     write: bool = True
     transaction: Any = None
     batch: Any = None
+    both: bool = False
 
 
 class Opened(NamedTuple):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.after import all_done, attempt, written
+from tessarr.tensorstore.after import all_done, attempt, chained, written
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.driver_spec import Opening
-from tessarr.tensorstore.future import WriteFutures, converted, failed, start
+from tessarr.tensorstore.future import WriteFutures, converted, failed
 from tessarr.tensorstore.in_memory import check_finite
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.parts import Cutter, Part
@@ -136,7 +136,9 @@ class StackDriver(Driver):
         place = cutter.place(result, part)
 
         def begin(layer: TensorStore) -> Future[Any]:
-            found = _seen(layer, cutter, part, using).read(batch=using.batch, out=place)
+            # A batch may be over when a layer that had to be opened is there.
+            batch = using.batch if layer is self.layers[n] else None
+            found = _seen(layer, cutter, part, using).read(batch=batch, out=place)
             if place is not None:
                 return found
             return converted(found, lambda items: cutter.put(result, part, items))
@@ -178,8 +180,14 @@ class StackDriver(Driver):
         layer = self.layers[n]
         if isinstance(layer, TensorStore):
             return begin(layer)
+
+        def opened(found: TensorStore) -> Future[Any]:
+            if found.dtype != self._data_type:
+                raise ArgumentError(f"layer {n} has {found.dtype}, not {self._data_type}")
+            return begin(found)
+
         opening = Opening(not write, write, using.transaction)
-        return start(lambda: begin(open_spec(layer, opening, self._context).result()).result())
+        return chained(open_spec(layer, opening, self._context), opened)
 
     def _parts(self, cutter: Cutter) -> list[tuple[int, Part]]:
         """Return the parts of a view, with the layers that they belong to.

@@ -176,12 +176,23 @@ class MemoryDriver(Driver):
         """Whether the array can be written."""
         return bool(self.values.flags.writeable)
 
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell that everything is there."""
+        return attempt(lambda: (False if not_stored else None, True if fully_stored else None))
+
+    def _check(self, using: Using) -> None:
+        if using.transaction is not None:
+            self._cannot("take part in transactions")
+
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Copy elements."""
 
         def work() -> npt.NDArray[Any]:
+            self._check(using)
             found = selected(self.values, view)
             if out is None:
                 return np.array(found, order="C", copy=True, subok=False)
@@ -192,12 +203,18 @@ class MemoryDriver(Driver):
 
     def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
         """Return the elements where they are, if the view lets them be there."""
-        return attempt(lambda: selected(self.values, view))
+
+        def work() -> npt.NDArray[Any]:
+            self._check(using)
+            return selected(self.values, view)
+
+        return attempt(work)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Store elements."""
 
         def work() -> None:
+            self._check(using)
             if not self.values.flags.writeable:
                 raise ArgumentError("the array cannot be written")
             if self.values.dtype.kind == "O":

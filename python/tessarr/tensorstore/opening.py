@@ -76,8 +76,10 @@ def open(
     made = spec_of(spec)
     if keywords:
         made.update(**keywords)
-    both = not read and not write
-    opening = Opening(bool(read) or both, bool(write) or both, transaction, batch)
+    any_way = not read and not write
+    opening = Opening(
+        bool(read) or any_way, bool(write) or any_way, transaction, batch, bool(read and write)
+    )
     if batch is not None:
         later: Future[TensorStore] = batch._later(lambda: open_spec(made, opening, context))
         return later

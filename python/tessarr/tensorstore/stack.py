@@ -241,13 +241,11 @@ def layered(layers: Sequence[Layer], access: Access, constraints: dict[str, Any]
     data_type = schema.dtype
     for k, layer in enumerate(layers):
         _domain(layer, k)
-        if layer.dtype is None:
-            raise ArgumentError(f"layer {k} has to have a data type")
         data_type = data_type or layer.dtype
-        if layer.dtype != data_type:
+        if layer.dtype is not None and layer.dtype != data_type:
             raise ArgumentError(f"layer {k} has {layer.dtype}, and {data_type} is needed")
     if data_type is None:
-        raise ArgumentError("the data type has to be given where there is no layer")
+        raise ArgumentError("no layer has a data type that is known: it has to be given")
     domain = _whole(layers, schema)
     driver = StackDriver(layers, data_type, domain, schema.dimension_units, access.context)
     return handle(driver, None, access.mode, access.transaction)

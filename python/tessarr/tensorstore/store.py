@@ -343,6 +343,8 @@ class TensorStore(Indexable):
         """
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: resizing is refused")
+        if not self._driver.resizable:
+            raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
         lower, upper, within = moved(
             self._view,
             None if inclusive_min is None else list(inclusive_min),

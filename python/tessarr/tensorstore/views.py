@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, overload
 
 from tessarr.tensorstore.cast import cast_store
+from tessarr.tensorstore.cast_spec import CastSpec
 from tessarr.tensorstore.data_type import DTypeLike, dtype
 from tessarr.tensorstore.downsample import downsample_store
+from tessarr.tensorstore.downsample_spec import DownsampleSpec
 from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore
-from tessarr.tensorstore.view_spec import CastSpec, DownsampleSpec
 
 __all__ = ["DownsampleMethod", "cast", "downsample"]
 

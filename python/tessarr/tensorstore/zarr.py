@@ -486,6 +486,11 @@ class ZarrDriver(Driver):
         made._staged[using.transaction] = self._staged[using.transaction] = staged
         return made
 
+    @property
+    def resizable(self) -> bool:
+        """Always: the bounds of arrays can be changed."""
+        return True
+
     def resize(self, how: Resizing, using: Using) -> Future[Driver]:
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:

@@ -213,6 +213,8 @@ class ZarrSpec(PlacedSpec):
         if self._place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         self._mode.check()
+        if self._mode.create and not opening.write:
+            raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
         at = place.key(self._place.path).strip("/")
         here = self._place._driver.name in {"file", "memory"}
