@@ -40,6 +40,24 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "memory: index and read an element": (100, lambda: memory[5, 5].read().result()),
         "memory: read all": (2, lambda: memory.read().result()),
         "memory: write an element": (100, lambda: memory[5, 5].write(3).result()),
+        **keys(ts, "folder", f"{url}{ts.__name__}/"),
+        **keys(ts, "memory", "memory://"),
+    }
+
+
+def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return the same for keys and values in a place."""
+    store = ts.KvStore.open(url).result()
+    for number in range(100):
+        store[f"key{number:03d}"] = bytes(100)
+    some = ts.KvStore.KeyRange("key010", "key020")
+    return {
+        f"{place}: read a key": (100, lambda: store.read("key005").result().value),
+        f"{place}: get a key": (100, lambda: store["key005"]),
+        f"{place}: write a key": (50, lambda: store.write("key005", bytes(100)).result()),
+        f"{place}: set a key": (50, lambda: store.__setitem__("key005", bytes(100))),
+        f"{place}: list 100 keys": (5, lambda: store.list().result()),
+        f"{place}: list 10 of 100 keys": (5, lambda: store.list(some).result()),
     }
 
 

@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind, Result};
@@ -109,19 +110,26 @@ pub fn wait_for(
     let job = Job::new(tasks, task);
     let mut watch = Watch::new(interrupt);
     std::thread::scope(|scope| {
-        for number in 1..tasks.min(threads) {
-            let named = std::thread::Builder::new().name(format!("tessarr-wait-{number}"));
-            let work = || job.work(&mut { Watch::BLIND });
-            if named.spawn_scoped(scope, work).is_err() {
-                break; // no more threads: the others do it
-            }
-        }
+        help(scope, 1, tasks.min(threads), &job);
         job.work(&mut watch);
     });
     if watch.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted"));
     }
     job.outcome()
+}
+
+/// Begin thread `number` of `threads` if there is work for it, which begins the next one: of work
+/// that turns out not to wait, nothing is left by then.
+fn help<'s>(scope: &'s Scope<'s, '_>, number: usize, threads: usize, job: &'s Job<'_>) {
+    if number < threads && !job.is_handed_out() {
+        let named = std::thread::Builder::new().name(format!("tessarr-wait-{number}"));
+        // Where there are no more threads, the others do it.
+        let _ = named.spawn_scoped(scope, move || {
+            help(scope, number + 1, threads, job);
+            job.work(&mut { Watch::BLIND });
+        });
+    }
 }
 
 /// Run `operation` on a worker, as soon as one is free, in the order of the calls.
