@@ -5,6 +5,7 @@
 //! lock file, see `lock`; settings may say otherwise. Only regular files are values (through symbolic links);
 //! anything else that has the path of a key counts as absent.
 
+mod disk;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod lock;
@@ -35,10 +36,6 @@ use value::{open_value, LocalObject};
 
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
-
-/// How many files wait for the disk at a time where every change has to reach it: a disk
-/// writes many about as fast as one.
-const SYNCHRONISING: usize = 8;
 
 /// Keys and values as files below one folder, which is created by the first write.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -170,7 +167,7 @@ impl LocalStore {
 
     fn synchronise(&self, file: &File, path: &Path) -> Result<()> {
         if self.settings.durable {
-            file.sync_data().map_err(|error| Failure::new("synchronise", path, error))?;
+            disk::synchronise(file).map_err(|error| Failure::new("synchronise", path, error))?;
         }
         Ok(())
     }
@@ -359,7 +356,7 @@ impl Store for LocalStore {
 
     fn write_concurrency(&self) -> usize {
         if self.settings.durable {
-            SYNCHRONISING
+            disk::concurrency()
         } else {
             0
         }
