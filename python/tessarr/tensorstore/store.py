@@ -371,13 +371,11 @@ class TensorStore(Indexable):
         query_not_stored, query_fully_stored
             What to find out.
         """
-        using = self._using(None)
-        now = self._now(using)
-        future = now._driver.storage_statistics(
-            now._view,
+        future = self._driver.storage_statistics(
+            self._view,
             not_stored=query_not_stored,
             fully_stored=query_fully_stored,
-            using=using,
+            using=self._using(None),
         )
         return converted(future, lambda found: StorageStatistics(*found))
 

@@ -29,6 +29,7 @@ from tessarr.tensorstore.future import (
     finished,
     start,
 )
+from tessarr.tensorstore.stored import statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -523,17 +524,7 @@ class ZarrDriver(Driver):
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
             outer = view if self._inner is None else self._inner.split(view).outer
-            chosen = lower(outer, array._meta.shape)
-            keys = chunk_keys(array._meta, array._path, chosen.axes) if chosen.size else []
-            none = every = True
-            for key in keys:
-                if array._store.size(key) is None:
-                    every = False
-                else:
-                    none = False
-                if (none or not not_stored) is False and (every or not fully_stored) is False:
-                    break
-            return none if not_stored else None, every if fully_stored else None
+            return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
 
         return start(work)
 

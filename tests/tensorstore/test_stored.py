@@ -1,0 +1,99 @@
+"""`TensorStore.storage_statistics`: what of a view is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.tensorstore.store import handle
+from tessarr.tensorstore.zarr import ZarrDriver
+
+PLAIN = ts.ChunkLayout(chunk_shape=[2, 3])
+SHARDED = ts.ChunkLayout(write_chunk_shape=[4, 6], read_chunk_shape=[2, 3])
+
+
+def _store(layout: ts.ChunkLayout, kvstore: Any = "memory://", driver: str = "zarr3") -> Any:
+    spec = {"driver": driver, "kvstore": kvstore}
+    store = ts.open(
+        spec, create=True, dtype="int8", shape=[8, 12], chunk_layout=layout, fill_value=0
+    ).result()
+    store[:2, :3] = 1
+    store[4, 6] = 1
+    return store
+
+
+def _statistics(view: ts.TensorStore) -> tuple[bool | None, bool | None]:
+    found = view.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+    return found.not_stored, found.fully_stored
+
+
+@pytest.mark.parametrize(
+    ("layout", "driver"), [(PLAIN, "zarr3"), (SHARDED, "zarr3"), (PLAIN, "zarr")]
+)
+def test_each_of_the_smallest_chunks_counts(layout: ts.ChunkLayout, driver: str) -> None:
+    store = _store(layout, driver=driver)
+    assert _statistics(store) == (False, False)
+    assert _statistics(store[:2, :3]) == (False, True)
+    assert _statistics(store[:4, :6]) == (False, False)
+    assert _statistics(store[3, 3]) == (True, False)
+    assert _statistics(store[:2]) == (False, False)
+    assert _statistics(store.vindex[[0, 5], [0, 7]]) == (False, True)
+    assert _statistics(store.oindex[[0, 5], [0, 7]]) == (False, False)
+    assert _statistics(store[1:1]) == (True, True)
+    store[:2, :3] = 0
+    assert _statistics(store[:2, :3]) == (True, False)
+
+
+def test_only_what_is_asked_is_told() -> None:
+    store = _store(PLAIN)
+    assert store.storage_statistics().result() == ts.TensorStore.StorageStatistics()
+    found = store.storage_statistics(query_fully_stored=True).result()
+    assert (found.not_stored, found.fully_stored) == (None, False)
+
+
+@pytest.mark.parametrize("layout", [PLAIN, SHARDED])
+def test_what_is_beyond_the_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
+    store = _store(layout)
+    store.write(1).result()
+    store.resize(exclusive_max=[2, 12]).result()
+    assert _statistics(store) == (False, False)
+    assert _statistics(store[6:]) == (True, False)
+    assert _statistics(store[20:30]) == (True, False)
+    assert _statistics(store[:2]) == (False, True)
+
+
+class _Counted(dict[str, bytes]):
+    """A store that counts how often it is listed, and asked for keys."""
+
+    listed = asked = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.listed += 1
+        return super().__iter__()
+
+    def __getitem__(self, key: str) -> bytes:
+        self.asked += 1
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+def test_many_chunks_take_one_listing() -> None:
+    stored = _Counted()
+    array = tessarr.create_array(stored, shape=(80, 90), chunks=(2, 3), dtype="i1", fill_value=0)
+    array[:2, :3] = 1
+    store = handle(ZarrDriver(array))
+    stored.listed = stored.asked = 0
+    assert _statistics(store) == (False, False)
+    assert (stored.listed, stored.asked) == (1, 0)
+    assert _statistics(store[20:22]) == (True, False)
+    assert (stored.listed, stored.asked) == (2, 0)
+    assert _statistics(store[20:24, :6]) == (True, False)
+    assert stored.listed == 2
+    assert stored.asked > 0
