@@ -6,7 +6,7 @@ The engine carries them out (`View.after` of `_engine.pyi`); here is only read w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,20 +14,11 @@ from tessarr.errors import SelectionError
 from tessarr.space.brackets import Key, parsed
 from tessarr.space.names import integer, names_of
 
-__all__ = ["Operation", "operation", "shown"]
+__all__ = ["Operation", "operation", "shown", "written"]
 
 
-class Operation(NamedTuple):
-    """One act: its name, "" for brackets alone, and what stood in its brackets."""
-
-    name: str
-    value: Any
-
-    def __str__(self) -> str:
-        if self.name == "diagonal":
-            return ".diagonal"
-        name = f".{self.name}" if self.name else ""
-        return f"{name}[{shown(self.value)}]"
+Operation: TypeAlias = "tuple[str, Any]"
+"""One act: its name, "" for brackets alone, and what stood in its brackets."""
 
 
 def operation(name: str, key: Any) -> Operation:
@@ -47,10 +38,24 @@ def operation(name: str, key: Any) -> Operation:
 
     Examples
     --------
-    >>> str(operation("translate_to", [1, None]))
+    >>> operation("translate_to", [1, None])
+    ('translate_to', (1, None))
+    """
+    return name, _READ[name](key)
+
+
+def written(act: Operation) -> str:
+    """Return an act as it was written.
+
+    Examples
+    --------
+    >>> written(operation("translate_to", [1, None]))
     '.translate_to[1,None]'
     """
-    return Operation(name, _READ[name](key))
+    name, value = act
+    if name == "diagonal":
+        return ".diagonal"
+    return f".{name}[{shown(value)}]" if name else f"[{shown(value)}]"
 
 
 def shown(value: Any) -> str:
@@ -65,8 +70,18 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
+def _are(key: Any, kind: type) -> bool:
+    """Whether something is a tuple of one kind, which needs no more looks."""
+    if type(key) is not tuple:
+        return False
+    for item in key:  # noqa: SIM110 (three times as fast)
+        if type(item) is not kind:
+            return False
+    return True
+
+
 def _integers(key: Any) -> Any:
-    if key is None or type(key) is int:
+    if key is None or type(key) is int or _are(key, int):
         return key
     if hasattr(key, "__index__"):
         return integer(key)
@@ -76,7 +91,7 @@ def _integers(key: Any) -> Any:
 
 
 def _labels(key: Any) -> Any:
-    if isinstance(key, str):
+    if isinstance(key, str) or _are(key, str):
         return key
     items: tuple[Any, ...] = tuple(key) if isinstance(key, Iterable) else (None,)
     for item in items:

@@ -15,7 +15,7 @@ import numpy as np
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE
 
-__all__ = ["Key", "Mode", "parsed"]
+__all__ = ["IndexArray", "Key", "Mode", "parsed"]
 
 Mode: TypeAlias = Literal["default", "oindex", "vindex"]
 
@@ -26,7 +26,7 @@ _KINDS: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Array:
+class IndexArray:
     """An index array; one of a boolean array may stand for no dimension, or go on with the last."""
 
     values: Any
@@ -34,7 +34,7 @@ class _Array:
     goes_on: bool = False
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Array):
+        if not isinstance(other, IndexArray):
             return NotImplemented
         same = (self.dims, self.goes_on) == (other.dims, other.goes_on)
         return same and np.array_equal(self.values, other.values)
@@ -62,7 +62,7 @@ def parsed(key: Any) -> Key:
         If something is no index.
     """
     terms = _terms(key)
-    single = len(terms) == 1 and not isinstance(key, tuple) and not isinstance(terms[0], _Array)
+    single = len(terms) == 1 and not isinstance(key, tuple) and not isinstance(terms[0], IndexArray)
     return Key(tuple(terms), single)
 
 
@@ -70,7 +70,7 @@ def _shown(term: Any) -> str:
     if isinstance(term, slice):
         parts = ["" if part is None else str(part) for part in (term.start, term.stop)]
         return ":".join(parts if term.step is None else [*parts, str(term.step)])
-    if isinstance(term, _Array):
+    if isinstance(term, IndexArray):
         return repr(term.values)
     return "..." if term is Ellipsis else repr(term)
 
@@ -110,14 +110,14 @@ def _term(part: Any) -> list[Any]:
         raise SelectionError(f"{_KINDS}: not an array of {values.dtype}")
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
         raise SelectionError(f"index {values.max()} is beyond the range of indices")
-    return [_Array(values.astype(np.int64, order="C"))]
+    return [IndexArray(values.astype(np.int64, order="C"))]
 
 
 def _boolean(values: Any) -> list[Any]:
     if values.ndim == 0:
-        return [_Array(np.zeros(int(values), np.int64), dims=0)]
+        return [IndexArray(np.zeros(int(values), np.int64), dims=0)]
     found = np.nonzero(values)
-    return [_Array(places.astype(np.int64), goes_on=k > 0) for k, places in enumerate(found)]
+    return [IndexArray(places.astype(np.int64), goes_on=k > 0) for k, places in enumerate(found)]
 
 
 def _slices(part: slice) -> list[slice]:

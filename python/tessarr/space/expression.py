@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr.space.acts import Operation, operation, shown
+from tessarr.space.acts import Operation, operation, shown, written
 from tessarr.space.indexable import Bracket
 from tessarr.space.names import Name, names_of
 
@@ -107,7 +107,7 @@ class DimExpression:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"d[{shown(self._names)}]{''.join(map(str, self._acts))}"
+        return f"d[{shown(self._names)}]{''.join(map(written, self._acts))}"
 
 
 class DimSelection(DimExpression):

@@ -6,10 +6,11 @@ use numpy::{npyffi, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUnty
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
 use pyo3::{intern, IntoPyObjectExt};
 use tessarr_engine::space::{
-    self, Act, Dim, Indices, Map, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Source, Term,
+    self, Act, Along, Dim, Indices, Map, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Source, Term,
 };
 use tessarr_engine::{Error, Kind};
 
@@ -125,15 +126,20 @@ impl View {
         self.0.chosen(&names).map_err(|error| to_py(py, error))
     }
 
-    /// Per axis of an array the range that the view has of it, the dimensions that these are, and the
-    /// shape; None if it is no box of the array.
-    fn ranges<'py>(&self, py: Python<'py>, shape: Vec<u64>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(found) = self.0.ranges(&shape) else {
-            return Ok(None);
-        };
-        let axes = PyTuple::new(py, found.axes)?;
-        let dims = PyTuple::new(py, found.dims)?;
-        Ok(Some((axes, dims, PyTuple::new(py, found.shape)?).into_pyobject(py)?))
+    /// What the engine is to do for the view of an array of a shape: the arguments of
+    /// `tessarr.indexing.Selection`.
+    fn lowered<'py>(&self, py: Python<'py>, shape: Vec<u64>) -> PyResult<Bound<'py, PyTuple>> {
+        let found = self.0.lowered(&shape).map_err(|error| to_py(py, error))?;
+        let axes = found.axes.into_iter().map(|axis| match axis {
+            Along::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
+            Along::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
+            Along::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
+        });
+        let axes = PyTuple::new(py, axes.collect::<PyResult<Vec<_>>>()?)?;
+        let out_axes = PyTuple::new(py, found.out_axes)?;
+        let shapes = (PyTuple::new(py, found.shape)?, PyTuple::new(py, found.buffer)?);
+        let order = found.order.map(|order| PyTuple::new(py, order)).transpose()?;
+        (axes, out_axes, shapes.0, shapes.1, false, order).into_pyobject(py)
     }
 }
 
@@ -168,6 +174,13 @@ fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Term>>> {
     Ok((ellipses < 2).then_some(terms))
 }
 
+/// The class of what `tessarr.space.brackets` makes of other index arrays.
+static PARSED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    py.import("tessarr.space.brackets")?.getattr("IndexArray").map(Bound::unbind)
+}
+
 /// Add what a term is; false if Python has to parse it.
 fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = term.py();
@@ -197,15 +210,15 @@ fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> 
         for (k, indices) in found.into_iter().enumerate() {
             terms.push(Term::Array { indices, used: true, goes_on: k > 0 });
         }
-    } else if let Ok(goes_on) = term.getattr(intern!(py, "goes_on")) {
-        // What `tessarr.space.brackets` parsed.
+    } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(&term.get_type()) {
         let values = term.getattr(intern!(py, "values"))?;
         let indices = copied(values.cast::<PyArrayDyn<i64>>()?)?;
         let Some(indices) = indices else {
             return Err(PyTypeError::new_err("an index array that is not in C order"));
         };
         let dims: usize = term.getattr(intern!(py, "dims"))?.extract()?;
-        terms.push(Term::Array { indices, used: dims > 0, goes_on: goes_on.extract()? });
+        let goes_on = term.getattr(intern!(py, "goes_on"))?.extract()?;
+        terms.push(Term::Array { indices, used: dims > 0, goes_on });
     } else {
         return Ok(false);
     }

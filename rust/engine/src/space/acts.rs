@@ -131,17 +131,16 @@ impl View {
     /// # Errors
     /// `Kind::Selection` if it is not a permutation.
     pub fn permuted(&self, order: &[usize]) -> Result<View> {
-        let step = permutation(&self.dims, order)?;
+        let places = places_of(order, self.dims.len())?;
         let maps = self.maps.iter().map(|map| match &map.source {
             Source::Nothing => map.clone(),
-            // The act's map of a dimension says no more than where it is now.
-            Source::Dimension(k) => Map { source: step.maps[*k].source.clone(), ..*map },
+            Source::Dimension(k) => Map { source: Source::Dimension(places[*k]), ..*map },
             Source::Array(listed) => {
                 let indices = listed.indices.permuted(order);
                 Map::by_array(indices, map.offset, map.stride, listed.within)
             }
         });
-        Ok(View { maps: maps.collect(), dims: step.dims })
+        Ok(View { maps: maps.collect(), dims: order.iter().map(|&k| self.dims[k].clone()).collect() })
     }
 
     /// The part of the view that is in a domain, with explicit bounds. Dimensions are found by their
@@ -348,19 +347,22 @@ fn ranged(slice: Slice, rank: usize) -> Result<Vec<usize>> {
     Ok(found)
 }
 
+/// The dimensions in another order.
 fn permutation(dims: &[Dim], order: &[usize]) -> Result<View> {
-    let mut step = View::identity(dims.into());
-    let mut seen = 0u64;
-    for (new, &old) in order.iter().enumerate() {
-        if old >= dims.len() || seen & (1 << old) != 0 {
-            break;
+    let maps = places_of(order, dims.len())?.into_iter().map(|place| Map::along(place, 0, 1));
+    Ok(View { maps: maps.collect(), dims: order.iter().map(|&k| dims[k].clone()).collect() })
+}
+
+/// Where each of the dimensions is in an order.
+fn places_of(order: &[usize], rank: usize) -> Result<PerDimension<usize>> {
+    let mut places: PerDimension<usize> = (0..rank).map(|_| rank).collect();
+    for (new, &old) in order.iter().enumerate().take(rank) {
+        if let Some(place) = places.get_mut(old) {
+            *place = new;
         }
-        seen |= 1 << old;
-        step.dims[new] = dims[old].clone();
-        step.maps[old] = Map::along(new, 0, 1);
     }
-    if order.len() != dims.len() || seen.count_ones() as usize != dims.len() {
-        return Err(selection(format!("{order:?} is not a permutation of {} dimensions", dims.len())));
+    if order.len() != rank || places.contains(&rank) {
+        return Err(selection(format!("{order:?} is not a permutation of {rank} dimensions")));
     }
-    Ok(step)
+    Ok(places)
 }

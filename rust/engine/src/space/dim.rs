@@ -92,6 +92,11 @@ impl Dim {
         self.is_empty() && self.implicit == (false, false)
     }
 
+    /// Whether both bounds are finite.
+    pub fn is_finite(&self) -> bool {
+        self.lower > -INFINITE && self.upper <= INFINITE
+    }
+
     /// Where indexing may go: implicit bounds do not count.
     pub fn reach(&self) -> (i64, i64) {
         let lower = if self.implicit.0 { -INFINITE } else { self.lower };

@@ -13,9 +13,9 @@ pub struct Indices {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Axis {
-    len: usize,
-    stride: isize,
+pub(super) struct Axis {
+    pub(super) len: usize,
+    pub(super) stride: isize,
 }
 
 const ONE: Axis = Axis { len: 1, stride: 0 };
@@ -105,6 +105,24 @@ impl Indices {
         Some((least, most))
     }
 
+    /// Whether all items are in `[lower, upper)`, an interval of indices.
+    pub(super) fn all_within(&self, lower: i64, upper: i64) -> bool {
+        // The sign is set of one of both differences where an item is outside, also where they wrap:
+        // without branches, several items are looked at at once.
+        let mut outside = 0;
+        let mut look = |item: i64| outside |= item.wrapping_sub(lower) | (upper - 1).wrapping_sub(item);
+        match self.row(&self.shape()) {
+            Some(row) => row.iter().for_each(|&item| look(item)),
+            None => self.gathered(&self.axes, look),
+        }
+        outside >= 0
+    }
+
+    /// One axis.
+    pub(super) fn axis(&self, axis: usize) -> Axis {
+        self.axes[axis]
+    }
+
     /// The items in C order.
     pub fn to_vec(&self) -> Vec<i64> {
         let mut found = Vec::with_capacity(self.size());
@@ -160,10 +178,14 @@ impl Indices {
         if let ([(indices, offset, by, stride)], true) =
             (&lists[..], axes.iter().all(|axis| axis.stride == 0))
         {
-            indices.gathered(&broadcast(&indices.axes, &shape), |index| {
-                let place = offset.wrapping_add(by.wrapping_mul(index)) as isize;
-                items.push(self.items[(start + place * stride) as usize]);
-            });
+            let (from, stride) = (&self.items[..], *stride as i64);
+            let (first, by) =
+                (offset.wrapping_mul(stride).wrapping_add(start as i64), by.wrapping_mul(stride));
+            let item = |index: i64| from[first.wrapping_add(by.wrapping_mul(index)) as usize];
+            match indices.row(&shape) {
+                Some(row) => items.extend(row.iter().map(|&index| item(index))),
+                None => indices.gathered(&broadcast(&indices.axes, &shape), |index| items.push(item(index))),
+            }
             return self.made(items, &shape);
         }
         let mut places = Vec::with_capacity(shape.iter().product());
@@ -183,13 +205,25 @@ impl Indices {
         self.made(items, &shape)
     }
 
+    /// The items as they lie in memory, if that is in C order of a shape.
+    fn row(&self, shape: &[usize]) -> Option<&[i64]> {
+        let mut next = 1;
+        for (axis, &len) in self.axes.iter().zip(shape).rev().filter(|(_, &len)| len != 1) {
+            if *axis != (Axis { len, stride: next }) {
+                return None;
+            }
+            next *= len as isize;
+        }
+        self.items.get(self.start..self.start + next as usize)
+    }
+
     /// Items of a shape that is known to have as many.
     fn made(&self, items: Vec<i64>, shape: &[usize]) -> Indices {
         Indices::new(items, shape).unwrap_or_else(|| self.clone())
     }
 
     /// Give the items at `axes` in C order.
-    fn gathered(&self, axes: &[Axis], mut take: impl FnMut(i64)) {
+    pub(super) fn gathered(&self, axes: &[Axis], mut take: impl FnMut(i64)) {
         walk(axes, self.start as isize, &mut |at, stride, count| {
             if stride == 1 {
                 self.items[at as usize..at as usize + count].iter().for_each(|&item| take(item));
@@ -203,7 +237,7 @@ impl Indices {
 }
 
 /// The axes repeated to a shape.
-fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
+pub(super) fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
     let repeated = |(axis, &len): (&Axis, &usize)| match axis.len == len {
         true => *axis,
         false => Axis { len, stride: 0 },
@@ -212,7 +246,7 @@ fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
 }
 
 /// Give each row: where it begins, its stride, and how many items it has.
-fn walk(axes: &[Axis], start: isize, row: &mut impl FnMut(isize, isize, usize)) {
+pub(super) fn walk(axes: &[Axis], start: isize, row: &mut impl FnMut(isize, isize, usize)) {
     // Axes of length 1 are no axes: rows are as long as they can be.
     match axes.iter().rposition(|axis| axis.len != 1) {
         None => row(start, 1, 1),

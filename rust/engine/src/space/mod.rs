@@ -17,8 +17,8 @@ mod acts;
 mod brackets;
 mod dim;
 mod indices;
+mod lower;
 mod names;
-mod ranges;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ pub use acts::{Act, PerDim, Place, Shift};
 pub use brackets::{Mode, Term};
 pub use dim::{Dim, Slice, END, INFINITE};
 pub use indices::Indices;
+pub use lower::{Along, Lowered};
 pub use names::Name;
-pub use ranges::Ranges;
 
 use crate::error::{Error, Kind, Result};
 use indices::Walk;
@@ -127,10 +127,10 @@ impl Listed {
     /// # Errors
     /// `Kind::Selection` if one is not.
     pub fn check(&self) -> Result<()> {
-        if self.within == WHOLE {
+        let (lower, upper) = self.within;
+        if self.within == WHOLE || self.indices.all_within(lower, upper) {
             return Ok(());
         }
-        let (lower, upper) = self.within;
         match self.indices.ends() {
             Some((least, most)) if least < lower || most >= upper => {
                 let bad = if least < lower { least } else { most };
@@ -210,11 +210,7 @@ fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
                     }
                 }
                 Source::Array(listed) => {
-                    listed.check()?;
-                    if let Some((least, most)) = listed.indices.ends() {
-                        place_of(map, least, dim)?;
-                        place_of(map, most, dim)?;
-                    }
+                    check_places(map, listed, dim)?;
                     Walk::Listed {
                         indices: &listed.indices,
                         offset: map.offset.wrapping_sub(dim.lower),
@@ -225,6 +221,24 @@ fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
         ));
     }
     Ok(array.walked(&walks, act.dims.len()))
+}
+
+/// Check that all that a map makes of the items of an index array is inside of a dimension.
+fn check_places(map: &Map, listed: &Listed, dim: &Dim) -> Result<()> {
+    if map.stride == 1 {
+        // Of both intervals, so that the items are looked at once.
+        let lower = listed.within.0.max(dim.lower.saturating_sub(map.offset));
+        let upper = listed.within.1.min(dim.upper.saturating_sub(map.offset));
+        if lower < upper && listed.indices.all_within(lower, upper) {
+            return Ok(());
+        }
+    }
+    listed.check()?;
+    if let Some((least, most)) = listed.indices.ends() {
+        place_of(map, least, dim)?;
+        place_of(map, most, dim)?;
+    }
+    Ok(())
 }
 
 /// The place in an index array of what a map makes of an index.

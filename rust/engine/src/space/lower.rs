@@ -1,0 +1,165 @@
+//! From a view of an array to what the engine walks: ranges, lists, and one group of joint lists.
+//!
+//! A map that is constant or follows one dimension is a range; an index array that varies along one
+//! dimension, which no other map follows, is a list. All other maps (arrays of several dimensions, or
+//! that share a dimension with another map: a diagonal) are joint lists: the dimensions that they
+//! follow are walked as one, flattened.
+//!
+//! The buffer has an axis for the joint dimensions, then those that remain, in their order. A dimension
+//! that no map follows repeats what is there.
+
+use super::indices::{broadcast, walk, Axis};
+use super::{selection, Dim, Map, PerDimension, Source, View};
+use crate::error::Result;
+
+/// What the engine is to do for a view of an array.
+pub struct Lowered {
+    /// One for each axis of the array.
+    pub axes: PerDimension<Along>,
+    /// Of each axis of the array the axis of the buffer; None where it is dropped.
+    pub out_axes: PerDimension<Option<usize>>,
+    /// The shape of the view.
+    pub shape: PerDimension<usize>,
+    /// The shape of the buffer.
+    pub buffer: PerDimension<usize>,
+    /// The dimensions in the order in which the buffer has them, if that is another one.
+    pub order: Option<PerDimension<usize>>,
+}
+
+/// One axis of the array.
+pub enum Along {
+    /// First index, step and count.
+    Range(i64, i64, usize),
+    /// Indices, each by itself.
+    List(Vec<i64>),
+    /// Indices, one for each position of the joint dimensions.
+    Joint(Vec<i64>),
+}
+
+impl View {
+    /// What the engine is to do for the view of an array of a shape.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    pub fn lowered(&self, shape: &[u64]) -> Result<Lowered> {
+        if shape.len() != self.maps.len() {
+            let (maps, axes) = (self.maps.len(), shape.len());
+            return Err(selection(format!("a view of {maps} axes, the array has {axes}")));
+        }
+        if let Some(dim) = self.dims.iter().find(|dim| !dim.is_finite()) {
+            return Err(selection(format!("the dimension {dim} is not finite")));
+        }
+        let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
+        if size.contains(&0) {
+            let (axes, out_axes, buffer) = (PerDimension::new(), PerDimension::new(), size.clone());
+            return Ok(Lowered { axes, out_axes, shape: size, buffer, order: None });
+        }
+        for (k, (map, &len)) in self.maps.iter().zip(shape).enumerate() {
+            self.check_inside(k, map, len)?;
+        }
+        let follows: PerDimension<u64> = self.maps.iter().map(followed).collect();
+        let shares =
+            |at: usize| follows.iter().enumerate().any(|(k, dims)| k != at && dims & follows[at] != 0);
+        let joins = |at: usize| follows[at].count_ones() > 1 || shares(at);
+        let together: u64 = (0..follows.len()).filter(|&at| joins(at)).fold(0, |dims, at| dims | follows[at]);
+        let any: u64 = follows.iter().fold(0, |dims, one| dims | one);
+        let joint: PerDimension<usize> = (0..size.len()).filter(|k| together >> k & 1 == 1).collect();
+        let mut order = joint.clone();
+        order.extend((0..size.len()).filter(|k| (any & !together) >> k & 1 == 1));
+        let mut buffer: PerDimension<usize> = PerDimension::new();
+        if !joint.is_empty() {
+            buffer.push(joint.iter().map(|&k| size[k]).product());
+        }
+        buffer.extend(order[joint.len()..].iter().map(|&k| size[k]));
+        let mut axes = PerDimension::new();
+        let mut out_axes = PerDimension::new();
+        for (at, map) in self.maps.iter().enumerate() {
+            if joins(at) {
+                axes.push(Along::Joint(self.flat(map, &joint, &size)));
+                out_axes.push(Some(0));
+                continue;
+            }
+            axes.push(self.alone(map));
+            let dim = (follows[at] != 0).then(|| follows[at].trailing_zeros() as usize);
+            let place = dim.and_then(|k| order[joint.len()..].iter().position(|&one| one == k));
+            out_axes.push(place.map(|place| place + usize::from(!joint.is_empty())));
+        }
+        let same = order.len() == size.len() && order.is_sorted();
+        Ok(Lowered { axes, out_axes, shape: size, buffer, order: (!same).then_some(order) })
+    }
+
+    fn check_inside(&self, k: usize, map: &Map, len: u64) -> Result<()> {
+        let ends = match &map.source {
+            Source::Nothing => Some((0, 0)),
+            Source::Dimension(along) => Some((self.dims[*along].lower, self.dims[*along].upper - 1)),
+            Source::Array(listed) => {
+                listed.check()?;
+                listed.indices.ends()
+            }
+        };
+        let Some((least, most)) = ends else {
+            return Ok(());
+        };
+        let array = Dim::new(0, i64::try_from(len).unwrap_or(i64::MAX));
+        for end in [least, most] {
+            let (index, _) = map.applied(end, 0)?;
+            if !(0 <= index && index < array.upper) {
+                return Err(selection(format!("dimension {k}: index {index} is outside of {array}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The indices of a map that follows one dimension, or none, that no other follows.
+    fn alone(&self, map: &Map) -> Along {
+        match &map.source {
+            Source::Nothing => Along::Range(map.offset, 1, 1),
+            Source::Dimension(k) => {
+                let Dim { lower, upper, .. } = self.dims[*k];
+                let count = (upper - lower) as usize;
+                let step = if count > 1 { map.stride } else { 1 };
+                Along::Range(map.offset + map.stride * lower, step, count)
+            }
+            Source::Array(listed) => Along::List(
+                listed.indices.to_vec().into_iter().map(|item| map.offset + map.stride * item).collect(),
+            ),
+        }
+    }
+
+    /// The indices of a map at all positions of the joint dimensions.
+    fn flat(&self, map: &Map, joint: &[usize], size: &[usize]) -> Vec<i64> {
+        let shape: PerDimension<usize> = joint.iter().map(|&k| size[k]).collect();
+        let mut found = Vec::with_capacity(shape.iter().product());
+        match &map.source {
+            Source::Nothing => found.resize(shape.iter().product(), map.offset),
+            Source::Dimension(along) => {
+                let axis = |&k: &usize| Axis { len: size[k], stride: isize::from(k == *along) };
+                let axes: PerDimension<Axis> = joint.iter().map(axis).collect();
+                let first = map.offset + map.stride * self.dims[*along].lower;
+                walk(&axes, 0, &mut |at, stride, count| {
+                    found.extend(
+                        (0..count as isize).map(|step| first + map.stride * (at + step * stride) as i64),
+                    );
+                });
+            }
+            Source::Array(listed) => {
+                let axes: PerDimension<Axis> = joint.iter().map(|&k| listed.indices.axis(k)).collect();
+                let axes = broadcast(&axes, &shape);
+                listed.indices.gathered(&axes, |item| found.push(map.offset + map.stride * item));
+            }
+        }
+        found
+    }
+}
+
+/// Which dimensions a map follows, a bit for each.
+fn followed(map: &Map) -> u64 {
+    match &map.source {
+        Source::Nothing => 0,
+        Source::Dimension(k) => 1 << k,
+        Source::Array(listed) => {
+            let varies = |k: &usize| listed.indices.len(*k) != 1;
+            (0..listed.indices.rank()).filter(varies).fold(0, |dims, k| dims | 1 << k)
+        }
+    }
+}
