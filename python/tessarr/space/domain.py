@@ -8,23 +8,19 @@ array that may be resized.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError, SelectionError
 
 if TYPE_CHECKING:
     from tessarr._engine import View
-    from tessarr.types import JSONObject
 
 __all__ = [
     "INFINITE",
     "MAX_RANK",
     "Box",
     "Dim",
-    "box_from_json",
-    "box_to_json",
     "check_labels",
     "dims_of",
 ]
@@ -317,101 +313,3 @@ def check_labels(dims: Sequence[Dim]) -> Box:
 def dims_of(view: View) -> Box:
     """Return the dimensions of a view of the engine."""
     return tuple([Dim.of(*one) for one in view.dims()])
-
-
-def size_of(dims: Box) -> int:
-    """Return the number of positions of a box."""
-    return prod(dim.size for dim in dims)
-
-
-def box_to_json(dims: Box, prefix: str = "") -> JSONObject:
-    """Return the members that state a box, each with `prefix` before its name, in order."""
-    result: JSONObject = {}
-    if any(d.exclusive_max <= INFINITE or not d.implicit_upper for d in dims):
-        result[f"{prefix}exclusive_max"] = [
-            _bound_json(d.exclusive_max, d.implicit_upper) for d in dims
-        ]
-    if any(d.inclusive_min != -INFINITE or not d.implicit_lower for d in dims):
-        result[f"{prefix}inclusive_min"] = [
-            _bound_json(d.inclusive_min, d.implicit_lower) for d in dims
-        ]
-    labels = [d.label for d in dims]
-    if any(labels):
-        result[f"{prefix}labels"] = labels
-    if not result:
-        result[f"{prefix}rank"] = len(dims)
-    return result
-
-
-def _bound_json(bound: int, implicit: bool) -> Any:
-    text = "-inf" if bound == -INFINITE else "+inf" if bound > INFINITE else bound
-    return [text] if implicit else text
-
-
-_BOUNDS: Final = ("inclusive_min", "exclusive_max", "inclusive_max", "shape")
-
-
-def box_from_json(members: Mapping[str, Any], prefix: str = "") -> Box | None:
-    """Return the box that members state, or None where nothing is said of its rank.
-
-    Raises
-    ------
-    ArgumentError
-        If the members contradict each other, or are no bounds.
-    """
-    found = {name: members.get(prefix + name) for name in (*_BOUNDS, "labels")}
-    given = {name: value for name, value in found.items() if value is not None}
-    rank = members.get(f"{prefix}rank")
-    for name, value in given.items():
-        if not isinstance(value, (list, tuple)):
-            raise ArgumentError(f"{prefix}{name}: {value!r} is not a list")
-        if rank is not None and len(value) != rank:
-            raise ArgumentError(f"{prefix}{name}: {len(value)} items, the rank is {rank}")
-        rank = len(value)
-    if rank is None:
-        return None
-    if isinstance(rank, float) and rank.is_integer():
-        rank = int(rank)
-    if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= MAX_RANK:
-        raise ArgumentError(f"{prefix}rank: {rank!r} is not an integer from 0 to {MAX_RANK}")
-    ends = [name for name in ("exclusive_max", "inclusive_max", "shape") if name in given]
-    if len(ends) > 1:
-        raise ArgumentError(f"give one of {', '.join(prefix + name for name in ends)}")
-    return check_labels([_dim_from_json(given, i, prefix) for i in range(rank)])
-
-
-def _dim_from_json(given: Mapping[str, Any], i: int, prefix: str) -> Dim:
-    lower, implicit_lower = -INFINITE, True
-    if "inclusive_min" in given:
-        lower, implicit_lower = _bound(given["inclusive_min"][i], f"{prefix}inclusive_min", i)
-    elif "shape" in given:
-        lower, implicit_lower = 0, False
-    upper, implicit_upper = INFINITE + 1, True
-    if "exclusive_max" in given:
-        upper, implicit_upper = _bound(given["exclusive_max"][i], f"{prefix}exclusive_max", i)
-    elif "inclusive_max" in given:
-        upper, implicit_upper = _bound(given["inclusive_max"][i], f"{prefix}inclusive_max", i)
-        upper += upper <= INFINITE
-    elif "shape" in given:
-        size, implicit_upper = _bound(given["shape"][i], f"{prefix}shape", i)
-        upper = INFINITE + 1 if size > INFINITE else lower + size
-    label = given["labels"][i] if "labels" in given else ""
-    if not isinstance(label, str):
-        raise ArgumentError(f"{prefix}labels: {label!r} is not a string")
-    if not -INFINITE <= lower <= upper <= INFINITE + 1:
-        raise ArgumentError(f"dimension {i}: [{lower}, {upper}) is not an interval of indices")
-    return Dim.of(lower, upper, label, (implicit_lower, implicit_upper))
-
-
-def _bound(value: Any, name: str, i: int) -> tuple[int, bool]:
-    implicit = isinstance(value, (list, tuple)) and len(value) == 1
-    bound = value[0] if implicit else value
-    if bound == "-inf" and "min" in name:
-        return -INFINITE, implicit
-    if bound == "+inf" and "min" not in name:
-        return INFINITE + 1, implicit
-    if isinstance(bound, float) and bound.is_integer():
-        bound = int(bound)
-    if not isinstance(bound, int) or isinstance(bound, bool):
-        raise ArgumentError(f"{name}[{i}]: {value!r} is not an index")
-    return bound, implicit

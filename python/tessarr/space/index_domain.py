@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError
-from tessarr.space.domain import (
-    INFINITE,
-    Box,
-    Dim,
-    box_from_json,
-    box_to_json,
-    check_labels,
-    dims_of,
-    size_of,
-)
+from tessarr.space.box_json import box_from_json, box_to_json
+from tessarr.space.domain import INFINITE, Box, Dim, check_labels, dims_of
 from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.names import names_of
 
@@ -28,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexDomain"]
 
+_new: Final = object.__new__
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+
 class IndexDomain(Indexable):
     """A box of positions: an interval, with its label, per dimension.
 
@@ -51,7 +44,10 @@ class IndexDomain(Indexable):
     (Dim(inclusive_min=0, exclusive_max=4, label="y"), { "x": [5, 8), "y": [5, 9) })
     """
 
-    dims: Box
+    __slots__ = ("_dims", "_view")
+
+    _dims: Box | None
+    _view: View | None
 
     def __init__(
         self,
@@ -97,22 +93,39 @@ class IndexDomain(Indexable):
             found = box_from_json(members)
         if found is None:
             raise ArgumentError("the rank of the domain is not given")
-        object.__setattr__(
-            self, "dims", _marked(found, implicit_lower_bounds, implicit_upper_bounds)
-        )
+        self._dims = _marked(found, implicit_lower_bounds, implicit_upper_bounds)
+        self._view = None
 
     @classmethod
     def of(cls, dims: Box) -> Self:
         """Return the domain of dimensions that are known to be good."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "dims", dims)
+        made = _new(cls)
+        made._dims = dims
+        made._view = None
         return made
 
+    @classmethod
+    def of_view(cls, view: View) -> Self:
+        """Return the domain of a view of the engine that has no maps."""
+        made = _new(cls)
+        made._dims = None
+        made._view = view
+        return made
+
+    @property
+    def dims(self) -> Box:
+        """The dimensions."""
+        if self._dims is None:
+            self._dims = dims_of(self._as_view())
+        return self._dims
+
     def _as_view(self) -> View:
-        return View(self.dims, ())
+        if self._view is None:
+            self._view = View(self.dims, ())
+        return self._view
 
     def _after(self, view: View) -> Self:
-        return self.of(dims_of(view))
+        return self.of_view(view)
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
@@ -133,7 +146,7 @@ class IndexDomain(Indexable):
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return len(self.dims)
+        return self._as_view().rank
 
     @property
     def ndim(self) -> int:
@@ -143,7 +156,7 @@ class IndexDomain(Indexable):
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
-        return tuple(dim.inclusive_min for dim in self.dims)
+        return self._as_view().origin
 
     @property
     def inclusive_min(self) -> tuple[int, ...]:
@@ -163,12 +176,12 @@ class IndexDomain(Indexable):
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of indices of each dimension."""
-        return tuple(dim.size for dim in self.dims)
+        return self._as_view().shape
 
     @property
     def size(self) -> int:
         """The number of positions."""
-        return size_of(self.dims)
+        return prod(self.shape)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -226,6 +239,17 @@ class IndexDomain(Indexable):
         """Return the domain as JSON."""
         return box_to_json(self.dims)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IndexDomain):
+            return NotImplemented
+        return self._as_view() == other._as_view()
+
+    def __hash__(self) -> int:
+        return hash(self.dims)
+
+    def __reduce__(self) -> Any:
+        return type(self).of, (self.dims,)
+
     def __len__(self) -> int:
         return len(self.dims)
 
@@ -241,6 +265,8 @@ def _listed(values: Any) -> list[Any] | None:
 
 
 def _marked(dims: Box, lower: Any, upper: Any) -> Box:
+    if lower is None and upper is None:
+        return dims
     for flags in (lower, upper):
         if flags is not None and len(flags) != len(dims):
             raise ArgumentError(f"{len(flags)} flags for {len(dims)} dimensions")

@@ -9,6 +9,7 @@ __all__ = ["Name", "names_of"]
 
 Name: TypeAlias = "int | str | slice"
 
+_LISTS: Final = frozenset({tuple, list})
 _PLAIN: Final = frozenset({int, str})
 
 
@@ -25,8 +26,8 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     >>> names_of([0, ["x", range(2, 4)]])
     (0, 'x', 2, 3)
     """
-    if type(selection) is tuple and _PLAIN.issuperset(map(type, selection)):
-        return selection
+    if type(selection) in _LISTS and _PLAIN.issuperset(map(type, selection)):
+        return tuple(selection)
     if isinstance(selection, str):
         return (selection,)
     if hasattr(selection, "__index__"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError
-from tessarr.space.domain import MAX_RANK, Box, Dim, box_from_json, box_to_json, dims_of
+from tessarr.space.box_json import box_from_json, box_to_json
+from tessarr.space.domain import MAX_RANK, Box, Dim
 from tessarr.space.index_domain import IndexDomain
 from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.map_json import array_map, map_from_json, map_to_json
@@ -80,13 +81,14 @@ class IndexTransform(Indexable):
             domain = IndexDomain(domain, **prefixed)
         elif parts:
             raise TypeError(f"unknown keywords {sorted(parts)}")
-        maps = identity(domain.rank) if output is None else tuple(output)
+        maps = tuple(identity(len(domain.dims)) if output is None else output)
         if len(maps) > MAX_RANK:
             raise ArgumentError(f"{len(maps)} maps, at most {MAX_RANK} are possible")
-        checked = tuple(_checked_map(one, domain.dims) for one in maps)
+        if output is not None:
+            maps = tuple([_checked_map(one, domain.dims) for one in maps])
         self._view = None
         self._domain = domain
-        self._output = OutputIndexMaps(checked)
+        self._output = OutputIndexMaps(maps)
 
     @classmethod
     def of(cls, domain: IndexDomain, output: tuple[OutputIndexMap, ...]) -> Self:
@@ -122,7 +124,7 @@ class IndexTransform(Indexable):
     def domain(self) -> IndexDomain:
         """The positions."""
         if self._domain is None:
-            self._domain = IndexDomain.of(dims_of(self._as_view()))
+            self._domain = IndexDomain.of_view(self._as_view().domain())
         return self._domain
 
     @property
@@ -164,8 +166,8 @@ class IndexTransform(Indexable):
             raise TypeError("give a position; transforms are composed by brackets")
         if len(position) != self.input_rank:
             raise ArgumentError(f"{len(position)} indices for {self.input_rank} dimensions")
-        at = self[tuple(int(index.__index__()) for index in position)]
-        return tuple(one.offset for one in at.output)
+        at = self[tuple([int(index.__index__()) for index in position])]
+        return tuple([offset for offset, *_ in at._as_view().maps()])
 
     @property
     def input_rank(self) -> int:

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use numpy::{npyffi, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
 use pyo3::{intern, IntoPyObjectExt};
@@ -53,6 +52,11 @@ impl View {
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.dims.iter().map(|dim| dim.lower))
+    }
+
+    /// The view's dimensions alone, as a view of nothing.
+    fn domain(&self) -> View {
+        View(space::View { dims: self.0.dims.clone(), maps: PerDimension::new() })
     }
 
     /// Of each dimension the bounds, the label, and which bounds are implicit.
@@ -294,7 +298,7 @@ fn dims_of(dims: &Bound<'_, PyAny>) -> PyResult<PerDimension<Dim>> {
 }
 
 fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
-    let label: &str = &label.extract::<PyBackedStr>()?;
+    let label = label.cast::<PyString>()?.to_str()?;
     Ok((!label.is_empty()).then(|| label.into()))
 }
 
@@ -335,8 +339,8 @@ fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
 }
 
 fn act_of(act: &Bound<'_, PyAny>) -> PyResult<Act> {
-    let (name, value): (PyBackedStr, Bound<'_, PyAny>) = act.extract()?;
-    Ok(match &*name {
+    let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
+    Ok(match name.to_str()? {
         "translate_to" => Act::Translate(Shift::To, per_dim(&value, integer)?),
         "translate_by" => Act::Translate(Shift::By, per_dim(&value, integer)?),
         "translate_backward_by" => Act::Translate(Shift::BackwardBy, per_dim(&value, integer)?),
