@@ -72,3 +72,43 @@ def test_chain_equals_numpy(seed: int) -> None:
             assert np.array_equal(array[...], expected)
             done += 1
     assert done > 100
+
+
+def joint(draw: random.Random, shape: tuple[int, ...], *, outer: bool) -> tuple[Any, ...]:
+    """Draw index arrays for some first axes, and slices for others."""
+    length = draw.randint(1, 4)
+    found: list[Any] = []
+    for size in shape[: draw.randint(1, len(shape))]:
+        if draw.random() < 0.3:
+            found.append(slice(draw.choice([None, 1, -2]), None, draw.choice([None, 2, -1])))
+        else:
+            count = draw.randint(0, 4) if outer else length
+            found.append(np.array([draw.randint(-size, size - 1) for _ in range(count)], int))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outer_and_joint_arrays_equal_numpy(seed: int) -> None:
+    """Views by `oindex` and `vindex`, of views by either, select what NumPy's loops would."""
+    draw = random.Random(seed)
+    for _ in range(250):
+        shape = tuple(draw.choice([1, 2, 3, 5]) for _ in range(draw.randint(1, 3)))
+        data = np.arange(np.prod(shape)).reshape(shape)
+        view = tessarr.array(data, chunks=tuple(draw.randint(1, n) for n in shape)).lazy
+        for _ in range(draw.randint(1, 3)):
+            if not data.size or data.ndim > 5:
+                break
+            outer = draw.random() < 0.5
+            key = joint(draw, data.shape, outer=outer)
+            if outer:
+                view = view.oindex[key]
+                for axis, part in enumerate(key):
+                    data = data[(slice(None),) * axis + (part,)]
+            else:
+                view = view.vindex[key]
+                arrays = [axis for axis, part in enumerate(key) if isinstance(part, np.ndarray)]
+                rest = [part for part in key if not isinstance(part, np.ndarray)]
+                data = np.moveaxis(data, arrays, range(len(arrays)))
+                data = data[(*(key[axis] for axis in arrays), *rest)]
+        assert view.shape == data.shape
+        assert np.array_equal(view.read().result(), data)

@@ -76,8 +76,7 @@ class Indexable:
         return self._after(self._as_view().after(None, (operation(name, key),)))
 
     def __getitem__(self, key: Any) -> Self:
-        view = self._as_view().at(key, "default")
-        return self._indexed(key, "default") if view is None else self._after(view)
+        return self._indexed(key, "default")
 
     @property
     def oindex(self) -> Bracket[Self]:

@@ -1,0 +1,87 @@
+"""What indexing costs, in calls: these are the same in every run, whatever else runs."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
+LONG = np.arange(10000) % 9999
+LISTED = VIEW[LONG]
+
+
+def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
+    """Count the functions of Python, and those of C, that an act calls."""
+    python: Counter[str] = Counter()
+    native: Counter[str] = Counter()
+
+    def watch(frame: FrameType, event: str, what: Any) -> None:
+        if event == "call":
+            python[frame.f_code.co_qualname] += 1
+        elif event == "c_call":
+            native[what.__qualname__] += 1
+
+    act()  # what is made once
+    sys.setprofile(watch)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    native.pop("setprofile", None)
+    return python, native
+
+
+ACTS: dict[str, tuple[Callable[[], object], int]] = {
+    "view[5]": (lambda: VIEW[5], 6),
+    "view[5:100, ::3, None]": (lambda: VIEW[5:100, ::3, None], 6),
+    "view[10 000 indices]": (lambda: VIEW[LONG], 6),
+    "view[mask of 10 000]": (lambda: VIEW[LONG > 50], 6),
+    "view.vindex[10 000, 10 000]": (lambda: VIEW.vindex[LONG, LONG % 1000], 9),
+    "view of indices [10:500]": (lambda: LISTED[10:500], 6),
+    "view of indices [10 000 indices]": (lambda: LISTED[LONG], 6),
+    "view.T": (lambda: VIEW.T, 6),
+    "view.translate_to[3]": (lambda: VIEW.translate_to[3], 12),
+    "view[d[0, 1].label.translate_to]": (
+        lambda: VIEW[ts.d[0, 1].label["x", "y"].translate_to[3]],
+        25,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_is_one_call_of_the_engine(name: str) -> None:
+    """Composing makes no values between the steps: a handful of calls, and one of the engine."""
+    act, most = ACTS[name]
+    python, native = calls(act)
+    # An expression is first offered as a plain key.
+    assert native["View.at"] <= 1, native
+    assert native["View.at"] + native["View.after"] + native["View.permuted"] == 1 + ("d[" in name)
+    assert python.total() <= most, python
+    assert native.total() <= 6, native
+
+
+def test_a_chain_of_views_costs_as_much_as_one() -> None:
+    """What a view of a view of a view is composed of does not grow with the chain."""
+    view = VIEW
+    for _ in range(40):
+        view = view[1:, ::2].translate_to[0].T
+    short = calls(lambda: VIEW[5:20, 0])
+    again = calls(lambda: view[5:20, 0])
+    assert (short[0].total(), short[1].total()) == (again[0].total(), again[1].total())
+
+
+def test_a_read_lowers_its_view_once() -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    store = ts.open(spec, create=True, dtype=ts.uint16, shape=[100, 100]).result()
+    for view in (store[5:9, 3], store.oindex[[5, 7], [1, 2]], store.vindex[[5, 7], [1, 2]]):
+        _, native = calls(lambda view=view: view.read().result())  # type: ignore[misc]
+        assert native["View.lowered"] == 1
+        assert native["View.at"] == native["View.dims"] == native["View.maps"] == 0
