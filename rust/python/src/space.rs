@@ -214,7 +214,7 @@ fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> 
         for (k, indices) in found.into_iter().enumerate() {
             terms.push(Term::Array { indices, used: true, goes_on: k > 0 });
         }
-    } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(&term.get_type()) {
+    } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(term.get_type()) {
         let values = term.getattr(intern!(py, "values"))?;
         let indices = copied(values.cast::<PyArrayDyn<i64>>()?)?;
         let Some(indices) = indices else {
