@@ -16,7 +16,7 @@ def outcome(action: Any) -> Any:
     try:
         return action()
     except Exception as error:
-        classes = (IndexError, ValueError, NotImplementedError, TypeError, OverflowError)
+        classes = (IndexError, NotImplementedError, ValueError, TypeError, OverflowError)
         return next(c for c in classes if isinstance(error, c))
 
 
