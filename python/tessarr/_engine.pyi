@@ -245,6 +245,7 @@ class Limits:
     def __new__(
         cls,
         concurrency: int | None,
+        chunks: int | None,
         reads_per_s: float | None,
         writes_per_s: float | None,
         doubling_s: float | None,

@@ -39,6 +39,20 @@ array[:2] = 1
 """
 
 
+RESOURCE = """
+import os, sys
+import tessarr.tensorstore as ts
+spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": sys.argv[1] + "/"}}
+context = ts.Context({"file_io_sync": sys.argv[2] == "durable"})
+chunks = ts.ChunkLayout(chunk_shape=[2])
+array = ts.open(
+    spec, create=True, dtype="int32", shape=[4], chunk_layout=chunks, context=context
+).result()
+open(os.environ["SPY_LOG"], "w").close()
+array[:2] = 1
+"""
+
+
 @pytest.fixture(scope="module")
 def spy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library, compiled."""
@@ -52,11 +66,11 @@ def spy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def synchronised(spy: Path, folder: Path, how: str) -> list[str]:
+def synchronised(spy: Path, folder: Path, how: str, writer: str = WRITER) -> list[str]:
     """Write a chunk in another process; give the files that were synchronised."""
     path, log = folder / "a.zarr", folder / "log"
     environment = {**os.environ, "LD_PRELOAD": str(spy), "SPY_LOG": str(log)}
-    subprocess.run([sys.executable, "-c", WRITER, path, how], env=environment, check=True)
+    subprocess.run([sys.executable, "-c", writer, path, how], env=environment, check=True)
     return [str(Path(name).relative_to(path)) for name in log.read_text().split()]
 
 
@@ -69,3 +83,10 @@ def test_a_durable_write_synchronises_file_and_folder(spy: Path, tmp_path: Path)
 def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
     """The default leaves it to the system."""
     assert synchronised(spy, tmp_path, "quick") == []
+
+
+@pytest.mark.parametrize("how", ["durable", "quick"])
+def test_a_context_says_whether_files_are_synchronised(spy: Path, tmp_path: Path, how: str) -> None:
+    """By the resource ``file_io_sync``, as TensorStore has it: true by default."""
+    names = set(synchronised(spy, tmp_path, how, RESOURCE))
+    assert names == ({"c/0.__lock", "c", "."} if how == "durable" else set())

@@ -308,3 +308,17 @@ def test_a_zip_file_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path)
         assert read.read_only
         for one in (read, pickle.loads(pickle.dumps(read))):
             assert np.asarray(one["a"]).tolist() == [1, 2, 3]
+
+
+def test_keys_are_no_patterns() -> None:
+    """Below a prefix exactly its keys are deleted, whatever characters they have."""
+    store = FsspecStore(MemoryFileSystem(), "/root[1]/a*")
+    other = FsspecStore(MemoryFileSystem(), "/root1/ab")
+    for key in ("x/a*", "x/ab", "x/[a]", "x/a", "x/?", "y"):
+        store.put(key, b"1")
+        other.put(key, b"1")
+    store.delete_prefix("x/")
+    assert store.list() == ["y"]
+    assert len(other.list()) == 6
+    other.delete_prefix("x/")
+    assert other.list() == ["y"]

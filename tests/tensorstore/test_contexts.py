@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from tessarr import options
+from tessarr.extensions import BytesBytesCodec, deliver, register_codec
 from tessarr.tensorstore.context import Naming, References
 
 
@@ -102,6 +111,26 @@ def test_a_pickle_holds_the_json() -> None:
     assert pickle.loads(pickle.dumps(spec)).to_json() == spec.to_json()
 
 
+def test_resources_stay_the_same_within_a_pickle() -> None:
+    parent = ts.Context({"memory_key_value_store#a": {}, "cache_pool": {"total_bytes_limit": 5}})
+    context = ts.Context({"cache_pool#b": "cache_pool"}, parent)
+    pool, memory = context["cache_pool#b"], context["memory_key_value_store#a"]
+    ts.KvStore.open({"driver": "memory", "memory_key_value_store": memory}).result()["k"] = b"1"
+    again = pickle.loads(pickle.dumps([pool, context, memory, parent]))
+    assert again[1]["cache_pool#b"] is again[0] is again[3]["cache_pool"] is not pool
+    assert again[1]["memory_key_value_store#a"] is again[2]
+    spec = {"driver": "memory", "memory_key_value_store": again[2]}
+    assert ts.KvStore.open(spec).result().list().result() == []
+    assert pickle.loads(pickle.dumps(ts.Context()))["cache_pool"].to_json() == {}
+
+
+def test_a_deep_copy_of_memory_is_another_one() -> None:
+    store = ts.KvStore.open("memory://x/").result()
+    store["k"] = b"1"
+    other = copy.deepcopy(store)
+    assert (other.path, other.list().result(), copy.copy(store)["k"]) == ("x/", [], b"1")
+
+
 def test_a_pool_that_may_be_absent() -> None:
     kinds = {"cache_pool": "cache_pool", "metadata_cache_pool": "cache_pool"}
     optional = frozenset({"metadata_cache_pool"})
@@ -115,3 +144,107 @@ def test_a_pool_that_may_be_absent() -> None:
         naming.see(one)
     assert bound.json(naming) == {"cache_pool": "cache_pool#a"}
     assert naming.context() == {"cache_pool#a": {"total_bytes_limit": 1}}
+
+
+class Tally:
+    """How many are at work at a time, at most."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.001)
+        with self._lock:
+            self.now -= 1
+
+
+working = Tally()
+
+
+@register_codec
+@dataclass(frozen=True)
+class Slow(BytesBytesCodec):
+    """A codec that takes its time, and is counted."""
+
+    name = "test.slow"
+
+    def encode(self, data: Any) -> Any:
+        working.work()
+        return np.frombuffer(data, "u1").copy()
+
+    def decode(self, data: Any, out: Any = None) -> Any:
+        working.work()
+        return deliver(np.frombuffer(data, "u1"), out)
+
+
+@pytest.mark.parametrize("driver", ["memory", "file"])
+@pytest.mark.parametrize("limit", [1, 2])
+def test_no_more_chunks_are_coded_at_a_time(driver: str, limit: int, tmp_path: Path) -> None:
+    """Of all arrays that share the resource, and in transactions, too."""
+    context = ts.Context({"data_copy_concurrency": {"limit": limit}})
+    arrays = [
+        ts.open(
+            {"driver": "zarr3", "kvstore": {"driver": driver, "path": f"{tmp_path}/{name}/"}},
+            create=True,
+            dtype="int64",
+            shape=[400_000],
+            chunk_layout=ts.ChunkLayout(read_chunk_shape=[10_000], write_chunk_shape=[50_000]),
+            codec=ts.CodecSpec({"driver": "zarr3", "codecs": SHARDS}),
+            context=context,
+        ).result()
+        for name in "ab"
+    ]
+    values = np.arange(400_000)
+    with options(threads=4):
+        working.most = 0
+        for future in [array.write(values) for array in arrays]:
+            future.result()
+        assert working.most == limit
+        for future in [array.read() for array in arrays]:
+            assert (future.result() == values).all()
+        arrays[0][15_000:35_000] = 0
+        with ts.Transaction() as transaction:
+            arrays[1].with_transaction(transaction)[15_000:35_000] = 0
+        assert working.most == limit
+        assert arrays[1][34_999:35_001].read().result().tolist() == [0, 35_000]
+
+
+SHARDS = [{"name": "sharding_indexed", "configuration": {"codecs": ["bytes", "test.slow"]}}]
+
+
+def test_files_are_used_as_the_context_says(tmp_path: Path) -> None:
+    """What is said of files reaches the store that is opened, and what it is not does not."""
+    json = {
+        "file_io_concurrency": {"limit": 3},
+        "file_io_locking": {"mode": "lockfile", "acquire_timeout": "20ms"},
+        "file_io_mode": {"mode": "memmap"},
+        "file_io_retries": {"max_retries": 2, "initial_delay": "1ms", "max_delay": "1ms"},
+        "file_io_sync": False,
+    }
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
+    context = ts.Context(json)
+    array = ts.open(
+        spec, create=True, dtype="int32", shape=[100], chunk_layout=CHUNKS, context=context
+    ).result()
+    array[:] = np.arange(100, dtype="int32")
+    assert array.read().result().tolist() == list(range(100))
+    (tmp_path / "c" / "0.__lock").write_bytes(b"")
+    with pytest.raises(OSError, match="remove the lock file"):
+        array[3].write(1).result()
+    assert ts.open(spec).result()[3].write(1).result() is None  # by default, the system locks
+    (tmp_path / "c" / "1.__lock").write_bytes(b"")
+    free = ts.Context({"file_io_locking": {"mode": "none"}})
+    ts.open(spec, context=free).result()[13].write(1).result()
+    assert (tmp_path / "c" / "1.__lock").exists()
+    number = (tmp_path / "c" / "2").stat().st_ino
+    in_place = ts.Context({"file_io_locking": {"mode": "non_atomic"}})
+    ts.open(spec, context=in_place).result()[23].write(1).result()
+    assert (tmp_path / "c" / "2").stat().st_ino == number
+    assert ts.open(spec).result()[3:33:10].read().result().tolist() == [1, 1, 1]
+
+
+CHUNKS = ts.ChunkLayout(chunk_shape=[10])

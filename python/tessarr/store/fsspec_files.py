@@ -15,6 +15,7 @@ __all__ = ["Files", "protocols"]
 
 _SMALL_BYTES: Final = 1 << 16
 _UP: Final = frozenset({"", ".", ".."})
+_PATTERN: Final = frozenset("*?[")
 
 
 def protocols(fs: Any) -> set[str]:
@@ -140,10 +141,14 @@ class Files:
         return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
 
     def delete_prefix(self, prefix: str) -> None:
-        keys = self.list(prefix)
-        if keys:
-            # Not the folder: on some systems that would be the bucket itself.
-            self._fs.rm([self._at(key) for key in keys if _UP.isdisjoint(key.split("/"))])
+        # Not the folder: on some systems that would be the bucket itself.
+        keys = [key for key in self.list(prefix) if _UP.isdisjoint(key.split("/"))]
+        plain = [path for path in map(self._at, keys) if _PATTERN.isdisjoint(path)]
+        if plain:
+            self._fs.rm(plain)
+        for key in keys:
+            if not _PATTERN.isdisjoint(self._at(key)):  # which `rm` would take for a pattern
+                self.delete(key)
 
 
 class _OpenedFile:

@@ -21,6 +21,8 @@ class Limits:
     ----------
     concurrency : int, optional
         How many requests may be under way at a time.
+    chunks : int, optional
+        How many chunks may be decoded or encoded at a time.
     reads_per_s, writes_per_s : float, optional
         How many that change nothing, and how many that may, begin in a second.
     doubling_s : float, optional
@@ -37,13 +39,15 @@ class Limits:
         self,
         *,
         concurrency: int | None = None,
+        chunks: int | None = None,
         reads_per_s: float | None = None,
         writes_per_s: float | None = None,
         doubling_s: float | None = None,
     ) -> None:
-        self._engine = _engine.Limits(concurrency, reads_per_s, writes_per_s, doubling_s)
+        self._engine = _engine.Limits(concurrency, chunks, reads_per_s, writes_per_s, doubling_s)
         self._arguments = {
             "concurrency": concurrency,
+            "chunks": chunks,
             "reads_per_s": reads_per_s,
             "writes_per_s": writes_per_s,
             "doubling_s": doubling_s,

@@ -66,6 +66,13 @@ class Resource:
     def __repr__(self) -> str:
         return shown("Context.Resource", self._json)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _resource, (self._kind.name, self._json, self._key)
+
+
+def _resource(kind: str, json: Any, key: str) -> Resource:
+    return Resource._of(KINDS[kind], json, key)
+
 
 def _copied(json: Any) -> Any:
     if isinstance(json, dict):
@@ -267,9 +274,13 @@ class Context:
         return f"Context({self._spec!r})" if self._spec is not None else "Context()"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # What was had from it stays the same within a pickle.
         if self._spec is None:
-            return type(self), ()
-        return Context, (self._spec, self._parent)
+            return type(self), (), self._found
+        return Context, (self._spec, self._parent), self._found
+
+    def __setstate__(self, found: dict[str, Resource]) -> None:
+        self._found = found
 
 
 class Own(Context):

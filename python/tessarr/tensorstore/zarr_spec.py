@@ -24,6 +24,7 @@ from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
@@ -236,6 +237,8 @@ class ZarrSpec(PlacedSpec):
             meta = self._found(fresh if transaction is None else transaction._staged(lasting), at)
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
+        if not self._references.plain:
+            lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
         array = bind(meta, lasting, at, read_only=False, write_empty_chunks=store_fill)
         if known:
             known.learn(meta, now)

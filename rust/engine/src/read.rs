@@ -231,15 +231,13 @@ impl<'a> Reader<'a> {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
             return self.raw(portion, source, scratch);
         }
-        if let Body::Vlen(_) = level.body {
-            let mut handles = scratch.take();
-            let done = self.elements(portion, source, &mut handles, scratch);
-            scratch.give(handles);
-            return done;
-        }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
+            let _turn = self.operation.store.decoding()?;
+            if let Body::Vlen(_) = level.body {
+                return self.elements(portion, source.fetched(0, bytes), &mut decoded, scratch);
+            }
             self.encoded(portion, bytes, &mut decoded, scratch)
         })();
         scratch.give(encoded);
@@ -274,6 +272,7 @@ impl<'a> Reader<'a> {
     /// Elements that stand as they are: read only what is needed.
     fn raw(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
         if let Some(bytes) = source.in_memory() {
+            let _turn = self.operation.store.decoding()?;
             return self.deliver(portion, bytes, 0);
         }
         if let Some((from, out)) = self.run(portion) {

@@ -313,6 +313,7 @@ impl<'a> Writer<'a> {
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
+        let _turn = self.operation.store.decoding()?;
         let level = new.level();
         if let (true, Some(bytes)) = (full, new.run()) {
             return self.encode(level, bytes, out, scratch);

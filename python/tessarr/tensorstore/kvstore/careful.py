@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context import Resource
 
-__all__ = ["at_a_time", "limited", "rated", "retried"]
+__all__ = ["at_a_time", "copied", "limited", "rated", "retried"]
 
 _FAR: Final = 32
 _shared: dict[str, Any] = {}
@@ -53,6 +53,18 @@ def limited(store: Store, resource: Resource) -> Store:
         made = Limits(concurrency=_shared_limit(resource))
         limits = _shared.setdefault(resource._kind.name, made)
     return LimitedStore(store, limits)
+
+
+def copied(store: Store, resource: Resource) -> Store:
+    """Return a store whose chunks are decoded as many at a time as ``data_copy_concurrency`` says.
+
+    Where nothing is said, that is what the engine does: one per thread.
+    """
+    if _limit(resource) is None:
+        return store
+    from tessarr.store.requests import LimitedStore, Limits
+
+    return LimitedStore(store, resource._made(lambda json: Limits(chunks=json["limit"])))
 
 
 def rated(store: Store, resource: Resource | None) -> Store:

@@ -173,9 +173,6 @@ class KvStore:
     def __copy__(self) -> KvStore:
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
-        return self.copy()
-
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a key-value store with a transaction cannot be pickled")

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Epoch, Found, Part, Shelf, Whole};
 use super::{check_key, check_prefix, fork, read_all, read_from};
-use super::{Change, Exchange, Listing, Object, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want};
 use crate::error::Result;
 
 /// Remembers what another store answered.
@@ -348,6 +348,10 @@ impl Store for CachedStore {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

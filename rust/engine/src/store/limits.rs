@@ -9,74 +9,92 @@ use super::watched::{Call, Done, Watch, WatchedStore};
 use super::{fork, wait, Store};
 use crate::error::Result;
 
-/// How many requests may be under way at a time, and how many begin in a second: those of all
-/// stores together that are limited by it.
+/// How many requests may be under way at a time, how many begin in a second, and how many chunks
+/// are decoded or encoded at a time: those of all stores together that are limited by it.
 #[derive(Debug)]
 pub struct Limits {
-    concurrency: Option<u64>,
-    /// How many are under way, below the number of forks that led to the process.
-    under_way: AtomicU64,
+    requests: Gate,
+    chunks: Gate,
     reads: Option<Rate>,
     writes: Option<Rate>,
 }
 
-/// The bits of `under_way` that count; those above tell the generation, so that a forked child
-/// begins with none.
-const COUNT: u64 = u32::MAX as u64;
-
-thread_local! {
-    /// Whose turn the thread has. What it asks for meanwhile needs no other one: else it
-    /// would wait for itself.
-    static HELD: RefCell<Vec<*const Limits>> = const { RefCell::new(Vec::new()) };
-}
-
 impl Limits {
     /// None sets no limit.
-    pub fn new(concurrency: Option<u64>, reads: Option<Rate>, writes: Option<Rate>) -> Self {
-        fork::register();
-        Limits { concurrency, under_way: AtomicU64::new(0), reads, writes }
+    pub fn new(
+        requests: Option<u64>,
+        chunks: Option<u64>,
+        reads: Option<Rate>,
+        writes: Option<Rate>,
+    ) -> Self {
+        Limits { requests: Gate::new(requests), chunks: Gate::new(chunks), reads, writes }
     }
 
     /// `inner`, asked within the limits.
     pub fn over(self: &Arc<Self>, inner: Arc<dyn Store>) -> WatchedStore<Limited> {
         WatchedStore::watched_by(inner, Limited(self.clone()))
     }
+}
 
-    /// Waits until one more may be under way; it is as long as what is given back lives.
-    pub fn turn(&self) -> Result<Option<Turn<'_>>> {
-        let Some(most) = self.concurrency else { return Ok(None) };
-        let me: *const Limits = self;
+/// Where a few are let in at a time.
+#[derive(Debug)]
+struct Gate {
+    most: Option<u64>,
+    /// How many are inside, below the number of forks that led to the process.
+    inside: AtomicU64,
+}
+
+/// The bits of `inside` that count; those above tell the generation, so that a forked child
+/// begins with none.
+const COUNT: u64 = u32::MAX as u64;
+
+thread_local! {
+    /// Where the thread is inside. What it asks for meanwhile needs no other turn: else it
+    /// would wait for itself.
+    static HELD: RefCell<Vec<*const Gate>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Gate {
+    fn new(most: Option<u64>) -> Self {
+        fork::register();
+        Gate { most, inside: AtomicU64::new(0) }
+    }
+
+    /// Waits until one more is let in; it is inside as long as what is given back lives.
+    fn turn(&self) -> Result<Option<Turn<'_>>> {
+        let Some(most) = self.most else { return Ok(None) };
+        let me: *const Gate = self;
         if HELD.with_borrow(|held| held.contains(&me)) {
             return Ok(None);
         }
         let generation = fork::generation() << COUNT.count_ones();
         let mut wait = wait::Wait::forever();
         loop {
-            let found = self.under_way.load(Ordering::Acquire);
+            let found = self.inside.load(Ordering::Acquire);
             let count = if found & !COUNT == generation { found & COUNT } else { 0 };
             if count >= most.min(COUNT) {
                 wait.a_little()?;
                 continue;
             }
             let taken = generation | (count + 1);
-            if self.under_way.compare_exchange(found, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if self.inside.compare_exchange(found, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 HELD.with_borrow_mut(|held| held.push(me));
-                return Ok(Some(Turn { limits: self, generation }));
+                return Ok(Some(Turn { gate: self, generation }));
             }
         }
     }
 }
 
-/// One of those that may be under way. It ends in the thread in which it began.
+/// One of those that are let in. It ends in the thread in which it began.
 #[derive(Debug)]
-pub struct Turn<'l> {
-    limits: &'l Limits,
+pub struct Turn<'g> {
+    gate: &'g Gate,
     generation: u64,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let me: *const Limits = self.limits;
+        let me: *const Gate = self.gate;
         HELD.with_borrow_mut(|held| {
             if let Some(at) = held.iter().rposition(|&other| other == me) {
                 held.swap_remove(at);
@@ -84,7 +102,7 @@ impl Drop for Turn<'_> {
         });
         let lessened = |found: u64| (found & !COUNT == self.generation).then(|| found - 1);
         // An error says that this is a forked child, which counts anew.
-        let _ = self.limits.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, lessened);
+        let _ = self.gate.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, lessened);
     }
 }
 
@@ -135,7 +153,11 @@ impl Watch for Limited {
         }
         let rate = if call.changes() { &self.0.writes } else { &self.0.reads };
         rate.as_ref().map_or(Ok(()), Rate::wait)?;
-        self.0.turn()
+        self.0.requests.turn()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.0.chunks.turn()
     }
 
     fn after(&self, _call: Call, _key: &str, _done: &Done<'_>) -> Result<()> {

@@ -124,6 +124,14 @@ pub enum Part<'a> {
 }
 
 impl Part<'_> {
+    fn again(&self) -> Part<'_> {
+        match self {
+            Part::Owned(bytes) => Part::Borrowed(bytes),
+            Part::Borrowed(bytes) => Part::Borrowed(bytes),
+            Part::Current { offset, size } => Part::Current { offset: *offset, size: *size },
+        }
+    }
+
     /// The size in bytes.
     pub fn size(&self) -> u64 {
         match self {
@@ -145,8 +153,20 @@ pub enum Change<'a> {
     Write(Vec<Part<'a>>),
 }
 
+impl Change<'_> {
+    /// The same change, of bytes that stay where they are.
+    fn again(&self) -> Change<'_> {
+        match self {
+            Change::Keep => Change::Keep,
+            Change::Delete => Change::Delete,
+            Change::Write(parts) => Change::Write(parts.iter().map(Part::again).collect()),
+        }
+    }
+}
+
 /// Decides the change of one key, given its current value (None: absent).
-/// It may be called again: on a conflict, or if the change could not be made.
+/// It may be called again where it sees the current value: on a conflict, or if the change could
+/// not be made.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
 /// What lies directly below a prefix.
@@ -223,6 +243,12 @@ pub trait Store: Send + Sync + Debug {
     /// 0: answers come at once.
     fn concurrency(&self) -> usize {
         0
+    }
+
+    /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as
+    /// what is given back lives. No request is made meanwhile.
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        Ok(None)
     }
 
     /// The same for changes.

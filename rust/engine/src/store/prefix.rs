@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Updater, Want};
+use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Turn, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -90,6 +90,10 @@ impl Store for PrefixStore {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Updater, Want};
+use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Turn, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -57,6 +57,10 @@ impl Store for ReadOnlyStore {
 
     fn read_only(&self) -> bool {
         true
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn concurrency(&self) -> usize {

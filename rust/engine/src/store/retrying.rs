@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{wait, Change, Exchange, Listing, Object, Store, Updater, Version, Want, REPLACED};
+use super::{wait, Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want, REPLACED};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -94,7 +94,12 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
         needs_current: bool,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Change<'a>> {
-        self.asking.each(|| self.inner.update(key, needs_current, updater))
+        if needs_current {
+            return self.asking.each(|| self.inner.update(key, true, updater));
+        }
+        let change = updater(None)?;
+        self.asking.each(|| self.inner.update(key, false, &mut |_| Ok(change.again())).map(drop))?;
+        Ok(change)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -133,6 +138,10 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

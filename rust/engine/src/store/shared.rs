@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{check_key, fork, Change, Exchange, Listing, Object, Store, Updater, Version, Want, REPLACED};
+use super::{
+    check_key, fork, Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want, REPLACED,
+};
 use crate::error::Result;
 
 /// Larger parts are read by each who asks.
@@ -103,6 +105,10 @@ impl Store for SharedStore {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, Change, Listing, Object, Store, Updater, Want};
+use super::{check_key, Change, Listing, Object, Store, Turn, Updater, Want};
 use crate::error::Result;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
@@ -88,6 +88,10 @@ impl Store for SplitStore {
 
     fn concurrency(&self) -> usize {
         self.metadata.concurrency().max(self.chunks.concurrency())
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.chunks.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
 use super::{check_key, check_prefix, fork, read_from, readonly};
-use super::{Change, Listing, Object, Part, Store, Updater, Version, Want};
+use super::{Change, Listing, Object, Part, Store, Turn, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
 
@@ -353,6 +353,10 @@ impl Store for StagedStore {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        self.inner.decoding()
     }
 
     fn write_concurrency(&self) -> usize {

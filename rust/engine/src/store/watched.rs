@@ -70,6 +70,11 @@ pub trait Watch: Send + Sync + Debug {
     /// After it was. `key` is a prefix for listings.
     fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
 
+    /// Before a chunk is decoded or encoded. What is given back lives until it is.
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        Ok(None)
+    }
+
     /// How many calls should be under way at a time, because they are made to wait.
     fn concurrency(&self) -> usize {
         0
@@ -182,6 +187,13 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn concurrency(&self) -> usize {
         self.inner.concurrency().max(self.watch.concurrency())
+    }
+
+    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+        match self.watch.decoding()? {
+            None => self.inner.decoding(),
+            turn => Ok(turn),
+        }
     }
 
     fn write_concurrency(&self) -> usize {

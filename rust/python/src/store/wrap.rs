@@ -178,8 +178,8 @@ impl CachePool {
     }
 }
 
-/// How many requests may be under way at a time, and how many begin in a second: those of all
-/// stores together that are limited by it.
+/// How many requests may be under way at a time, how many begin in a second, and how many chunks
+/// are decoded or encoded at a time: those of all stores together that are limited by it.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Limits(Arc<engine::Limits>);
 
@@ -190,12 +190,15 @@ impl Limits {
     fn new(
         py: Python<'_>,
         concurrency: Option<u64>,
+        chunks: Option<u64>,
         reads_per_s: Option<f64>,
         writes_per_s: Option<f64>,
         doubling_s: Option<f64>,
     ) -> PyResult<Self> {
-        if concurrency == Some(0) {
-            return Err(argument(py, "concurrency must be positive"));
+        for (name, limit) in [("concurrency", concurrency), ("chunks", chunks)] {
+            if limit == Some(0) {
+                return Err(argument(py, format!("{name} must be positive")));
+            }
         }
         let doubling = doubling_s.map(|seconds| duration(py, "doubling_s", seconds)).transpose()?;
         let doubling = doubling.filter(|doubling| !doubling.is_zero());
@@ -206,7 +209,7 @@ impl Limits {
             other => Ok(other.map(|rate| engine::Rate::new(rate, doubling))),
         };
         let (reads, writes) = (rate("reads_per_s", reads_per_s)?, rate("writes_per_s", writes_per_s)?);
-        Ok(Limits(Arc::new(engine::Limits::new(concurrency, reads, writes))))
+        Ok(Limits(Arc::new(engine::Limits::new(concurrency, chunks, reads, writes))))
     }
 
     /// `store`, asked within the limits.
