@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import RLock
 from typing import Any, Final, TypeAlias
 
@@ -214,10 +214,14 @@ class Context:
         self._parent = parent
         self._found: dict[str, Resource] = {}
 
-    @property
-    def _plain(self) -> bool:
-        """Whether all is as by default."""
-        return self._spec is None and self._parent is None
+    def _says(self, kinds: Iterable[str]) -> bool:
+        """Whether anything is said of resources of some kinds."""
+        context: Context | None = self
+        while context is not None:
+            if context._spec is not None and any(kind in context._spec._items for kind in kinds):
+                return True
+            context = context._parent
+        return False
 
     @property
     def _refers(self) -> bool:
@@ -390,7 +394,7 @@ class References:
     @property
     def plain(self) -> bool:
         """Whether nothing is said, neither here nor by the context: all is as by default."""
-        return self._context is not None and self._context._plain
+        return self._context is not None and not self._context._says(self.kinds.values())
 
     @property
     def alone(self) -> bool:

@@ -255,15 +255,16 @@ class ZarrSpec(PlacedSpec):
         near = isinstance(store, MemoryStore)
         if references.alone and (once or near):
             return store, store, None  # there is nothing to wait for, and nobody shares it
-        own = None
+        pool = own = references.resource("cache_pool")
         if references.has("metadata_cache_pool"):
             own = references.resource("metadata_cache_pool")
-        pool = references.resource("cache_pool")
+        if near:
+            return store, store, memory_of(own)
         made = partial(cached, store, pool, self._recheck_data, metadata_pool=own)
         lasting = made(recheck_metadata=False if once else recheck)
         remembers = lasting is not store and recheck == "open"
         fresh = made(recheck_metadata=True) if remembers else lasting
-        return fresh, lasting, memory_of(own or pool)
+        return fresh, lasting, memory_of(own)
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
