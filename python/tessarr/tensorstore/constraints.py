@@ -14,14 +14,13 @@ from tessarr import dtype as data_types
 from tessarr.errors import ArgumentError
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain
-from tessarr.space.domain import check_labels
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
 from tessarr.tensorstore.fill import new_fill, scalar_of
 from tessarr.tensorstore.reading import compare, refuse
 from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.through import merged_domains
+from tessarr.tensorstore.through import domain_of, merged_domains
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
@@ -334,7 +333,7 @@ def array_domain(shape: Shape, names: tuple[str | None, ...] | None, inner: Shap
         for length, name in zip(shape, names, strict=True)
     ]
     dims += [Dim.of(0, length) for length in inner]
-    return IndexDomain.of(check_labels(dims) if told else tuple(dims))
+    return domain_of(dims)
 
 
 def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:

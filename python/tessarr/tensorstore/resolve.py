@@ -137,7 +137,9 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata).check_members(meta)
+    if metadata is not None:
+        driver = "zarr3" if meta.zarr_format == 3 else "zarr"
+        read_constraints(driver, metadata).check_members(meta)
     if schema.says_nothing:
         return
     facts = facts_of(meta, field)

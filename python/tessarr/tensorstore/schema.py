@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
-from tessarr.space import Box, Dim, Indexable, IndexDomain, IndexTransform, View
+from tessarr.space import INFINITE, Box, Dim, Indexable, IndexDomain, IndexTransform, View
 from tessarr.tensorstore import through
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_before, layout_through
@@ -455,4 +455,6 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
     lengths = [as_integer(length) for length in items(shape, "shape")]
-    return IndexDomain(shape=lengths)
+    if all(0 <= length < INFINITE for length in lengths):
+        return IndexDomain.of(tuple(Dim.of(0, length) for length in lengths))
+    return IndexDomain(shape=lengths)  # which tells what is wrong

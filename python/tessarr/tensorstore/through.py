@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.space.domain import check_labels
 from tessarr.space.maps import identity
 from tessarr.types import Shape
 
@@ -25,6 +26,7 @@ __all__ = [
     "carried",
     "carried_back",
     "domain_before",
+    "domain_of",
     "merged_domains",
     "one_to_one",
     "order_before",
@@ -122,6 +124,18 @@ def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, 
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
 
 
+def domain_of(dims: Sequence[Dim]) -> IndexDomain:
+    """Return the domain of dimensions whose labels may be alike.
+
+    Raises
+    ------
+    SelectionError
+        If they are.
+    """
+    labelled = any(dim.label for dim in dims)
+    return IndexDomain.of(check_labels(list(dims)) if labelled else tuple(dims))
+
+
 def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     """Return what two domains say together: a bound that is infinite and implicit says nothing.
 
@@ -150,7 +164,7 @@ def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
             raise ArgumentError(f"domain: {other} of dimension {k} does not match {one}")
         label = one.label or other.label
         dims.append(Dim.of(lower[0], upper[0], label, (lower[1], upper[1])))
-    return IndexDomain(dims)
+    return domain_of(dims)
 
 
 def _merged_bound(

@@ -323,8 +323,9 @@ class ZarrSpec(PlacedSpec):
         return self._created(store, at)
 
     def _check(self, meta: ArrayMeta) -> None:
-        if self._wanted is not self._nothing or not self.schema.says_nothing:
-            resolve.check(meta, self._wanted, self.schema, self._field)
+        wanted = None if self._wanted is self._nothing else self._wanted
+        if wanted is not None or not self.schema.says_nothing:
+            resolve.check(meta, wanted, self.schema, self._field)
 
     def _key(self, at: str) -> str:
         return open_flow.prefix_of(at) + self.document
