@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -294,10 +295,9 @@ class KvStore:
             return []
         start = self._place.key(self._path)
         found = _below(self._store(), start)
-        cut = len(start)
-        if chosen is None:
-            return [key[cut:] for key in found] if cut else found
-        return [key[cut:] for key in found if chosen._holds(key[cut:].encode())]
+        if chosen is not None:
+            found = _within_range(found, start.encode(), chosen)
+        return [key[len(start) :] for key in found] if start else found
 
     # Writing
 
@@ -416,6 +416,14 @@ def _below(store: Store, start: str) -> Names:
         if prefix.startswith(start):
             found += store.list(prefix)
     return sorted(found, key=str.encode)
+
+
+def _within_range(keys: Names, start: bytes, chosen: KeyRange) -> Names:
+    """Return the keys of a range, which begins behind `start`, from all in their order."""
+    first = bisect_left(keys, start + chosen.inclusive_min, key=str.encode)
+    if not chosen.exclusive_max:
+        return keys[first:]
+    return keys[first : bisect_left(keys, start + chosen.exclusive_max, key=str.encode)]
 
 
 def _reopened(spec: Spec) -> KvStore:
