@@ -49,9 +49,10 @@ def least(
     begun, rounds = time.perf_counter(), 0
     digests = set()
     while rounds < 3 or (rounds < options.rounds and time.perf_counter() - begun < options.most):
-        for name, engine in engines.items():
+        turn = rounds % len(engines)  # nobody is always first
+        for name in [*engines][turn:] + [*engines][:turn]:
             path = prepared(row, stored, scratch)
-            *spent, values = operation(engine, path, row)
+            *spent, values = operation(engines[name], path, row)
             found[name] = [min(pair) for pair in zip(found[name], spent, strict=True)]
             if rounds == 0 and row.operation not in WRITES and values is not None:
                 digests.add(digest(values))
