@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE
@@ -27,16 +28,14 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexArray:
-    """An index array; one of a boolean array may stand for no dimension, or go on with the last."""
+    """An array of integers, or of booleans that tell where it is true."""
 
-    values: Any
-    dims: int = 1
-    goes_on: bool = False
+    values: npt.NDArray[Any]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IndexArray):
             return NotImplemented
-        same = (self.dims, self.goes_on) == (other.dims, other.goes_on)
+        same = self.values.dtype == other.values.dtype
         return same and np.array_equal(self.values, other.values)
 
     __hash__ = None  # type: ignore[assignment]
@@ -91,7 +90,7 @@ def _term(part: Any) -> list[Any]:
     if isinstance(part, slice):
         return _slices(part)
     if isinstance(part, (bool, np.bool_)):
-        return _boolean(np.asarray(part))
+        return [IndexArray(np.asarray(part))]
     if isinstance(part, str):
         raise SelectionError(f"{_KINDS}: not {part!r}")
     if hasattr(part, "__index__") and not isinstance(part, np.ndarray):
@@ -103,7 +102,7 @@ def _term(part: Any) -> list[Any]:
     except ValueError as error:
         raise SelectionError(f"{_KINDS}: {error}") from None
     if values.dtype == bool:
-        return _boolean(values)
+        return [IndexArray(values.copy(order="C"))]
     if values.size == 0:
         values = values.astype(np.int64)
     if not np.issubdtype(values.dtype, np.integer):
@@ -111,13 +110,6 @@ def _term(part: Any) -> list[Any]:
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
         raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [IndexArray(values.astype(np.int64, order="C"))]
-
-
-def _boolean(values: Any) -> list[Any]:
-    if values.ndim == 0:
-        return [IndexArray(np.zeros(int(values), np.int64), dims=0)]
-    found = np.nonzero(values)
-    return [IndexArray(places.astype(np.int64), goes_on=k > 0) for k, places in enumerate(found)]
 
 
 def _slices(part: slice) -> list[slice]:

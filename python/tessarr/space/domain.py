@@ -130,10 +130,13 @@ class Dim:
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Dim cannot be changed: make another one with its {name}")
+        if name not in _SETTERS:
+            raise AttributeError(f"make another Dim with its {name}: that of one is not changed")
+        _SETTERS[name](self, str(value or "") if name == "label" else bool(value))
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Dim cannot be changed: it keeps its {name}")
+    def copy(self) -> Dim:
+        """Return a copy."""
+        return Dim.of(*self._key())
 
     def _key(self) -> tuple[int, int, str, tuple[bool, bool]]:
         return self.inclusive_min, self.exclusive_max, self.label, self.implicit
@@ -283,6 +286,13 @@ _set_upper: Final[_Setter] = vars(Dim)["exclusive_max"].__set__
 _set_label: Final[_Setter] = vars(Dim)["label"].__set__
 _set_implicit_lower: Final[_Setter] = vars(Dim)["implicit_lower"].__set__
 _set_implicit_upper: Final[_Setter] = vars(Dim)["implicit_upper"].__set__
+
+
+_SETTERS: Final[dict[str, _Setter]] = {
+    "label": _set_label,
+    "implicit_lower": _set_implicit_lower,
+    "implicit_upper": _set_implicit_upper,
+}
 
 
 def _integer(value: Any) -> int:

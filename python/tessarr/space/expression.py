@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tessarr.errors import SelectionError
 from tessarr.space.acts import Operation, operation, shown, written
 from tessarr.space.indexable import Bracket
 from tessarr.space.names import Name, names_of
@@ -120,6 +121,10 @@ class DimSelection(DimExpression):
     """
 
     __slots__ = ()
+
+    def apply_to(self, view: View, mode: Mode = "default") -> View:
+        """Refuse to be applied: there is no act."""
+        raise SelectionError(f"{self!r} only names dimensions: an act has to follow")
 
     @property
     def named(self) -> tuple[Name, ...]:

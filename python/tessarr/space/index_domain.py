@@ -6,11 +6,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.box_json import box_from_json, box_to_json
 from tessarr.space.domain import INFINITE, Box, Dim, check_labels, dims_of
 from tessarr.space.indexable import Indexable, refuse
-from tessarr.space.names import names_of
+from tessarr.space.names import Name, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,13 +135,31 @@ class IndexDomain(Indexable):
     def __getitem__(self, key: Any) -> Any:
         if hasattr(key, "apply_to"):
             return self._indexed(key, "default")
-        view = self._as_view()
-        named = [k for name in names_of(key) for k in view.chosen((name,))]
+        names = names_of(key)
         if isinstance(key, str) or hasattr(key, "__index__"):
-            return self.dims[named[0]]
-        if len(set(named)) < len(named):
-            raise ArgumentError(f"{key!r} names a dimension of {self} more than once")
-        return self.of(tuple(self.dims[k] for k in named))
+            return self.dims[self._as_view().chosen(names)[0]].copy()
+        return self.of(tuple([self.dims[k] for k in self._chosen(names)]))
+
+    def _chosen(self, names: tuple[Name, ...]) -> list[int]:
+        try:
+            return self._as_view().chosen(names)
+        except SelectionError as error:
+            raise ArgumentError(str(error)) from error
+
+    def transpose(self, axes: Any = None) -> Self:
+        """Put the dimensions in another order; by default the reverse one.
+
+        Raises
+        ------
+        ArgumentError
+            If not all dimensions are named, each once.
+        """
+        if axes is None:
+            return self.T
+        order = self._chosen(names_of(axes))
+        if len(order) != self.rank:
+            raise ArgumentError(f"{axes!r} does not name all dimensions of {self}")
+        return self._after(self._as_view().permuted(order))
 
     @property
     def rank(self) -> int:
@@ -254,7 +272,7 @@ class IndexDomain(Indexable):
         return len(self.dims)
 
     def __iter__(self) -> Iterator[Dim]:
-        return iter(self.dims)
+        return iter([dim.copy() for dim in self.dims])
 
     def __repr__(self) -> str:
         return f"{{ {', '.join(map(str, self.dims))} }}"

@@ -216,13 +216,20 @@ fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> 
         }
     } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(term.get_type()) {
         let values = term.getattr(intern!(py, "values"))?;
-        let indices = copied(values.cast::<PyArrayDyn<i64>>()?)?;
-        let Some(indices) = indices else {
-            return Err(PyTypeError::new_err("an index array that is not in C order"));
-        };
-        let dims: usize = term.getattr(intern!(py, "dims"))?.extract()?;
-        let goes_on = term.getattr(intern!(py, "goes_on"))?.extract()?;
-        terms.push(Term::Array { indices, used: dims > 0, goes_on });
+        if let Ok(mask) = values.cast::<PyArrayDyn<bool>>() {
+            if mask.ndim() > 0 {
+                return push_terms(terms, &values);
+            }
+            // True stands for one position along a dimension of its own, False for none.
+            let count = usize::from(values.is_truthy()?);
+            terms.extend(Indices::new(vec![0; count], &[count]).map(|indices| Term::Array {
+                indices,
+                used: false,
+                goes_on: false,
+            }));
+            return Ok(true);
+        }
+        return push_terms(terms, &values);
     } else {
         return Ok(false);
     }

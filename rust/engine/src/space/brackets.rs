@@ -38,6 +38,11 @@ pub enum Term {
 }
 
 impl Term {
+    /// Whether it is an index array that stands for no dimension.
+    fn is_unused(&self) -> bool {
+        matches!(self, Term::Array { used: false, .. })
+    }
+
     /// How many dimensions of the view it takes.
     fn used(&self) -> usize {
         match self {
@@ -79,26 +84,35 @@ pub(super) fn for_some(
     if single && !matches!(terms[..], [Term::Ellipsis]) {
         terms = vec![terms[0].clone(); selected.len()];
     }
-    if terms.iter().any(|term| matches!(term, Term::Array { used: false, .. })) {
-        return Err(selection("a boolean without dimensions names none of the selected ones"));
+    // Booleans without dimensions name none of the selected ones: what comes of them stands first.
+    let first = terms.iter().filter(|term| term.is_unused()).count();
+    if first > 0 && mode == Mode::Outer {
+        return Err(selection(
+            "a boolean without dimensions is not possible in oindex of selected dimensions",
+        ));
     }
-    let terms = filled(terms, selected.len(), |term| usize::from(!matches!(term, Term::Ellipsis)), false)?;
-    let added: Vec<usize> = terms
+    let takes = |term: &Term| usize::from(!matches!(term, Term::Ellipsis) && !term.is_unused());
+    let terms = filled(terms, selected.len(), takes, false)?;
+    let mut places = selected.iter().map(|place| place + first);
+    let mut unused = 0..first;
+    let order: PerDimension<usize> = terms
         .iter()
-        .zip(selected)
-        .filter_map(|(term, &place)| matches!(term, Term::New).then_some(place))
+        .filter_map(|term| if term.is_unused() { unused.next() } else { places.next() })
         .collect();
+    let is_new =
+        |place: &usize| order.iter().zip(&terms).any(|(at, term)| at == place && matches!(term, Term::New));
+    let added = terms.iter().filter(|term| matches!(term, Term::New)).count();
     let mut numbers = 0..dims.len();
-    let mut entries: Vec<Entry> = (0..dims.len() + added.len())
+    let mut entries: Vec<Entry> = (0..first + dims.len() + added)
         .map(|place| Entry {
-            old: if added.contains(&place) { None } else { numbers.next() },
+            old: if place < first || is_new(&place) { None } else { numbers.next() },
             term: Term::Slice(Slice::ALL),
         })
         .collect();
-    for (term, &place) in terms.into_iter().zip(selected) {
+    for (term, &place) in terms.into_iter().zip(&order) {
         entries[place].term = term;
     }
-    Plan::new(dims, entries, selected.iter().copied().collect(), mode)?.view()
+    Plan::new(dims, entries, order, mode)?.view()
 }
 
 /// Put a whole slice for each dimension that an ellipsis stands for. If `open`, one stands at the end.

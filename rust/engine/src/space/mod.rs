@@ -271,13 +271,13 @@ fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
 fn check_labels(dims: &[Dim]) -> Result<()> {
     if dims.len() > MAX_RANK {
         let message = format!("{} dimensions, at most {MAX_RANK} are possible", dims.len());
-        return Err(Error::new(Kind::Argument, message));
+        return Err(selection(message));
     }
     for (k, dim) in dims.iter().enumerate() {
         if dim.label.is_some() && dims[..k].iter().any(|before| before.label == dim.label) {
             let label = dim.label.as_deref().unwrap_or_default();
             let message = format!("the label '{label}' stands for several dimensions");
-            return Err(Error::new(Kind::Argument, message));
+            return Err(selection(message));
         }
     }
     Ok(())
