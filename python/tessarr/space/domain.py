@@ -30,6 +30,9 @@ INFINITE: Final = 2**62 - 1
 
 MAX_RANK: Final = 32
 
+_UNSAID: Final[Any] = object()
+"""Stands for an argument that is left out, where None means something."""
+
 _Setter: TypeAlias = Callable[[object, object], None]
 
 
@@ -43,7 +46,7 @@ class Dim:
     ----------
     inclusive_min, exclusive_max, inclusive_max, size : int, optional
         The bounds. Where both are left out the dimension is unbounded, and both are implicit
-        unless said otherwise.
+        unless said otherwise; with ``size=None`` it begins at 0 and has no end.
     label : str, optional
         The name; by default none.
     implicit_lower, implicit_upper : bool, optional
@@ -79,25 +82,28 @@ class Dim:
         inclusive_min: int | None = None,
         exclusive_max: int | None = None,
         inclusive_max: int | None = None,
-        size: int | None = None,
+        size: int | None = _UNSAID,
         label: str | None = None,
         implicit_lower: bool | None = None,
         implicit_upper: bool | None = None,
     ) -> None:
         if len(bounds) == 1 and isinstance(bounds[0], str):
             label = bounds[0]
-        elif len(bounds) == 1 or (len(bounds) == 2 and isinstance(bounds[1], str | None)):
-            size, label = bounds[0], bounds[1] if len(bounds) == 2 else label
+        elif len(bounds) == 1:
+            size = _UNSAID if bounds[0] is None else bounds[0]
+        elif len(bounds) == 2 and isinstance(bounds[1], str | None):
+            size, label = bounds
         elif len(bounds) == 2:
             inclusive_min, exclusive_max = bounds
         elif bounds:
             raise TypeError("Dim takes a size, or inclusive_min and exclusive_max")
-        ends = [end is not None for end in (exclusive_max, inclusive_max, size)]
+        ends = (exclusive_max is not None, inclusive_max is not None, size is not _UNSAID)
         if sum(ends) > 1:
             raise TypeError("give one of exclusive_max, inclusive_max and size")
-        if size is not None:
-            inclusive_min = 0 if inclusive_min is None else inclusive_min
-            exclusive_max = inclusive_min + _integer(size)
+        if size is not _UNSAID and inclusive_min is None:
+            inclusive_min = 0
+        if size is not _UNSAID and size is not None:
+            exclusive_max = _integer(inclusive_min) + _integer(size)
         elif inclusive_max is not None:
             exclusive_max = _integer(inclusive_max) + 1
         lower = -INFINITE if inclusive_min is None else _integer(inclusive_min)
