@@ -383,3 +383,17 @@ def test_what_is_no_spec(json: Any) -> None:
 def test_a_staleness_bound_of_the_wrong_type() -> None:
     with pytest.raises(TypeError, match="recheck_cached_data"):
         ts.Spec("memory://a|zarr3:").update(recheck_cached_data="x")
+
+
+def test_urls_name_the_format_that_is_found_out(tmp_path: Path) -> None:
+    url = tmp_path.as_uri()
+    assert ts.Spec(url).url == f"{url}|auto:"
+    assert ts.Spec(f"{url}|cast:float32").url == f"{url}|auto:|cast:float32"
+    assert ts.Spec(url.replace("file://", "file://localhost")) == ts.Spec(url)
+    with pytest.raises(ArgumentError, match="authority"):
+        ts.Spec("file://elsewhere/path")
+
+
+def test_a_context_is_a_context() -> None:
+    with pytest.raises(TypeError, match="Context"):
+        ts.open("memory://|zarr3:", context={})  # type: ignore[arg-type]

@@ -66,13 +66,8 @@ class AutoSpec(PlacedSpec):
         made._context = None
         return made
 
-    @property
-    def url(self) -> str:
-        """The URL that says the same."""
-        return super().url.removesuffix("|")
-
     def _suffix(self) -> str:
-        return ""
+        return "auto:"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.bounds import propagated
+from tessarr.tensorstore.context import Context
 from tessarr.tensorstore.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.future import Future, converted, failed
 from tessarr.tensorstore.spec import Spec, spec_of
@@ -13,7 +14,6 @@ from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.batch import Batch
-    from tessarr.tensorstore.context import Context
     from tessarr.tensorstore.driver_spec import Opened
 
 __all__ = ["open", "open_spec"]
@@ -62,7 +62,7 @@ def open(
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, TypeError
         At once, if the spec is none, or constraints contradict each other.
 
     Examples
@@ -73,6 +73,8 @@ def open(
     >>> store[2].read().result()
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
+    if not isinstance(context, Context | None):
+        raise TypeError(f"{context!r} is no Context")
     made = spec_of(spec)
     if keywords:
         made.update(**keywords)

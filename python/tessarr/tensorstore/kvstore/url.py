@@ -94,7 +94,7 @@ def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
 
 def _file(url: str) -> dict[str, Any]:
     host, slash, path = _plain(url).partition("/")
-    if host:
+    if host not in {"", "localhost"}:
         raise ArgumentError(f'file: URIs do not support authority: "{host}"')
     return _at("file", _unquoted(slash + path))
 
