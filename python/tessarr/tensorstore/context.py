@@ -175,10 +175,9 @@ class Context:
     Two contexts share nothing, if one is not the parent of the other. A pickle holds the
     JSON: what comes of it has resources of its own.
 
-    Limits of concurrency, and how often requests are repeated, are accepted and change nothing:
-    all work on chunks is done by one pool of threads (``tessarr.options(threads=…)``), and stores
-    of others repeat their requests as their packages do. Files are read as the system does it
-    by default, whatever ``file_io_mode`` says.
+    Limits hold for all stores together that have the resource. Where the limit is ``"shared"``,
+    32 requests are under way to S3, to GCS and to web servers each, and the engine decides on
+    files and chunks (``tessarr.options(threads=…)``).
 
     Examples
     --------
