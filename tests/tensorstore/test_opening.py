@@ -206,6 +206,9 @@ def test_handles_of_a_context_know_what_others_change(
     assert first.read().result().shape == (8,)
     ts.open(spec, **new, dtype="int8", shape=[4], chunk_layout=first.chunk_layout).result()
     assert first.read().result().shape == (4,)
+    larger = first.resize(exclusive_max=[7]).result()
+    ts.open(spec, **new, dtype="int8", shape=[6], chunk_layout=first.chunk_layout).result()
+    assert larger.read().result().shape == (6,)  # metadata as they were at first
     ts.open(spec, **new, dtype="int16", shape=[4]).result()
     for _ in range(2):
         with pytest.raises(ArgumentError, match="open it again"):

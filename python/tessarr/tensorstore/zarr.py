@@ -114,7 +114,7 @@ class ZarrDriver(Driver):
         self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
-        self._meta = array._meta
+        self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
         self._in_memory = isinstance(self._place, MemoryStore)
@@ -236,6 +236,7 @@ class ZarrDriver(Driver):
         if known is not None and known.meta is not array._meta and array is self._array:
             _check_same(array._meta, known.meta)
             array._set_meta(known.meta)
+            self._meta = None
         return array
 
     def _refresh(self, array: Array) -> None:
@@ -256,7 +257,11 @@ class ZarrDriver(Driver):
 
     def _learn(self, array: Array, looked_s: float) -> None:
         self._looked_s = looked_s
-        if self._known is not None and array is self._array:  # not one in a transaction
+        if array is not self._array:  # it is one in a transaction
+            return
+        if array._meta is not self._meta:
+            self._meta = None
+        if self._known is not None:
             self._known.learn(array._meta, looked_s)
 
     def _again(self, meta: ArrayMeta, store: Store) -> Array:
@@ -483,7 +488,7 @@ class ZarrDriver(Driver):
     def _moved(self, staged: Array, using: Using) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
         array = self._again(staged._meta, self._array._store)
-        made = ZarrDriver(array, self._field, self._opened_by, store=self._place)
+        made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
         made._staged[using.transaction] = self._staged[using.transaction] = staged
         return made
 
