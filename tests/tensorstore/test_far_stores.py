@@ -134,7 +134,7 @@ def test_no_more_requests_than_the_context_allows(place: tuple[str, Door, str]) 
         chunk_layout=ts.ChunkLayout(chunk_shape=[8, 8]),
         context=context,
     ).result()
-    door.delay_s = 0.005
+    door.delay_s = 0.03
     door.forget()
     made.write(VALUES).result()
     assert door.most == 3
@@ -389,7 +389,7 @@ def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
         store["a"]
     assert web.refusals == [503]
     web.refusals = []
-    web.delay_s = 0.005
+    web.delay_s = 0.03
     web.forget()
     futures = [store.read("a") for _ in range(12)]
     assert all(future.result().value == b"value" for future in futures)
