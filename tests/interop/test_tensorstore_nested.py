@@ -179,13 +179,12 @@ class Nested:
 
     def __init__(self, package: Any, kind: str, chain: tuple[str, ...], folder: Path) -> None:
         self.package = package
-        self._made = leaf, package, kind, folder
+        self._made = package, kind, folder
         self._chain = chain
         self.renew()
 
     def renew(self) -> None:
-        make, *arguments = self._made
-        self._json = make(*arguments)
+        self._json = leaf(*self._made)
         for view in self._chain:
             self._json = over(self._json, view)
 

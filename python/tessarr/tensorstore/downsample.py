@@ -71,7 +71,7 @@ class DownsampleDriver(Driver):
         What is made of each.
     """
 
-    __slots__ = ("_blocks", "_of", "method")
+    __slots__ = ("_block_bytes", "_blocks", "_of", "method")
 
     name = "downsample"
 
@@ -81,6 +81,8 @@ class DownsampleDriver(Driver):
         self._of = of
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
+        sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain.dims])
+        self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
     @property
     def factors(self) -> tuple[int, ...]:
@@ -225,16 +227,16 @@ class DownsampleDriver(Driver):
             out[...] = found
             return out
 
-        slabs = list(self._slabs(positions))
-        if len(slabs) == 1:
+        counts = [len(one) for one in positions]
+        if prod(counts) * self._block_bytes <= _SLAB_BYTES:
             return converted(self._reduced(positions, using, target), finish)
 
         def work() -> npt.NDArray[Any]:
             values = target
             if values is None:
-                values = np.empty([len(one) for one in positions], self.dtype.dtype)
+                values = np.empty(counts, self.dtype.dtype)
             before: Future[Any] | None = None
-            for slab in slabs:
+            for slab in self._slabs(counts):
                 pieces = [one[cut] for one, cut in zip(positions, slab, strict=True)]
                 reading = self._reduced(pieces, using, values[slab])
                 reading.force()  # while the one before is reduced
@@ -247,22 +249,12 @@ class DownsampleDriver(Driver):
 
         return start(work)
 
-    def _slabs(self, positions: Sequence[Positions]) -> Iterator[tuple[slice, ...]]:
+    def _slabs(self, counts: Sequence[int]) -> Iterator[tuple[slice, ...]]:
         """Cut a product along its first dimension, so that what is read at once is bounded."""
-        counts = [len(one) for one in positions]
-        item = max(1, self.dtype.dtype.itemsize)
-        if not counts:
-            yield ()
-            return
-        blocks = prod(
-            min(factor, dim.size)
-            for factor, dim in zip(self.factors, self._of.domain.dims, strict=True)
-        )
-        row = prod(counts[1:]) * blocks * item
-        rows = max(1, _SLAB_BYTES // max(1, row))
+        rows = max(1, _SLAB_BYTES // max(1, prod(counts[1:]) * self._block_bytes))
         rest = tuple(slice(0, count) for count in counts[1:])
-        for start_row in range(0, counts[0], rows):
-            yield (slice(start_row, min(start_row + rows, counts[0])), *rest)
+        for first in range(0, counts[0] if counts else 0, rows):
+            yield (slice(first, min(first + rows, counts[0])), *rest)
 
     def _reduced(
         self,

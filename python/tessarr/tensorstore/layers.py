@@ -120,28 +120,36 @@ class StackDriver(Driver):
         """Read from each layer what belongs to it."""
         try:
             check_finite(view)
+            cutter = Cutter(view) if view.size else None
+            parts = [] if cutter is None else self._parts(cutter)
+            if len(parts) == 1:  # all of the view
+                return self._read(parts[0][0], view, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
-            if view.size == 0:
-                return attempt(lambda: result)
-            cutter = Cutter(view)
-            parts = self._parts(cutter)
-            reads = [self._read(n, part, cutter, result, using) for n, part in parts]
+            reads = (
+                []
+                if cutter is None
+                else [self._read_part(n, part, cutter, result, using) for n, part in parts]
+            )
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
         return all_done(reads, lambda: result)
 
-    def _read(
+    def _read_part(
         self, n: int, part: Part, cutter: Cutter, result: npt.NDArray[Any], using: Using
     ) -> Future[Any]:
         place = cutter.place(result, part)
+        found = self._read(n, cutter.view_of(part), place, using)
+        if place is not None:
+            return found
+        return converted(found, lambda items: cutter.put(result, part, items))
 
+    def _read(
+        self, n: int, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
         def begin(layer: TensorStore) -> Future[Any]:
             # A batch may be over when a layer that had to be opened is there.
             batch = using.batch if layer is self.layers[n] else None
-            found = _seen(layer, cutter, part, using).read(batch=batch, out=place)
-            if place is not None:
-                return found
-            return converted(found, lambda items: cutter.put(result, part, items))
+            return _seen(layer, view, using).read(batch=batch, out=out)
 
         return self._with(n, begin, using, write=False)
 
@@ -157,15 +165,20 @@ class StackDriver(Driver):
             layer = self.layers[n]
             if isinstance(layer, TensorStore) and not layer.writable:
                 raise ArgumentError(f"layer {n} cannot be written")
-        return written([self._write(n, part, cutter, values, using) for n, part in parts])
+        if len(parts) == 1:  # all of the view
+            return self._write(parts[0][0], view, values, using)
+        return written(
+            [
+                self._write(n, cutter.view_of(part), cutter.items(values, part), using)
+                for n, part in parts
+            ]
+        )
 
     def _write(
-        self, n: int, part: Part, cutter: Cutter, values: npt.NDArray[Any], using: Using
+        self, n: int, view: IndexTransform, items: npt.NDArray[Any], using: Using
     ) -> WriteFutures:
-        items = cutter.items(values, part)
-
         def begin(layer: TensorStore) -> WriteFutures:
-            return _seen(layer, cutter, part, using).write(items, batch=using.batch)
+            return _seen(layer, view, using).write(items, batch=using.batch)
 
         layer = self.layers[n]
         if isinstance(layer, TensorStore):
@@ -221,8 +234,7 @@ class StackDriver(Driver):
         return view[view.domain.origin].output
 
 
-def _seen(layer: TensorStore, cutter: Cutter, part: Part, using: Using) -> TensorStore:
-    """Return what a part is of a layer."""
+def _seen(layer: TensorStore, view: IndexTransform, using: Using) -> TensorStore:
+    """Return what a view of the whole is of a layer."""
     transaction = layer.transaction if using.transaction is None else using.transaction
-    view = layer._view[cutter.view_of(part)]
-    return handle(layer._driver, view, layer.mode, transaction)
+    return handle(layer._driver, layer._view[view], layer.mode, transaction)

@@ -101,14 +101,14 @@ def reduce(values: Array, blocks: Sequence[Blocks], method: str, out: Array | No
     data_type = values.dtype
     if data_type.kind == "O":
         _mode_of_objects(values, blocks, out)
-    elif data_type.name == "bfloat16":
-        _engine.reduce(values, out, blocks, method, "bfloat16")
-    elif data_type.isbuiltin != 1:  # of another package: as elements that have all of its values
-        wide = values.astype("i1" if "int" in data_type.name else "f4")
-        out[...] = reduce(wide, blocks, method).astype(data_type)
-    else:
+    elif data_type.isbuiltin == 1:
         kind = f"{_KINDS.get(data_type.kind, data_type.kind)}{data_type.itemsize}"
         _engine.reduce(values, out, blocks, method, "bool" if kind == "b1" else kind)
+    elif data_type.name == "bfloat16":
+        _engine.reduce(values, out, blocks, method, "bfloat16")
+    else:  # of another package: as elements that have all of its values
+        wide = values.astype("i1" if "int" in data_type.name else "f4")
+        out[...] = reduce(wide, blocks, method).astype(data_type)
     return out
 
 

@@ -1,0 +1,162 @@
+"""What views over handles cost, here and with TensorStore: ``python -m bench.views [name]``.
+
+Both view the same elements, in memory unless the name says otherwise, and do the same calls; a part
+of their names chooses rows. Rounds of the two alternate in one process, and the least time of a
+round counts.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROUNDS = 20
+EDGE = 2000
+METHODS = ("mean", "median", "mode", "min", "max")
+FACTORS = ((2, 2), (3, 3), (1, 4), (10, 10))
+KINDS = ("bool", "uint8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64")
+CASTS = (
+    *(("uint16", "float32"), ("float32", "uint8"), ("float64", "float32"), ("int32", "bool")),
+    *(("uint8", "float64"), ("float32", "float16"), ("int16", "int64"), ("complex64", "float32")),
+)
+
+Array = npt.NDArray[Any]
+Make = Callable[[Any], Callable[[], object]]
+Row = tuple[str, int, Make]
+
+
+def reading(count: int, name: str, view: Callable[[Any], Any]) -> Row:
+    """Return the row of reading a whole view `count` times."""
+
+    def make(ts: Any) -> Callable[[], object]:
+        found = view(ts)
+        return lambda: found.read().result()
+
+    return f"{name}: read", count, make
+
+
+def writing(count: int, name: str, view: Callable[[Any], Any]) -> Row:
+    """Return the row of writing a whole view `count` times."""
+
+    def make(ts: Any) -> Callable[[], object]:
+        found = view(ts)
+        values = np.ones(found.shape, found.dtype.numpy_dtype)
+        return lambda: found.write(values).result()
+
+    return f"{name}: write", count, make
+
+
+def stored(ts: Any, values: Array, folder: Path, name: str) -> Any:
+    """Return an array in a folder."""
+    spec = {"driver": "zarr3", "kvstore": (folder / ts.__name__ / name).as_uri() + "/"}
+    layout = ts.ChunkLayout(chunk_shape=[100, 100])
+    new = {"create": True, "dtype": values.dtype.name, "shape": list(values.shape)}
+    store = ts.open(spec, open=True, chunk_layout=layout, **new).result()
+    store.write(values).result()
+    return store
+
+
+def downsampled(values: Array) -> Iterator[Row]:
+    """Give the rows of downsampled views."""
+    for kind in KINDS:
+        typed = (values % 2 if kind == "bool" else values % 100).astype(kind)
+        for method in METHODS:
+            for factors in FACTORS:
+
+                def view(ts: Any, typed: Array = typed, how: Any = (factors, method)) -> Any:
+                    return ts.downsample(ts.array(typed), *how)
+
+                yield reading(1, f"downsample {kind} {method} {factors}", view)
+    yield reading(50, "downsample, an element", lambda ts: ts.downsample(ts.array(values), [2, 2], "mean")[5, 5])  # fmt: skip # noqa: E501
+
+
+def cast(values: Array) -> Iterator[Row]:
+    """Give the rows of casts."""
+    for one, other in CASTS:
+        typed = (values % 100).astype(one)
+
+        def view(ts: Any, typed: Array = typed, other: str = other) -> Any:
+            return ts.cast(ts.array(typed.copy()), other)
+
+        yield reading(1, f"cast {one} as {other}", view)
+        yield writing(1, f"cast {one} as {other}", view)
+
+
+def layered(values: Array, folder: Path) -> Iterator[Row]:
+    """Give the rows of layers."""
+    for count in (2, 20):
+        size = EDGE // count
+
+        def parts(ts: Any, count: int = count, size: int = size) -> list[Any]:
+            return [ts.array(values[k * size : (k + 1) * size].copy()) for k in range(count)]
+
+        def in_folders(ts: Any, count: int = count, size: int = size) -> list[Any]:
+            places = [values[k * size : (k + 1) * size] for k in range(count)]
+            return [stored(ts, part, folder, f"{count}_{k}") for k, part in enumerate(places)]
+
+        for where, layers in (("in memory", parts), ("in folders", in_folders)):
+
+            def whole(ts: Any, layers: Any = layers) -> Any:
+                return ts.concat(layers(ts), axis=0)
+
+            name = f"concat of {count} {where}"
+            yield reading(1, name, whole)
+            yield reading(5, f"{name}, a column", lambda ts, whole=whole: whole(ts)[:, 5])
+            yield reading(20, f"{name}, an element", lambda ts, whole=whole: whole(ts)[5, 5])
+            yield writing(1, name, whole)
+
+
+def virtual(values: Array) -> Iterator[Row]:
+    """Give the rows of chunks by functions."""
+
+    def fill(_: Any, chunk: Array, __: Any) -> None:
+        chunk[...] = 1
+
+    def forget(_: Any, __: Any, ___: Any) -> None:
+        pass
+
+    for edge in (2000, 200, 50):
+
+        def view(ts: Any, edge: int = edge) -> Any:
+            layout = ts.ChunkLayout(chunk_shape=[edge, edge])
+            shape = {"shape": values.shape, "chunk_layout": layout}
+            return ts.virtual_chunked(fill, forget, dtype=ts.uint16, **shape)
+
+        yield reading(1, f"virtual chunks of {edge}²", view)
+        yield writing(1, f"virtual chunks of {edge}²", view)
+
+
+def main() -> None:
+    """Print the table."""
+    import tensorstore
+    import tessarr.tensorstore
+
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    values = np.random.default_rng(0).integers(0, 2**16, (EDGE, EDGE), "u2")
+    print("| | TensorStore | here | ratio |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        groups = (downsampled(values), cast(values), layered(values, Path(folder)), virtual(values))
+        for name, count, make in (row for group in groups for row in group):
+            if wanted not in name:
+                continue
+            acts = make(tensorstore), make(tessarr.tensorstore)
+            least = [float("inf"), float("inf")]
+            for _ in range(ROUNDS):
+                for k, act in enumerate(acts):
+                    begun = time.perf_counter()
+                    for _ in range(count):
+                        act()
+                    least[k] = min(least[k], (time.perf_counter() - begun) / count)
+            one, other = (1e6 * seconds for seconds in least)
+            print(f"| {name} | {one:.0f} µs | {other:.0f} µs | {one / other:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
