@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from tessarr import drive
-from tessarr._engine import ArrayBase, Description
+from tessarr._engine import ArrayBase, Description, MemoryStore
 from tessarr.drive import Delete
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit, measure
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tessarr.synchronizer import Synchronizer
     from tessarr.types import Shape
 
-__all__ = ["append", "lengths", "resize", "set_fill_value"]
+__all__ = ["again", "append", "lengths", "resize", "set_fill_value"]
 
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
@@ -132,6 +132,28 @@ def _resize(
     drive.run(_delete_outside(path, old, new), store)
     if trim:
         _trim(array, old, new)
+
+
+def again(
+    array: _Array, change: Callable[[Shape], Shape]
+) -> Callable[[bytes | None], bytes | None]:
+    """Return what makes the document of a resized array of another one that others have stored.
+
+    Parameters
+    ----------
+    array, change
+        As for `resize`.
+    """
+    path, form = array.path, array.metadata.zarr_format
+    key = prefix_of(path) + ("zarr.json" if form == 3 else ".zarray")
+
+    def make(document: bytes | None) -> bytes | None:
+        store = MemoryStore() if document is None else MemoryStore({key: document})
+        reshape = edit.shape(path, form, lambda found: _with_shape(found, change(found.shape)))
+        drive.run(reshape, store)
+        return store.get(key)
+
+    return make
 
 
 def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accept: Accept) -> Shape:

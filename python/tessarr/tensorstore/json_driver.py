@@ -115,17 +115,17 @@ class JsonDriver(Driver):
 
         def work() -> None:
             document = self._document(using)
-            while values.size:
-                if not self._steps:
-                    document.write("", _dumped(value)).result()
-                    return
-                found = document.read("").result()
-                content = self._parsed(found.value) if found.state == "value" else {}
-                changed = _dumped(self._replaced(content, value))
-                stamp = document.write("", changed, if_equal=found.stamp.generation).result()
-                if stamp.generation:
-                    return
+            if not self._steps:
+                document.write("", _dumped(value)).result()
+            else:
+                document._change("", changed)
 
+        def changed(current: bytes | None) -> bytes:
+            content = {} if current is None else self._parsed(current)
+            return _dumped(self._replaced(content, value))
+
+        if not values.size:
+            return WriteFutures._of(Future(None), Future(None))
         done = start(work)
         return WriteFutures._of(done, done)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
 from tessarr.errors import ArgumentError, ConflictError
@@ -21,7 +22,24 @@ if TYPE_CHECKING:
 __all__ = ["Transaction"]
 
 
-class _Kept(NamedTuple):
+Change: TypeAlias = "Callable[[bytes | None], bytes | None]"
+"""Makes the value of a key of the one that is there; None: it is absent."""
+
+
+class Aside(Protocol):
+    """Changes that are neither of keys nor of arrays, until they are made."""
+
+    def places(self) -> int:
+        """Return how many things are changed, each by itself."""
+        ...
+
+    def commit(self) -> None:
+        """Make the changes."""
+        ...
+
+
+@dataclass(slots=True)
+class _Kept:
     """Elements that were written to an array, and the array that they are to be stored in."""
 
     overlay: Overlay
@@ -64,8 +82,10 @@ class Transaction:
         "__weakref__",
         "_aborted",
         "_arrays",
+        "_aside",
         "_atomic",
         "_caches",
+        "_changes",
         "_committing",
         "_future",
         "_in_the_end",
@@ -84,6 +104,8 @@ class Transaction:
         self._repeatable = bool(repeatable_read)
         self._stages: dict[Any, StagedStore] = {}
         self._arrays: dict[tuple[int, str], list[_Kept]] = {}
+        self._changes: dict[tuple[int, str], list[Change]] = {}
+        self._aside: dict[Any, Aside] = {}
         self._caches: set[Any] = set()
         self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
@@ -155,9 +177,12 @@ class Transaction:
             for kept in self._all():
                 kept.overlay.close()
                 kept.overlay.clear()
-            self._stages.clear()
-            self._arrays.clear()
+            self._clear()
         self._promise.set_exception(ArgumentError("CANCELLED: Transaction aborted"))
+
+    def _clear(self) -> None:
+        for kept in (self._stages, self._arrays, self._changes, self._aside, self._in_the_end):
+            kept.clear()
 
     def _all(self) -> list[_Kept]:
         return [kept for some in self._arrays.values() for kept in some]
@@ -165,20 +190,18 @@ class Transaction:
     def _tell(self, done: Future[None]) -> None:
         error = done.exception()
         with self._lock:
-            stages = list(self._stages.values())
-            self._stages.clear()
-            self._arrays.clear()
+            stages, calls = list(self._stages.values()), list(self._in_the_end)
+            self._clear()
         for stage in stages:
             stage.abort()  # what is left of them
         for pool in self._caches:
             pool.forget()
         if error is None:
-            for call in self._in_the_end:
+            for call in calls:
                 call()
             self._promise.set_result(None)
         else:
             self._promise.set_exception(error)
-        self._in_the_end.clear()
 
     def _commit(self) -> None:
         written = [kept for kept in self._all() if kept.overlay]
@@ -186,11 +209,10 @@ class Transaction:
         if not direct:
             for kept in written:
                 kept.array._store_kept()
-        changing = [stage for stage in self._stages.values() if stage.changes()]
-        if self._atomic and len(changing) > 1:
-            raise ArgumentError("Cannot write several stores as single atomic transaction")
+        self._check_atomic()
         for stage in self._stages.values():
-            found = stage.commit(self._atomic)
+            redo = None if self._repeatable else partial(self._redo, stage)
+            found = stage.commit(self._atomic, redo)
             if isinstance(found, int):
                 raise ArgumentError(
                     f"Cannot write {found} keys as single atomic transaction: that can be done "
@@ -207,6 +229,30 @@ class Transaction:
             for kept in written:
                 array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
                 array._store_kept()
+        for others in self._aside.values():
+            others.commit()
+
+    def _check_atomic(self) -> None:
+        """Raise an error if all has to be changed at once and is in several places."""
+        if not self._atomic:
+            return
+        several = sum(1 for stage in self._stages.values() if stage.changes())
+        several += sum(others.places() for others in self._aside.values())
+        if several > 1:
+            raise ArgumentError(
+                f"Cannot write {several} places as single atomic transaction: several keys of one "
+                "store in memory or in SQLite can be, or one chunk of a virtual_chunked; nothing "
+                "was changed"
+            )
+
+    def _redo(self, stage: StagedStore, key: str, current: bytes | None) -> Any:
+        """Return what changes make of what others have stored; Ellipsis: that is a conflict."""
+        changes = self._changes.get((id(stage), key))
+        if changes is None:
+            return ...
+        for change in changes:
+            current = change(current)
+        return current
 
     # Taking part
 
@@ -230,6 +276,29 @@ class Transaction:
                 found.owner = self
             return found
 
+    def _keys(self, store: Store, key: str, *, writes: bool) -> Store:
+        """Return what stages changes of a store, for reads and writes of a key, or below it."""
+        with self._lock:
+            stage = self._staged(store)
+            self._settle(stage, key)
+            if writes:
+                self._changes.pop((id(stage), key), None)
+            return stage
+
+    def _change(self, store: Store, key: str, change: Change) -> None:
+        """Replace a value by what a function makes of it; of what others make of it, in the end."""
+        stage = self._staged(store)
+        with self._lock:
+            self._settle(stage, key)
+            current = stage.get(key)
+            while not stage.replace(key, change(current), current):
+                current = stage.get(key)
+            self._may_redo(stage, key, change)
+
+    def _may_redo(self, stage: Store, key: str, change: Change) -> None:
+        """Have a change that was made done again in the end, if others change the value, too."""
+        self._changes.setdefault((id(stage), key), []).append(change)
+
     def _array(self, array: Array) -> Array:
         """Return an array in the transaction, where what is written is kept aside.
 
@@ -240,25 +309,45 @@ class Transaction:
         """
         with self._lock:
             store = self._staged(array._store)
-            here = self._arrays.setdefault((id(store), array._path), [])
-            for kept in here:
-                if kept.array._meta is array._meta:
-                    return kept.array
-                if _alike(kept.array._meta, array._meta):
-                    return aside(array, store, kept.overlay)
-            overlay = Overlay()
-            here.append(_Kept(overlay, aside(array, store, overlay)))
-            return here[-1].array
+            kept = self._kept(store, array)
+            if kept is None:
+                kept = _Kept(overlay := Overlay(), aside(array, store, overlay))
+                self._arrays.setdefault((id(store), array._path), []).append(kept)
+            same = kept.array._meta is array._meta
+            return kept.array if same else aside(array, store, kept.overlay)
 
-    def _resizable(self, array: Array) -> Array:
+    def _kept(self, store: Store, array: Array) -> _Kept | None:
+        """Return what keeps elements of the chunks that an array has."""
+        for kept in self._arrays.get((id(store), array._path), ()):
+            if _alike(kept.array._meta, array._meta):
+                return kept
+        return None
+
+    def _resizable(self, array: Array) -> _Kept:
         """Return an array of the transaction once more, which is the one that is changed."""
         with self._lock:
-            here = self._arrays[id(array._store), array._path]
-            for k, kept in enumerate(here):
-                if _alike(kept.array._meta, array._meta):
-                    here[k] = _Kept(kept.overlay, aside(array, array._store, kept.overlay))
-                    return here[k].array
-        raise AssertionError("an array of the transaction is none of it")
+            kept = self._kept(array._store, array)
+            assert kept is not None
+            kept.array = aside(array, array._store, kept.overlay)
+            return kept
+
+    def _settle(self, stage: Store, key: str) -> None:
+        """Stage what was written to arrays that have a key, or keys below it, as chunks."""
+        with self._lock:
+            for (number, path), here in self._arrays.items():
+                prefix = f"{path}/".removeprefix("/")
+                if number == id(stage) and (key.startswith(prefix) or prefix.startswith(key)):
+                    for kept in here:
+                        kept.array._store_kept()
+
+    def _others(self, key: Any, make: Callable[[], Aside]) -> Any:
+        """Return what keeps other changes aside, by whose they are."""
+        with self._lock:
+            self._check()
+            found = self._aside.get(key)
+            if found is None:
+                found = self._aside[key] = make()
+            return found
 
     def _after(self, call: Callable[[], object]) -> None:
         """Have a function called when all changes are made."""

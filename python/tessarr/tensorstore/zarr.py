@@ -12,7 +12,8 @@ import numpy as np
 
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, NotFoundError, SelectionError
-from tessarr.resizing import resize
+from tessarr.flow.open import prefix_of
+from tessarr.resizing import again, resize
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.synchronizer import chunk_keys
@@ -502,24 +503,31 @@ class ZarrDriver(Driver):
         if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._looked_at(using)
-        if array is not self._array:  # handles that know it keep their bounds
-            array = using.transaction._resizable(array)
+        if array is not self._array:
+            return start(lambda: self._resize_aside(array, how, using))
+        return start(lambda: self._resize(array, how))
 
-        def work() -> Driver:
-            resize(
-                array,
-                lambda shape: _resized(shape, how),
-                trim=False,
-                delete=not how.metadata_only,
-                accept=partial(self._accept, array),
-            )
-            if array is self._array:
-                return self
-            array._trim_kept()
-            using.transaction._after(partial(self._accept, self._array, array._meta))
-            return self._moved(array, using)
+    def _resize(self, array: Array, how: Resizing) -> Driver:
+        resize(
+            array,
+            partial(_resized, how=how),
+            trim=False,
+            delete=not how.metadata_only,
+            accept=partial(self._accept, array),
+        )
+        return self
 
-        return start(work)
+    def _resize_aside(self, array: Array, how: Resizing, using: Using) -> Driver:
+        """Change the bounds in a transaction."""
+        transaction = using.transaction
+        kept = transaction._resizable(array)  # handles that know the array keep their bounds
+        array = kept.array
+        self._resize(array, how)
+        array._trim_kept()
+        document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
+        transaction._may_redo(array._store, document, again(array, partial(_resized, how=how)))
+        transaction._after(lambda: self._accept(self._array, kept.array._meta))
+        return self._moved(array, using)
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
@@ -528,6 +536,8 @@ class ZarrDriver(Driver):
 
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
+            if using.transaction is not None:
+                using.transaction._settle(array._store, array._path)
             outer = view if self._inner is None else self._inner.split(view).outer
             return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
 

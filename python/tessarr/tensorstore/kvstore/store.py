@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.batch import Batch
     from tessarr.tensorstore.kvstore.driver import Place
-    from tessarr.tensorstore.transaction import Transaction
+    from tessarr.tensorstore.transaction import Change, Transaction
 
 __all__ = ["KvStore"]
 
@@ -201,10 +201,15 @@ class KvStore:
 
     # Where it is
 
-    def _store(self) -> Store:
-        """Return the store of the engine, which stages changes if there is a transaction."""
+    def _store(self, key: str, *, writes: bool = False) -> Store:
+        """Return the store of the engine, which stages changes if there is a transaction.
+
+        What was written in it to arrays that have the key, or keys below it, is staged there.
+        """
         store = self._place.store
-        return store if self._transaction is None else self._transaction._staged(store)
+        if self._transaction is None:
+            return store
+        return self._transaction._keys(store, key, writes=writes)
 
     def _key(self, key: str | bytes) -> str:
         return self._place.key(self._path + text_of(key, "a key"))
@@ -242,9 +247,9 @@ class KvStore:
         """
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span(byte_range)
-        store = self._store()
         try:
             full = self._key(key)
+            store = self._store(full)
             most = self._spec._driver.at_once
             here = most == inf or (most > 0 and (store.size(full) or 0) <= most)
         except TessarrError as error:
@@ -255,14 +260,15 @@ class KvStore:
         return start(partial(_read, store, full, known, span), here=here)
 
     def __getitem__(self, key: str | bytes) -> bytes:
-        store, full = self._store(), self._key(key)
-        found = store.get(full)
+        full = self._key(key)
+        found = self._store(full).get(full)
         if found is None:
             raise NotFoundError(f"there is no key {full!r}", key=full)
         return found
 
     def __contains__(self, key: str | bytes) -> bool:
-        return self._store().size(self._key(key)) is not None
+        full = self._key(key)
+        return self._store(full).size(full) is not None
 
     def list(
         self,
@@ -294,7 +300,7 @@ class KvStore:
         if chosen is not None and chosen.empty:
             return []
         start = self._place.key(self._path)
-        found = _below(self._store(), start)
+        found = _below(self._store(start), start)
         if chosen is not None:
             found = _within_range(found, start.encode(), chosen)
         return [key[len(start) :] for key in found] if start else found
@@ -326,7 +332,7 @@ class KvStore:
             full = self._key(key)
         except ArgumentError as error:
             return failed(error)
-        store = self._store()
+        store = self._store(full, writes=True)
         staged = self._transaction is not None
 
         def work() -> TimestampedStorageGeneration:
@@ -345,7 +351,8 @@ class KvStore:
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         data = None if value is None else values.as_bytes(value, "a value")
-        store, full = self._store(), self._key(key)
+        full = self._key(key)
+        store = self._store(full, writes=True)
         if data is None:
             store.delete(full)
         else:
@@ -365,8 +372,8 @@ class KvStore:
         chosen = range.copy()
 
         def work() -> None:
-            store = self._store()
             start = self._place.key(self._path)
+            store = self._store(start)
             if not chosen.inclusive_min and not chosen.exclusive_max and _is_folder(start):
                 store.delete_prefix(start)
                 return
@@ -393,16 +400,26 @@ class KvStore:
             Has no meaning here: values are always read.
         """
         chosen = None if source_range is None else source_range.copy()
-        source, there = self._store(), target._store()
 
         def work() -> None:
             begin, end = self._place.key(self._path), target._place.key(target._path)
+            source, there = self._store(begin), target._store(end)
             for key in self._listed(chosen):
                 value = source.get(begin + key)
                 if value is not None:
                     there.put(end + key, value)
 
         return self._do(work)
+
+    def _change(self, key: str, change: Change) -> None:
+        """Replace a value by what a function makes of the one that is there."""
+        store, full = self._place.store, self._key(key)
+        if self._transaction is not None:
+            self._transaction._change(store, full, change)
+            return
+        current = store.get(full)
+        while not store.replace(full, change(current), current):
+            current = store.get(full)
 
 
 def _below(store: Store, start: str) -> Names:

@@ -36,7 +36,7 @@ pub use readonly::ReadOnlyStore;
 pub use retrying::{Retries, RetryingStore};
 pub use shared::SharedStore;
 pub use split::SplitStore;
-pub use staged::{Outcome, StagedStore};
+pub use staged::{Outcome, Redo, StagedStore};
 pub use wait::while_waiting;
 pub use watched::{Call, Done, Latency, Watch, WatchedStore};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
-use super::{check_key, check_prefix, fork, read_from, readonly};
+use super::{check_key, check_prefix, fork, read_all, read_from, readonly};
 use super::{Change, Listing, Object, Part, Store, Turn, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
@@ -43,6 +43,10 @@ struct Staged {
 
 /// A value, and what it was found to be in the store below, if that was asked.
 type Current = (Option<Box<dyn Object>>, Option<Expected>);
+
+/// What a change makes of the value that others have given a key meanwhile; None: it cannot be
+/// made of any other than the one that it was decided on.
+pub type Redo<'r> = &'r (dyn Fn(&str, Option<&[u8]>) -> Result<Option<New>> + Sync);
 
 /// How a commit ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +160,8 @@ impl StagedStore {
     ///
     /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
     /// then each key by itself when it is changed, so that a conflict may leave others changed.
-    pub fn commit(&self, atomic: bool) -> Result<Outcome> {
+    /// Where one key is changed by itself, `redo` is asked before that is a conflict.
+    pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let stage = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
         let mut exchanges: Vec<Exchange> = stage
             .keys
@@ -175,7 +180,7 @@ impl StagedStore {
                     }
                 }
             }
-            return self.commit_at_once(&exchanges);
+            return self.commit_at_once(&exchanges, redo);
         }
         for exchange in exchanges.iter().filter(|exchange| matches!(exchange.new, New::Same)) {
             if !exchange.expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())? {
@@ -188,7 +193,7 @@ impl StagedStore {
         exchanges.retain(|exchange| !matches!(exchange.new, New::Same));
         let conflict = Mutex::new(None);
         let task = |at: usize| {
-            if !self.commit_one(&exchanges[at])? {
+            if !self.commit_one(&exchanges[at], redo)? {
                 let mut found = conflict.lock().unwrap_or_else(PoisonError::into_inner);
                 found.get_or_insert_with(|| exchanges[at].key.clone());
             }
@@ -202,11 +207,11 @@ impl StagedStore {
         Ok(found.map_or(Outcome::Done, Outcome::Conflict))
     }
 
-    fn commit_at_once(&self, exchanges: &[Exchange]) -> Result<Outcome> {
+    fn commit_at_once(&self, exchanges: &[Exchange], redo: Redo<'_>) -> Result<Outcome> {
         let conflict = || exchanges.first().map_or_else(String::new, |exchange| exchange.key.clone());
         match exchanges {
             [] => Ok(Outcome::Done),
-            [one] => Ok(match self.commit_one(one)? {
+            [one] => Ok(match self.commit_one(one, redo)? {
                 true => Outcome::Done,
                 false => Outcome::Conflict(one.key.clone()),
             }),
@@ -228,16 +233,25 @@ impl StagedStore {
         Ok(None)
     }
 
-    fn commit_one(&self, exchange: &Exchange) -> Result<bool> {
+    fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
         self.inner.update(&exchange.key, looks, &mut |current| {
             matched = !looks || exchange.expected.matches(current)?;
-            Ok(match &exchange.new {
-                _ if !matched => Change::Keep,
-                New::Same => Change::Keep,
-                New::Nothing => Change::Delete,
-                New::Value(bytes) => Change::Write(vec![Part::Borrowed(bytes)]),
+            if matched {
+                return Ok(match &exchange.new {
+                    New::Same => Change::Keep,
+                    New::Nothing => Change::Delete,
+                    New::Value(bytes) => Change::Write(vec![Part::Borrowed(bytes)]),
+                });
+            }
+            let bytes = current.map(read_all).transpose()?;
+            let again = redo(&exchange.key, bytes.as_deref())?;
+            matched = again.is_some();
+            Ok(match again {
+                None | Some(New::Same) => Change::Keep,
+                Some(New::Nothing) => Change::Delete,
+                Some(New::Value(bytes)) => Change::Write(vec![Part::Owned(bytes.to_vec())]),
             })
         })?;
         Ok(matched)

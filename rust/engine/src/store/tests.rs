@@ -559,7 +559,7 @@ fn staged_changes_are_made_in_the_end() -> Result<()> {
     assert_eq!(above.list("")?, ["a", "d/z"]);
     assert_eq!(above.list_dir("")?.prefixes, ["d/"]);
     assert_eq!(inner.list("")?, ["a", "d/x", "d/y"]);
-    assert_eq!(staged.commit(true)?, Outcome::Done);
+    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
     assert_eq!(inner.list("")?, ["a", "d/z"]);
     assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
     assert!(above.put("a", b"late").is_err());
@@ -576,7 +576,7 @@ fn staged_changes_end_with_a_conflict() -> Result<()> {
         above.get("a")?;
         above.put("b", b"1")?;
         inner.put("a", b"2")?;
-        assert_eq!(staged.commit(atomic)?, Outcome::Conflict("a".to_owned()));
+        assert_eq!(staged.commit(atomic, &|_, _| Ok(None))?, Outcome::Conflict("a".to_owned()));
         assert_eq!(inner.get("b")?, None);
     }
     Ok(())

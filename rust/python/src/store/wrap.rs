@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
-use tessarr_engine::store as engine;
+use pyo3::types::{IntoPyDict, PyBytes, PyDict};
+use tessarr_engine::store::{self as engine, New};
 use tessarr_engine::{Error, Result};
 
 use super::{initializer, Store};
@@ -244,6 +244,22 @@ fn retrying(
     Ok(made(engine::RetryingStore::new(store.get().engine(), retries, asked)))
 }
 
+/// What a function of Python makes of the value of a key.
+fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<New>> {
+    let made = Python::try_attach(|py| {
+        let current = current.map(|bytes| PyBytes::new(py, bytes));
+        let made = redo.bind(py).call1((key, current))?;
+        Ok(match () {
+            () if made.is(py.Ellipsis()) => None,
+            () if made.is_none() => Some(New::Nothing),
+            () => Some(New::Value(Arc::new(made.extract::<Vec<u8>>()?))),
+        })
+    });
+    let shut = || tessarr_engine::Error::internal("a transaction was committed while Python shuts down");
+    let made = made.ok_or_else(shut)?;
+    made.map_err(|error: PyErr| Python::attach(|py| foreign(py, error)))
+}
+
 /// Keeps changes of another store aside until they are made.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct StagedStore(Arc<engine::StagedStore>);
@@ -268,8 +284,21 @@ impl StagedStore {
 
     /// Make the changes; with `atomic` all at once or none. Gives None, the key that others
     /// have changed, or how many keys it is that cannot be changed at once.
-    fn commit<'py>(&self, py: Python<'py>, atomic: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.0.commit(atomic)));
+    ///
+    /// `redo`, called with the key and the value that others have given it, gives the new value,
+    /// or Ellipsis where the change cannot be made of that; without it none can.
+    #[pyo3(signature = (atomic, redo=None))]
+    fn commit<'py>(
+        &self,
+        py: Python<'py>,
+        atomic: bool,
+        redo: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let redone = |key: &str, current: Option<&[u8]>| match &redo {
+            Some(redo) => remade(redo, key, current),
+            None => Ok(None),
+        };
+        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.0.commit(atomic, &redone)));
         Ok(match outcome.map_err(|error| to_py(py, error))? {
             engine::Outcome::Done => None,
             engine::Outcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),

@@ -1,0 +1,299 @@
+"""What happens in transactions, and what is there after them, is what TensorStore does.
+
+Each scenario gives what its reads found; errors count by whether they are a `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own transactions")
+
+
+class Side:
+    """One implementation, with a place of its own."""
+
+    def __init__(self, ts: Any, place: dict[str, str], driver: str) -> None:
+        self.ts = ts
+        self.place = place
+        self.driver = driver
+        self.context = ts.Context()
+
+    def open(self, **options: Any) -> Any:
+        spec = {"driver": self.driver, "kvstore": self.place}
+        return self.ts.open(spec, context=self.context, **options).result()
+
+    def create(self, size: int = 8, **options: Any) -> Any:
+        chunks = self.ts.ChunkLayout(chunk_shape=[4])
+        options = {"dtype": self.ts.int32, "shape": [size], "chunk_layout": chunks, **options}
+        return self.open(create=True, fill_value=0, **options)
+
+    def filled(self, size: int = 8, value: int = 1) -> Any:
+        made = self.create(size)
+        made[...] = value
+        return made
+
+    def stored(self) -> list[bytes]:
+        return sorted(self.kvstore().list().result())
+
+    def kvstore(self) -> Any:
+        return self.ts.KvStore.open(self.place, context=self.context).result()
+
+    def tried(self, act: Callable[[], Any]) -> Any:
+        """Return what `act` gives, or that it was refused."""
+        try:
+            return act()
+        except ValueError:
+            return "refused"
+
+
+def values(handle: Any) -> list[int]:
+    return handle.read().result().tolist()
+
+
+def created(side: Side) -> Any:
+    txn = side.ts.Transaction()
+    made = side.create(transaction=txn)
+    made[...] = 5
+    found = [side.tried(side.open), side.stored(), values(made)]
+    found.append(values(side.open(transaction=txn)))
+    txn.commit_sync()
+    return [*found, values(side.open()), values(made.with_transaction(None)), side.stored()]
+
+
+def created_by_two(side: Side) -> Any:
+    txn = side.ts.Transaction()
+    side.create(transaction=txn)[...] = 5
+    side.create()[...] = 6
+    return side.tried(txn.commit_sync)  # TensorStore's chunks are stored in files, all the same
+
+
+def created_in_vain(side: Side) -> Any:
+    txn = side.ts.Transaction()
+    side.create(transaction=txn)[...] = 5
+    txn.abort()
+    return side.stored()
+
+
+def replaced(side: Side) -> Any:
+    old = side.filled(value=3)
+    txn = side.ts.Transaction()
+    new = side.open(
+        create=True, delete_existing=True, dtype=side.ts.float64, shape=[3], transaction=txn
+    )
+    found = [values(old), values(new)]
+    new[1] = 1.5
+    txn.commit_sync()
+    again = side.open()
+    return [*found, again.dtype.name, values(again), side.stored()]
+
+
+def grown(side: Side) -> Any:
+    made = side.filled()
+    txn = side.ts.Transaction()
+    inside = made.with_transaction(txn)
+    longer = inside.resize(exclusive_max=[12]).result()
+    longer[8:12] = 7
+    found = [str(one.domain) for one in (longer, inside, inside.resolve().result(), made)]
+    found += [str(made.resolve().result().domain), values(longer)]
+    txn.commit_sync()
+    return [*found, values(made.resolve().result()), str(longer.domain)]
+
+
+def resized_in_vain(side: Side) -> Any:
+    made = side.filled()
+    txn = side.ts.Transaction()
+    longer = made.with_transaction(txn).resize(exclusive_max=[13]).result()
+    found = values(longer)
+    txn.abort()
+    return [found, values(made.resolve().result()), side.stored()]
+
+
+def resized_by_two(side: Side) -> Any:
+    made = side.filled()
+    txn = side.ts.Transaction()
+    made.with_transaction(txn).resize(exclusive_max=[12]).result()
+    made.resize(exclusive_max=[20]).result()
+    txn.commit_sync()
+    return str(side.open().domain)
+
+
+def resized_along_two_axes(side: Side) -> Any:
+    made = side.create(shape=[4, 4], chunk_layout=None)
+    txn = side.ts.Transaction()
+    made.with_transaction(txn).resize(exclusive_max=[6, None]).result()
+    made.resize(exclusive_max=[None, 9]).result()
+    txn.commit_sync()
+    return str(side.open().domain)
+
+
+def keys_of_what_was_written(side: Side) -> Any:
+    made = side.filled()
+    inside = made.with_transaction(side.ts.Transaction())
+    inside[0:4] = 9
+    place = inside.kvstore
+    (key,) = [key for key in side.stored() if key in (b"c/0", b"0")]
+    now, before = (store.read(key).result().value for store in (place, made.kvstore))
+    return [now == before, len(now) == len(before), sorted(place.list().result())]
+
+
+def statistics(side: Side) -> Any:
+    made = side.create()
+    inside = made.with_transaction(side.ts.Transaction())
+    inside[0] = 3
+    both = {"query_not_stored": True, "query_fully_stored": True}
+    found = [one.storage_statistics(**both).result() for one in (inside, inside[:4], made)]
+    return [(one.not_stored, one.fully_stored) for one in found]
+
+
+def read_again(side: Side) -> Any:
+    made = side.filled()
+    txn = side.ts.Transaction(repeatable_read=True)
+    inside = made.with_transaction(txn)
+    found = values(inside[0:2])
+    inside[5] = 8
+    made[1] = 4
+    return [found, side.tried(lambda: values(inside[0:2])), side.tried(txn.commit_sync)]
+
+
+def written_only(side: Side) -> Any:
+    made = side.filled()
+    with side.ts.Transaction(repeatable_read=True) as txn:
+        made.with_transaction(txn)[1] = 8
+        made[2] = 4
+    return values(made)
+
+
+def fill_is_written(side: Side) -> Any:
+    made = side.filled()
+    with side.ts.Transaction() as txn:
+        made.with_transaction(txn)[0:4] = 0
+    return side.stored()
+
+
+def others_write_to_the_chunk(side: Side) -> Any:
+    made = side.filled()
+    txn = side.ts.Transaction()
+    inside = made.with_transaction(txn)
+    inside[1:3] = 8
+    made[2:4] = 5
+    found = values(inside)
+    txn.commit_sync()
+    return [found, values(made)]
+
+
+SCENARIOS = [
+    created,
+    created_by_two,
+    created_in_vain,
+    replaced,
+    grown,
+    resized_in_vain,
+    resized_by_two,
+    resized_along_two_axes,
+    keys_of_what_was_written,
+    statistics,
+    read_again,
+    written_only,
+    fill_is_written,
+    others_write_to_the_chunk,
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("place", ["file", "memory"])
+def test_the_same_happens(
+    scenario: Callable[[Side], Any], driver: str, place: str, tmp_path: Path
+) -> None:
+    found = []
+    for name, ts in (("ours", ours), ("theirs", theirs)):
+        where = f"{tmp_path}/{name}/" if place == "file" else f"{name}/"
+        found.append(scenario(Side(ts, {"driver": place, "path": where}, driver)))
+    assert found[0] == found[1]
+
+
+def documents(ts: Any) -> Any:
+    """Two members of a document, changed while somebody else adds a third."""
+    context = ts.Context()
+    place = {"driver": "memory", "path": "a.json"}
+    document = ts.KvStore.open(place, context=context).result()
+    document[b""] = b'{"a":1}'
+    txn = ts.Transaction()
+    inside = []
+    for name in "ab":
+        spec = {"driver": "json", "kvstore": place, "json_pointer": f"/{name}"}
+        inside.append(ts.open(spec, context=context).result().with_transaction(txn))
+        inside[-1].write(5).result()
+    found = [document[b""], *map(values, inside), document.with_transaction(txn)[b""]]
+    document[b""] = b'{"a":1,"c":3}'
+    txn.commit_sync()
+    return [*found, document[b""]]
+
+
+def test_values_in_documents() -> None:
+    assert documents(ours) == documents(theirs)
+
+
+def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
+    """TensorStore brings back in the end what was deleted."""
+    for place in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):
+        made = Side(ours, place, "zarr3").filled()
+        with ours.Transaction() as txn:
+            inside = made.with_transaction(txn)
+            inside[0:2] = 9
+            inside.kvstore.delete_range(ours.KvStore.KeyRange(b"c", b"d")).result()
+            assert values(inside) == [0] * 8
+            inside[5] = 8
+            assert values(inside) == [0, 0, 0, 0, 0, 8, 0, 0]
+            assert values(made) == [1] * 8
+        assert values(made) == [0, 0, 0, 0, 0, 8, 0, 0]
+
+
+def test_shrinking() -> None:
+    """TensorStore waits for ever where a transaction makes an array smaller."""
+    side = Side(ours, {"driver": "memory"}, "zarr3")
+    made = side.filled(12)
+    with ours.Transaction() as txn:
+        made.with_transaction(txn).resize(exclusive_max=[5]).result()
+        assert side.stored() == [b"c/0", b"c/1", b"c/2", b"zarr.json"]
+    assert values(made.resolve().result()) == [1] * 5
+    assert side.stored() == [b"c/0", b"c/1", b"zarr.json"]
+
+
+def test_shrunk_and_grown_again() -> None:
+    made = Side(ours, {"driver": "memory"}, "zarr3").filled(12, 3)
+    txn = ours.Transaction()
+    inside = made.with_transaction(txn)
+    inside[...] = 4
+    again = inside.resize(exclusive_max=[5]).result().resize(exclusive_max=[12]).result()
+    # The chunk that was left in part is as it was, as without a transaction.
+    expected = [4] * 8 + [0] * 4
+    assert values(again) == expected
+    assert values(made) == [3] * 12
+    txn.commit_sync()
+    assert values(made.resolve().result()) == expected
+    with ours.Transaction() as txn:
+        inside = made.with_transaction(txn)
+        inside.resize(exclusive_max=[3]).result()
+        with pytest.raises(ValueError, match="outside"):
+            inside[5] = 9
+
+
+def test_one_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
+    """TensorStore refuses it on files: there its look at the metadata takes part."""
+    made = Side(ours, {"driver": "file", "path": f"{tmp_path}/"}, "zarr3").filled()
+    with ours.Transaction(atomic=True) as txn:
+        made.with_transaction(txn)[0] = 2
+    assert values(made) == [2, 1, 1, 1, 1, 1, 1, 1]
+    txn = ours.Transaction(atomic=True)
+    made.with_transaction(txn)[...] = 3
+    with pytest.raises(ValueError, match="single atomic"):
+        txn.commit_sync()
+    assert values(made) == [2, 1, 1, 1, 1, 1, 1, 1]
