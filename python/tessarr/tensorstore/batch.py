@@ -109,7 +109,7 @@ class Batch:
             key = (id(store), array._path)
             found = self._arrays.get(key)
             if found is None or found[0] is not array:
-                over = bind(array._meta, store, array._path, read_only=True)
+                over = bind(array._meta, store, array._path, read_only=True, missing=array._missing)
                 found = self._arrays[key] = (array, over)
             return found[1]
 

@@ -9,6 +9,7 @@ from weakref import ref
 
 from tessarr.store import MemoryStore
 from tessarr.store.kept import CachePool, RememberingStore
+from tessarr.tensorstore.chunk_cache import ChunkShelf
 from tessarr.tensorstore.resources import expected
 
 if TYPE_CHECKING:
@@ -52,14 +53,18 @@ class Memory:
         All of its JSON.
     """
 
-    __slots__ = ("_known", "_room", "pool")
+    __slots__ = ("_known", "_room", "chunks", "pool")
 
     pool: CachePool | None
     """What remembers answers of stores; None: it has no room."""
 
+    chunks: ChunkShelf
+    """What keeps chunks that functions have made."""
+
     def __init__(self, json: dict[str, Any]) -> None:
         limit = json["total_bytes_limit"]
-        self.pool = CachePool(limit) if limit else None
+        self.pool = pool = CachePool(limit) if limit else None
+        self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
         self._known: dict[Any, ref[Known]] = {}
         self._room = 64
 

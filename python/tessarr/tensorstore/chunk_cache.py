@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-__all__ = ["ChunkCache"]
+__all__ = ["ChunkCache", "ChunkShelf"]
+
+Kept: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
 
 
-class ChunkCache:
-    """Chunks that were read.
+class ChunkShelf:
+    """Chunks of all that share a limit; what was used least recently goes first.
 
     Parameters
     ----------
     limit
         The most bytes.
+    others
+        Tells how many bytes others have of them.
     """
 
-    __slots__ = ("_bytes", "_chunks", "_lock", "limit")
+    __slots__ = ("_bytes", "_chunks", "_lock", "limit", "others")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, others: Callable[[], int]) -> None:
         self.limit = limit
+        self.others = others
         self._bytes = 0
-        self._chunks: OrderedDict[Any, tuple[npt.NDArray[Any], bytes, float]] = OrderedDict()
+        self._chunks: OrderedDict[Any, Kept] = OrderedDict()
         self._lock = allocate_lock()
 
-    def get(self, key: Any) -> tuple[npt.NDArray[Any], bytes, float] | None:
+    def get(self, key: Any) -> Kept | None:
         """Return a chunk, its generation, and when it was that."""
         if not self.limit:
             return None
@@ -39,15 +46,16 @@ class ChunkCache:
                 self._chunks.move_to_end(key)
             return found
 
-    def put(self, key: Any, chunk: npt.NDArray[Any], generation: bytes, at: float) -> None:
+    def put(self, key: Any, kept: Kept) -> None:
         """Keep a chunk, which is not changed any more."""
-        if chunk.nbytes > self.limit:
+        if kept[0].nbytes > self.limit:
             return
+        room = self.limit - self.others()
         with self._lock:
             self._drop(key)
-            self._chunks[key] = (chunk, generation, at)
-            self._bytes += chunk.nbytes
-            while self._bytes > self.limit:
+            self._chunks[key] = kept
+            self._bytes += kept[0].nbytes
+            while self._bytes > room and self._chunks:
                 self._drop(next(iter(self._chunks)))
 
     def drop(self, key: Any) -> None:
@@ -60,5 +68,29 @@ class ChunkCache:
         if found is not None:
             self._bytes -= found[0].nbytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ChunkCache, (self.limit,)
+
+class ChunkCache:
+    """Chunks of one handle.
+
+    Parameters
+    ----------
+    shelf
+        Where they are kept, with those of others.
+    """
+
+    __slots__ = ("_shelf",)
+
+    def __init__(self, shelf: ChunkShelf) -> None:
+        self._shelf = shelf
+
+    def get(self, key: Any) -> Kept | None:
+        """Return a chunk, its generation, and when it was that."""
+        return self._shelf.get((self, key))
+
+    def put(self, key: Any, chunk: npt.NDArray[Any], generation: bytes, at: float) -> None:
+        """Keep a chunk, which is not changed any more."""
+        self._shelf.put((self, key), (chunk, generation, at))
+
+    def drop(self, key: Any) -> None:
+        """Forget a chunk."""
+        self._shelf.drop((self, key))

@@ -7,6 +7,7 @@ done by NumPy.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,13 @@ from tessarr.space.bounds import check_inside
 from tessarr.space.maps import position
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from tessarr.types import Shape
 
-__all__ = ["Inner", "Split"]
+__all__ = ["Inner", "Piece", "Split"]
 
 
 class Split(NamedTuple):
@@ -34,14 +37,32 @@ class Split(NamedTuple):
         From their values, inner dimensions last, to those of the view.
     shape
         The shape of the view.
-    whole
-        Whether the view holds all of each element, once.
+    kept
+        The dimensions of the view that select whole elements.
     """
 
     outer: IndexTransform
     places: tuple[npt.NDArray[np.int64], ...]
     shape: Shape
-    whole: bool
+    kept: tuple[int, ...]
+
+
+class Piece(NamedTuple):
+    """Places inside of elements, the same for each of some elements, and what goes there.
+
+    Parameters
+    ----------
+    outer
+        The view of these elements.
+    places
+        The places, counted in C order, without repetition.
+    values
+        Of the view's shape; the places are the last dimension.
+    """
+
+    outer: IndexTransform
+    places: list[int]
+    values: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +98,40 @@ class Inner:
         small = IndexTransform.of(IndexDomain.of(tuple(dims[k] for k in kept)), maps)
         index = [_along(k, len(dims), dims[k].size) for k in kept]
         index += [position(one, dims) for one in inner]
-        free = [one.input_dimension for one in inner]
-        whole = (
-            len(set(free)) == len(free)
-            and not followed.intersection(k for k in free if k is not None)
-            and sorted([*kept, *(-1 if k is None else k for k in free)]) == list(range(len(dims)))
-            and all(
-                dims[k].size == size
-                for k, size in zip(free, self.shape, strict=True)
-                if k is not None
-            )
-        )
-        return Split(small, tuple(index), view.domain.shape, whole)
+        return Split(small, tuple(index), view.domain.shape, tuple(kept))
 
     def taken(self, split: Split, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a view selects of whole elements."""
         return np.ascontiguousarray(np.broadcast_to(values[split.places], split.shape))
 
-    def put(self, split: Split, values: npt.NDArray[Any], into: npt.NDArray[Any]) -> None:
-        """Put values where a view selects whole elements."""
-        index = np.broadcast_arrays(*split.places, np.empty(split.shape, np.int8))[:-1]
-        into[tuple(index)] = values
+    def pieces(self, split: Split, values: npt.NDArray[Any]) -> Iterator[Piece]:
+        """Give what is written, of values of the shape of a view, by places inside of elements."""
+        kept, inner = split.kept, split.places[len(split.kept) :]
+        others = [k for k in range(len(split.shape)) if k not in kept]
+        within = [np.zeros((), np.int64), *np.broadcast_arrays(*inner)]
+        flat = sum(
+            (place * step for place, step in zip(within[1:], self._steps(), strict=True)), within[0]
+        )
+        if all(flat.shape[k] == 1 for k in kept if k < flat.ndim):
+            sizes = [split.shape[k] for k in others]
+            along = np.broadcast_to(flat.reshape([flat.shape[k] for k in others]), sizes)
+            last = {place: number for number, place in enumerate(along.ravel().tolist())}
+            outer = [split.shape[k] for k in kept]
+            block = values.transpose(*kept, *others).reshape(*outer, along.size)
+            if len(last) < along.size:  # of repeated places the last one counts
+                block = block[..., list(last.values())]
+            yield Piece(split.outer, list(last), block)
+            return
+        flat = np.broadcast_to(flat, split.shape)
+        for place in np.unique(flat).tolist():
+            where = np.nonzero(flat == place)
+            starts = split.outer.domain.origin
+            points = [where[k] + start for k, start in zip(kept, starts, strict=True)]
+            yield Piece(split.outer.vindex[tuple(points)], [place], values[where][:, None])
+
+    def _steps(self) -> list[int]:
+        """Return how many places one step along each dimension is."""
+        return [prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
 
 
 def _follows(one: OutputIndexMap) -> set[int]:

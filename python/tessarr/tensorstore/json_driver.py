@@ -16,6 +16,7 @@ from tessarr._json import load
 from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.after import attempt
+from tessarr.tensorstore.caching import cached
 from tessarr.tensorstore.context import Naming, References
 from tessarr.tensorstore.data_type import dtype, json_value
 from tessarr.tensorstore.driver import Driver
@@ -81,7 +82,9 @@ class JsonDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """The document."""
-        return self._place.copy()
+        place = self.opened_by._place
+        assert place is not None
+        return KvStore._of(place, place._open(), self._place.path, None)
 
     @property
     def url(self) -> str:
@@ -295,7 +298,9 @@ class JsonSpec(PlacedSpec):
             raise ArgumentError("the spec has no kvstore: where the document is has to be said")
 
         def opened() -> Opened:
-            document = KvStore._of(place, place._open(), place.path, None)
+            pool, where = self._references.resource("cache_pool"), place._open()
+            store = cached(where.store, pool, self._recheck, recheck_metadata=self._recheck)
+            document = KvStore._of(place, where._replace(store=store), place.path, None)
             return Opened(JsonDriver(document, self._pointer, self), view)
 
         return attempt(opened)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from _thread import allocate_lock
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain, IndexTransform
 from tessarr.space.domain import INFINITE
+from tessarr.tensorstore.caching import memory_of
 from tessarr.tensorstore.choose import choose_one
 from tessarr.tensorstore.chunk_cache import ChunkCache
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -25,9 +27,10 @@ from tessarr.tensorstore.functions import (
 from tessarr.tensorstore.future import Future, WriteFutures, start
 from tessarr.tensorstore.in_memory import assign, check_finite, selected
 from tessarr.tensorstore.parts import Cutter, Part
+from tessarr.tensorstore.virtual_aside import ChunksAside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -82,7 +85,7 @@ class VirtualDriver(Driver):
         self.functions = functions
         self.references = references
         self._schema = schema
-        self._cache = ChunkCache(_limit(references))
+        self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
         self._lock = allocate_lock()
         domain = schema.domain
         if domain is None:
@@ -150,23 +153,24 @@ class VirtualDriver(Driver):
                 return result
             cutter = Cutter(view)
             parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
+            aside = self._aside(using)
             begun = []
             for box, part in self._chunks(cutter):
-                reading = self._read(box, parameters)
+                whole = None if aside is None else aside.whole(box)
+                reading = self._read(box, parameters) if whole is None else self._had(box, whole)
                 if reading.called is None:
-                    _copy(reading, cutter, part, result)
+                    _copy(reading, cutter, part, result, aside)
                 else:
                     begun.append((reading, part))
             for reading, part in begun:
-                _copy(reading, cutter, part, result)
+                _copy(reading, cutter, part, result, aside)
             return result
 
         return start(work)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Have each chunk written; those of which only parts are written are read before."""
-        if using.transaction is not None:
-            self._cannot("write in a transaction")
+        aside = self._aside(using)
 
         def work() -> None:
             check_finite(view)
@@ -177,15 +181,17 @@ class VirtualDriver(Driver):
                 (box, part, inside := cutter.inside(part, box.origin), _covers(inside, box))
                 for box, part in self._chunks(cutter)
             ]
-            if self.functions.read is None and not all(whole for *_, whole in chunks):
-                raise ArgumentError(
-                    "parts of chunks cannot be written without a function that reads chunks"
-                )
+            if aside is not None:
+                for box, part, inside, _ in chunks:
+                    aside.put(box, inside, cutter.items(values, part))
+                return
+            if not all(whole for *_, whole in chunks):
+                self._check_readable()
             begun = []
             for box, part, inside, whole in chunks:
                 items = cutter.items(values, part)
                 if not whole:
-                    self._change(box, inside, items, using)
+                    self._change(box, partial(_assign, inside, items), using.batch)
                     continue
                 chunk = self._new(box)
                 assign(chunk, inside, items)
@@ -257,19 +263,46 @@ class VirtualDriver(Driver):
         called = self.functions.begin(function, box, chunk, parameters)
         return _Writing(self._cache, box, chunk, called, expected)
 
+    def _store(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> None:
+        """Write a chunk."""
+        self._write(box, chunk, b"").end()
+
     def _change(
-        self, box: IndexDomain, inside: IndexTransform, items: npt.NDArray[Any], using: Using
+        self, box: IndexDomain, change: Callable[[npt.NDArray[Any]], None], batch: Any = None
     ) -> None:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
-        parameters = VirtualChunkedReadParameters(using.batch)
+        self._check_readable()
+        parameters = VirtualChunkedReadParameters(batch)
         with self._lock:
             while True:
                 before, generation = self._read(box, parameters).end()
                 chunk = self._new(box)
                 chunk[...] = before
-                assign(chunk, inside, items)
+                change(chunk)
                 if self._write(box, chunk, generation).end():
                     return
+
+    def _check_readable(self) -> None:
+        if self.functions.read is None:
+            raise ArgumentError(
+                "parts of chunks cannot be written without a function that reads chunks"
+            )
+
+    def _aside(self, using: Using) -> ChunksAside | None:
+        """Return what keeps aside what is written in a transaction."""
+        if using.transaction is None:
+            return None
+        made = partial(ChunksAside, self._new, self._store, self._change)
+        found: ChunksAside = using.transaction._others(self, made)
+        return found
+
+    def _had(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> _Reading:
+        """Return the reading of a chunk that need not be read."""
+        return _Reading(self._cache, box, chunk, None, (chunk, b"", 0.0))
+
+
+def _assign(inside: IndexTransform, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
+    assign(chunk, inside, items)
 
 
 class _Reading(NamedTuple):
@@ -320,15 +353,18 @@ class _Writing(NamedTuple):
         return True
 
 
-def _copy(reading: _Reading, cutter: Cutter, part: Part, result: npt.NDArray[Any]) -> None:
+def _copy(
+    reading: _Reading,
+    cutter: Cutter,
+    part: Part,
+    result: npt.NDArray[Any],
+    aside: ChunksAside | None,
+) -> None:
     """Wait for a chunk, and copy what is wanted of it."""
     chunk, _ = reading.end()
+    if aside is not None:
+        chunk = aside.over(reading.box, chunk)
     cutter.put(result, part, selected(chunk, cutter.inside(part, reading.box.origin)))
-
-
-def _limit(references: References) -> int:
-    pool = references.resource("cache_pool").to_json(include_defaults=True)
-    return int(pool.get("total_bytes_limit", 0)) if isinstance(pool, dict) else 0
 
 
 def _begin(dim: Dim, size: int) -> int:

@@ -274,6 +274,7 @@ class ZarrDriver(Driver):
             array._path,
             read_only=False,
             write_empty_chunks=array._write_empty_chunks,
+            missing=array._missing,
         )
 
     def _is_due(self) -> bool:
@@ -311,9 +312,8 @@ class ZarrDriver(Driver):
             if using.batch is not None and using.transaction is None:
                 array = using.batch._over(array)
             if self._inner is not None:
-                return self._read_inner(array, using, self._inner, view, out)
+                return self._read_inner(array, self._inner, view, out)
             chosen = lower(view, array._meta.shape)
-            self._check_stored(array, chosen)
         except (SelectionError, NotFoundError) as error:
             return failed(_outside(error))
         buffer = None
@@ -357,14 +357,12 @@ class ZarrDriver(Driver):
     def _read_inner(
         self,
         array: Array,
-        using: Using,
         inner: Inner,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
         chosen = lower(split.outer, array._meta.shape)
-        self._check_stored(array, chosen)
         buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
             self._elements(array, chosen, buffer, buffer),
@@ -385,51 +383,25 @@ class ZarrDriver(Driver):
             found = found.astype(self._numpy)
         return found
 
-    def _closed(self, values: npt.NDArray[Any], inner: Inner) -> npt.NDArray[Any]:
-        """Return whole elements as they are stored, from those with dimensions inside."""
-        stored, name = self._stored, None
-        if self._fields is not None and self._fields.inner is not None:
-            name = self._fields.inner
-            stored = self._stored[name].base
-        if stored.itemsize != self._numpy.itemsize:
-            shape = values.shape[:-1]
-            values = np.ascontiguousarray(values).reshape(-1).view(stored).reshape(shape)
-        if name is None:
-            return values.astype(stored, copy=False)
-        outer = values.shape[: values.ndim - len(self._stored[name].shape)]
-        records = np.empty(outer, self._stored)
-        records[name] = values
-        return records
-
-    def _check_stored(self, array: Array, chosen: Selection) -> None:
-        """Raise an error if a chunk is not stored and must not be taken for the fill value."""
-        if self._opened_by is None or self._opened_by.fill_missing or not chosen.size:
-            return
-        store = array._store
-        for key in chunk_keys(array._meta, array._path, chosen.axes):
-            if store.size(key) is None:
-                raise NotFoundError(
-                    f"the chunk {key!r} is not stored, and fill_missing_data_reads is false",
-                    key=key,
-                )
-
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
         try:
             array = self._within(using)
             if self._inner is not None:
-                return self._write_inner(array, using, self._inner, view, values)
+                return self._write_inner(array, self._inner, view, values)
             chosen = lower(view, array._meta.shape)
         except SelectionError as error:
             future: Future[None] = failed(_outside(error))
             return WriteFutures._of(future, future)
-        future = self._store(array, chosen, values.astype(self._stored, copy=False))
+        parts = None if self._fields is None else self._fields.parts
+        future = self._store(array, chosen, values.astype(self._stored, copy=False), parts)
         return WriteFutures._of(future, future)
 
-    def _store(self, array: Array, chosen: Selection, values: npt.NDArray[Any]) -> Future[None]:
+    def _store(
+        self, array: Array, chosen: Selection, values: npt.NDArray[Any], parts: Any
+    ) -> Future[None]:
         if not chosen.size:
             return finished(None)
-        parts = None if self._fields is None else self._fields.parts
         ready = chosen.buffer(values)
         if self._swift and _few(chosen, self._swift):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
@@ -439,36 +411,27 @@ class ZarrDriver(Driver):
         return future
 
     def _write_inner(
-        self,
-        array: Array,
-        using: Using,
-        inner: Inner,
-        view: IndexTransform,
-        values: npt.NDArray[Any],
+        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
     ) -> WriteFutures:
-        split = inner.split(view)
-        chosen = lower(split.outer, array._meta.shape)
-        promise, done = Promise.new()
+        """Start to write what is inside of elements; the rest of these stays as it is."""
+        base, element = self._inside()
+        size, futures = element.itemsize, []
+        elements = values.astype(element, copy=False)
+        for piece in inner.pieces(inner.split(view), elements):
+            chosen = lower(piece.outer, array._meta.shape)
+            packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
+            places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
+            ready = packed.reshape(piece.outer.domain.shape)
+            futures.append(self._store(array, chosen, ready, _runs(places, size)))
+        done = futures[0] if len(futures) == 1 else start(lambda: _wait(futures))
+        return WriteFutures._of(done, done)
 
-        def work() -> None:
-            whole = (*split.outer.domain.shape, *inner.shape)
-            elements = np.empty(whole, self._numpy)
-            if not split.whole and chosen.size:
-                buffer = np.empty(chosen.buffer_shape, self._stored)
-                self._elements(array, chosen, buffer, None).result()
-                elements[...] = self._opened(chosen.result(buffer), inner)
-            inner.put(split, values, elements)
-            promise.set_result(None)
-            self._store(array, chosen, self._closed(elements, inner)).result()
-
-        def told() -> None:
-            try:
-                work()
-            except BaseException as error:
-                promise.set_exception(error)
-                raise
-
-        return WriteFutures._of(done, start(told))
+    def _inside(self) -> tuple[int, np.dtype[Any]]:
+        """Return where, in an element as stored, what is inside of it begins, and of what type."""
+        base, stored = 0, self._stored
+        if self._fields is not None and self._fields.inner is not None:
+            base, stored = self._fields.parts[0][0], stored[self._fields.inner].base
+        return base, stored if stored.itemsize == self._numpy.itemsize else self._numpy
 
     # Bounds
 
@@ -560,6 +523,23 @@ def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
             "the metadata are no longer those with which it was opened: somebody created the "
             "array anew; open it again"
         )
+
+
+def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
+    """Return fields for places in an item and in the caller's, those that adjoin as one."""
+    runs: list[tuple[int, int, int]] = []
+    for item, caller in sorted(places):
+        first, given, length = runs[-1] if runs else (item, caller, 0)
+        if (first + length, given + length) == (item, caller):
+            runs[-1:] = [(first, given, length + size)]
+        else:
+            runs.append((item, caller, size))
+    return runs
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()
 
 
 def _few(chosen: Selection, chunk: Shape) -> bool:

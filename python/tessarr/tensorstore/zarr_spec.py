@@ -239,7 +239,14 @@ class ZarrSpec(PlacedSpec):
         store_fill = self._store_fill or meta.fill_value is None
         if not self._references.plain:
             lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
-        array = bind(meta, lasting, at, read_only=False, write_empty_chunks=store_fill)
+        array = bind(
+            meta,
+            lasting,
+            at,
+            read_only=False,
+            write_empty_chunks=store_fill,
+            missing="fill" if self._fill_missing else "refuse",
+        )
         if known:
             known.learn(meta, now)
         elif memory is not None and shared:
@@ -297,11 +304,6 @@ class ZarrSpec(PlacedSpec):
         """Whether metadata may have to be looked at again before they are used."""
         bound = self._recheck_metadata
         return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
-
-    @property
-    def fill_missing(self) -> bool:
-        """Whether chunks that are not stored are taken for the fill value."""
-        return self._fill_missing
 
     def _found(self, store: Store, at: str) -> ArrayMeta:
         """Return the metadata of the array, which is created where that is wanted."""

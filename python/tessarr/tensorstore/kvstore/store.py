@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tessarr.errors import ArgumentError, NotFoundError, StoreError, TessarrError
+from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.context import Context, Naming
 from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
@@ -417,9 +418,10 @@ class KvStore:
         if self._transaction is not None:
             self._transaction._change(store, full, change)
             return
-        current = store.get(full)
+        fresh = store.store if isinstance(store, RememberingStore) else store
+        current = fresh.get(full)
         while not store.replace(full, change(current), current):
-            current = store.get(full)
+            current = fresh.get(full)
 
 
 def _below(store: Store, start: str) -> Names:
