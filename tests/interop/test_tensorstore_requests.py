@@ -34,7 +34,11 @@ class Side:
         self.counts: dict[str, int] = {}
 
     def open(self, path: str = "", **options: Any) -> Any:
-        spec = {"driver": "zarr3", "kvstore": {**self.kvstore, "path": self._path(path)}}
+        spec = {
+            "driver": options.pop("driver", "zarr3"),
+            "kvstore": {**self.kvstore, "path": self._path(path)},
+            **options.pop("members", {}),
+        }
         pool = options.pop("pool", None)
         if pool:
             spec["cache_pool"] = pool
@@ -59,6 +63,28 @@ class Side:
         time.sleep(0.03)  # until time stamps tell whether files are changed again
         return made
 
+    def create_old(self, path: str) -> Any:
+        """Create an array of format 2."""
+        made = self.open(
+            path,
+            driver="zarr",
+            create=True,
+            dtype=self.ts.int32,
+            shape=[64, 64],
+            chunk_layout=self.ts.ChunkLayout(chunk_shape=[32, 32]),
+            fill_value=0,
+        )
+        made.write(VALUES).result()
+        time.sleep(0.03)
+        return made
+
+    def create_records(self, path: str) -> Any:
+        """Create an array of records in shards; return the handle of a field."""
+        made = self.open(path, members=RECORDS, create=True)
+        made.write(VALUES).result()
+        time.sleep(0.03)
+        return made
+
     def asked(self) -> dict[str, int]:
         """Return opens, reads and writes so far."""
         if not self.real:
@@ -81,6 +107,24 @@ class Side:
         yield
         after = self.asked()
         self.counts = {name: after[name] - before[name] for name in after}
+
+
+_BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+_FIELDS = [{"name": "a", "data_type": "int32"}, {"name": "b", "data_type": "uint8"}]
+RECORDS: dict[str, Any] = {
+    "metadata": {
+        "shape": [64, 64],
+        "data_type": {"name": "struct", "configuration": {"fields": _FIELDS}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [32, 32]}},
+        "codecs": [
+            {
+                "name": "sharding_indexed",
+                "configuration": {"chunk_shape": [8, 8], "codecs": [_BYTES]},
+            }
+        ],
+    },
+    "field": "a",
+}
 
 
 def _zstd(*, sharded: bool) -> Any:
@@ -238,6 +282,104 @@ def batch_of_one_shard(side: Side) -> None:
             future.result()
 
 
+def batch_over_shards(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
+        for future in futures:
+            future.result()
+
+
+def batch_over_chunks(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/")
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
+        for future in futures:
+            future.result()
+
+
+def old_opened(side: Side) -> None:
+    side.create_old("c/")
+    side.context = side.ts.Context()
+    with side.counting():
+        side.open("c/", driver="zarr")
+
+
+def old_chunk(side: Side) -> None:
+    found = side.create_old("c/")
+    with side.counting():
+        found[3, 3].read().result()
+
+
+def old_chunk_kept(side: Side) -> None:
+    side.create_old("c/")
+    found = side.open("c/", driver="zarr", pool="cache_pool#big", recheck_cached_data=False)
+    found[3, 3].read().result()
+    with side.counting():
+        found[4, 4].read().result()
+
+
+def old_part_written(side: Side) -> None:
+    found = side.create_old("c/")
+    with side.counting():
+        found[3, 3].write(1).result()
+
+
+def old_transaction(side: Side) -> None:
+    found = side.create_old("c/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = found.with_transaction(transaction)
+        for at in range(0, 64, 8):
+            inside[at : at + 8].write(at).result()
+
+
+def grown(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting():
+        made.resize(exclusive_max=[100, 100]).result()
+
+
+def created_in_a_transaction(side: Side) -> None:
+    with side.counting(), side.ts.Transaction() as transaction:
+        made = side.open(
+            "d/",
+            create=True,
+            dtype=side.ts.int32,
+            shape=[64],
+            chunk_layout=side.ts.ChunkLayout(chunk_shape=[32]),
+            transaction=transaction,
+        )
+        made.write(5).result()
+
+
+def read_back_in_a_transaction(side: Side) -> None:
+    made = side.create("a/")
+    with side.counting():
+        transaction = side.ts.Transaction()
+        inside = made.with_transaction(transaction)
+        inside[:32, :32].write(3).result()
+        assert (inside[5:20, 5:20].read().result() == 3).all()
+        transaction.abort()
+
+
+def record_field_in_a_transaction(side: Side) -> None:
+    made = side.create_records("r/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = made.with_transaction(transaction)
+        for at in range(0, 32, 4):
+            inside[at : at + 4, :32].write(at + 1).result()
+
+
+def record_field_written(side: Side) -> None:
+    made = side.create_records("r/")
+    with side.counting():
+        made[:32, :32].write(4).result()
+
+
 SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     opening: (1, 1, 0),
     opening_again: (1, 0, 0),
@@ -259,6 +401,18 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     transaction_over_parts: (0, 0, 1),
     metadata_checked: (2, 1, 0),
     batch_of_one_shard: (1, 5, 0),
+    batch_over_shards: (2, 6, 0),
+    batch_over_chunks: (2, 2, 0),
+    old_opened: (1, 1, 0),
+    old_chunk: (1, 1, 0),
+    old_chunk_kept: (0, 0, 0),
+    old_part_written: (0, 0, 1),
+    old_transaction: (0, 0, 4),
+    grown: (1, 1, 1),
+    created_in_a_transaction: (1, 0, 3),
+    read_back_in_a_transaction: (0, 0, 0),
+    record_field_in_a_transaction: (0, 0, 1),
+    record_field_written: (0, 0, 1),
 }
 """Opens, reads and writes of ours; to read what is changed belongs to the write."""
 

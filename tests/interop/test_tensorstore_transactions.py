@@ -241,6 +241,72 @@ def test_values_in_documents() -> None:
     assert documents(ours) == documents(theirs)
 
 
+def chunks_of_functions(ts: Any) -> Any:
+    """Chunks are written by functions in the end; those of which parts were written are read."""
+    calls: list[Any] = []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        chunk[...] = 1
+        calls.append(f"read {domain}")
+
+    def write(domain: Any, chunk: Any, parameters: Any) -> None:
+        calls.append((f"write {domain}", chunk.tolist()))
+
+    def told() -> Any:
+        found = sorted(map(str, calls))
+        calls.clear()
+        return found
+
+    chunks = {"shape": [12], "chunk_layout": ts.ChunkLayout(chunk_shape=[4])}
+    handle = ts.virtual_chunked(read, write, dtype=ts.int32, **chunks)
+    found = []
+    for looked_at in (True, False):
+        txn = ts.Transaction()
+        inside = handle.with_transaction(txn)
+        inside[1] = 5
+        inside[2:6] = 6
+        inside[8:12] = 7
+        found += [told(), *map(values, (inside, handle) if looked_at else ())]
+        told()
+        txn.commit_sync()
+        # Chunks that were looked at are read again here, as they are then.
+        found += [[one for one in told() if not looked_at or "write" in one]]
+    txn = ts.Transaction(atomic=True)
+    handle.with_transaction(txn)[2] = 3
+    txn.commit_sync()
+    found += [told()]
+    txn = ts.Transaction(atomic=True)
+
+    def both() -> None:  # TensorStore refuses the write, and not the commit
+        handle.with_transaction(txn)[...] = 3
+        txn.commit_sync()
+
+    found += [refused(both), told()]
+    txn = ts.Transaction()
+    handle.with_transaction(txn)[...] = 3
+    txn.abort()
+    only = ts.virtual_chunked(None, write, dtype=ts.int32, **chunks)
+    with ts.Transaction() as txn:
+        only.with_transaction(txn)[0:3] = 5
+        only.with_transaction(txn)[3] = 6
+    found += [told()]
+    txn = ts.Transaction()
+    only.with_transaction(txn)[0:3] = 5
+    return [*found, refused(txn.commit_sync)]
+
+
+def refused(act: Callable[[], Any]) -> bool:
+    try:
+        act()
+    except ValueError:
+        return True
+    return False
+
+
+def test_chunks_of_functions() -> None:
+    assert chunks_of_functions(ours) == chunks_of_functions(theirs)
+
+
 def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
     """TensorStore brings back in the end what was deleted."""
     for place in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):

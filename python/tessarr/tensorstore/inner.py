@@ -106,6 +106,8 @@ class Inner:
 
     def pieces(self, split: Split, values: npt.NDArray[Any]) -> Iterator[Piece]:
         """Give what is written, of values of the shape of a view, by places inside of elements."""
+        if not values.size:
+            return
         kept, inner = split.kept, split.places[len(split.kept) :]
         others = [k for k in range(len(split.shape)) if k not in kept]
         within = [np.zeros((), np.int64), *np.broadcast_arrays(*inner)]

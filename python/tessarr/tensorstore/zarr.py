@@ -423,7 +423,8 @@ class ZarrDriver(Driver):
             places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
             ready = packed.reshape(piece.outer.domain.shape)
             futures.append(self._store(array, chosen, ready, _runs(places, size)))
-        done = futures[0] if len(futures) == 1 else start(lambda: _wait(futures))
+        several = len(futures) != 1
+        done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
 
     def _inside(self) -> tuple[int, np.dtype[Any]]:
