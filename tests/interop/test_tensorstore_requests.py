@@ -337,12 +337,6 @@ def old_transaction(side: Side) -> None:
             inside[at : at + 8].write(at).result()
 
 
-def grown(side: Side) -> None:
-    made = side.create("a/")
-    with side.counting():
-        made.resize(exclusive_max=[100, 100]).result()
-
-
 def created_in_a_transaction(side: Side) -> None:
     with side.counting(), side.ts.Transaction() as transaction:
         made = side.open(
@@ -408,7 +402,6 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     old_chunk_kept: (0, 0, 0),
     old_part_written: (0, 0, 1),
     old_transaction: (0, 0, 4),
-    grown: (1, 1, 1),
     created_in_a_transaction: (1, 0, 3),
     read_back_in_a_transaction: (0, 0, 0),
     record_field_in_a_transaction: (0, 0, 1),
