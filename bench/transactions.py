@@ -100,7 +100,7 @@ def main() -> None:
             for word, ts in ENGINES.items():
                 least[word] = min(least[word], measured(ts, arrays[word], parts))
         found = [np.asarray(array.read().result()) for array in arrays.values()]
-        assert np.array_equal(*found)
+        assert np.array_equal(found[0], found[1])
         mine, real = (1e3 * least[word] for word in ENGINES)
         print(f"{name:28} {mine:8.1f} ms {real:8.1f} ms {mine / real:6.2f}", flush=True)
     shutil.rmtree(folder)

@@ -16,7 +16,6 @@ from tessarr.flow.open import prefix_of
 from tessarr.resizing import again, resize
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
-from tessarr.synchronizer import chunk_keys
 from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.element import WHOLE, Field
