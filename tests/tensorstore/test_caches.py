@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,45 @@ def test_a_repeated_read_of_a_shard_does_nothing(store: CountingStore) -> None:
     assert asked(store, before) == {"opens": 0, "reads": 0}
     array[9, 9]  # another chunk of this shard
     assert asked(store, before) == {"opens": 1, "reads": 1}
+
+
+def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> None:
+    array = opened(store, "open", pool(10**7))
+    everything = array[:16]
+    before = store.counts()
+    assert (array[:16] == everything).all()
+    assert (array[3:9, :5] == everything[3:9, :5]).all()
+    assert asked(store, before) == {"opens": 0, "reads": 0}
+
+
+@pytest.mark.parametrize(("recheck", "opens"), [("open", 0), (True, 1)])
+def test_what_was_written_is_remembered(store: CountingStore, recheck: Any, opens: int) -> None:
+    array = tessarr.create_array(
+        cached(store, pool(10**7), recheck), name="b", shape=(8,), chunks=(4,), dtype="i4"
+    )
+    array[:4] = 5
+    before = store.counts()
+    assert (array[:4] == 5).all()
+    assert asked(store, before) == {"opens": opens, "reads": opens}
+    array[:4] = 0  # which deletes it
+    before = store.counts()
+    assert (array[:4] == 0).all()
+    assert asked(store, before) == {"opens": opens, "reads": 0}
+
+
+def test_of_several_who_write_the_last_is_remembered(store: CountingStore) -> None:
+    array = tessarr.create_array(
+        cached(store, pool(10**7), False), name="b", shape=(4,), chunks=(4,), dtype="i4"
+    )
+    for _ in range(50):
+        threads = [
+            Thread(target=array.__setitem__, args=(slice(None), value)) for value in range(1, 5)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (array[:] == tessarr.open_array(store, path="b")[:]).all()
 
 
 def test_what_is_checked_is_not_read_again(store: CountingStore) -> None:

@@ -1,7 +1,7 @@
 //! A store that remembers what another one answered.
 //!
 //! Values, parts of values, absence and listings are kept, up to a number of bytes;
-//! the least recently used goes first. What changes through the cache is forgotten, so that
+//! the least recently used goes first. What is written through the cache is remembered, so that
 //! its own users always see their changes; what others change below it shows when
 //! the answer is forgotten: by `clear`, by its age, or because there is no room.
 //!
@@ -19,10 +19,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use self::shelf::Fresh;
-use self::shelf::{Answer, Epoch, Found, Part, Shelf, Whole};
-use super::{check_key, check_prefix, fork, read_all, read_from};
+use self::shelf::{Answer, Epoch, Found, Part, Piece, Shelf, Whole};
+use super::{check_key, check_prefix, fork, joined, read_all, read_from};
 use super::{Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want};
 use crate::error::Result;
+use crate::store;
 
 /// Remembers what another store answered.
 #[derive(Debug)]
@@ -74,9 +75,20 @@ impl Memory {
     fn find(&self, name: &str, part: Part, fresh: Fresh) -> (Found, Asked) {
         let time = Instant::now();
         let (found, epoch) = self.with(|shelf| (shelf.find(name, part, fresh), shelf.epoch(name)));
-        let counter = if matches!(found, Found::Fresh(_)) { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.count(matches!(found, Found::Fresh(_)));
         (found, Asked { epoch, time })
+    }
+
+    /// A range that is remembered and these bytes are in, and where it begins.
+    fn find_range(&self, name: &str, offset: u64, count: u64) -> (Option<Piece>, Epoch) {
+        let (found, epoch) = self.with(|shelf| (shelf.find_range(name, offset, count), shelf.epoch(name)));
+        self.count(found.is_some());
+        (found, epoch)
+    }
+
+    fn count(&self, hit: bool) {
+        let counter = if hit { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     fn keep(&self, name: &str, part: Part, answer: Answer, asked: Asked) {
@@ -156,6 +168,22 @@ impl CachedStore {
     fn forget_below(&self, prefix: &str) {
         let name = self.name(prefix);
         self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
+    }
+
+    /// What the store will answer when a change is made, if that is known and has room.
+    fn answer_of(&self, change: &Change<'_>) -> Result<Option<Answer>> {
+        let known = |part: &store::Part<'_>| !matches!(part, store::Part::Current { .. });
+        Ok(match change {
+            Change::Delete => Some(Answer::Absent),
+            Change::Write(parts)
+                if parts.iter().all(known)
+                    && parts.iter().map(store::Part::size).sum::<u64>() <= self.memory.limit =>
+            {
+                let bytes = joined(parts, None)?;
+                Some(Answer::Whole(Arc::new(Whole { bytes, version: None })))
+            }
+            _ => None,
+        })
     }
 
     /// The value, to be read by ranges or whole.
@@ -251,12 +279,16 @@ impl CachedStore {
     }
 }
 
+/// Values up to this size are read whole, whichever of their ranges are wanted first.
+const SMALL: u64 = 1 << 20;
+
 /// Whether a value of this size is read at once.
 fn wants_whole(want: Want, size: u64) -> bool {
     match want {
         Want::Whole => true,
         Want::Prefix(limit) => size <= limit,
-        Want::Suffix(_) | Want::Ranges => false,
+        Want::Suffix(_) => false,
+        Want::Ranges => size <= SMALL,
     }
 }
 
@@ -288,9 +320,27 @@ impl Store for CachedStore {
         // Before, so that who has read a part of the old value reads none of the new one as
         // its other parts; after, also where nothing was changed: what the caller expected
         // may be what is remembered.
-        self.forget(key);
-        let change = self.inner.update(key, needs_current, updater);
-        self.forget(key);
+        let name = self.name(key);
+        let begun = Instant::now();
+        let epoch = self.memory.with(|shelf| {
+            shelf.forget(&self.space, &name);
+            shelf.epoch(&name)
+        });
+        let mut new = None;
+        let change = self.inner.update(key, needs_current, &mut |current| {
+            let change = updater(current)?;
+            new = self.answer_of(&change)?;
+            Ok(change)
+        });
+        self.memory.with(|shelf| {
+            let alone = shelf.epoch(&name) == epoch;
+            shelf.forget(&self.space, &name);
+            // Of several that change it at once nobody knows which was the last.
+            if let (true, Ok(_), Some(answer)) = (alone, &change, new) {
+                let epoch = shelf.epoch(&name);
+                shelf.keep(&name, Part::Value, answer, epoch, begun);
+            }
+        });
         change
     }
 
@@ -420,17 +470,17 @@ impl Object for RangedObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let part = Part::Range { offset, count: out.len() as u64 };
+        let count = out.len() as u64;
         // What was forgotten since the value was opened belongs to a later one. How old a part
         // is does not matter: the value as a whole was compared when it was opened.
-        if let (Found::Fresh(Answer::Range(bytes)), asked) = self.memory.find(&self.name, part, Fresh::Always)
-        {
-            if asked.epoch == self.asked.epoch {
-                return read_from(&bytes, 0, out);
+        if let (Some((bytes, from)), epoch) = self.memory.find_range(&self.name, offset, count) {
+            if epoch == self.asked.epoch {
+                return read_from(&bytes, offset - from, out);
             }
         }
         self.opened()?.read_at(offset, out)?;
-        if out.len() as u64 <= self.memory.limit {
+        if count <= self.memory.limit {
+            let part = Part::Range { offset, count };
             self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
         }
         Ok(())

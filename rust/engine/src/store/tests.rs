@@ -440,8 +440,11 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
         object.read_at(6, &mut out).unwrap();
         assert_eq!((&out, object.size()), (b"6789", 10));
     }
+    let object = cache.open("shard", Want::Suffix(2)).unwrap().unwrap();
+    let mut out = [0; 2];
+    object.read_at(7, &mut out).unwrap(); // in the range that is known
+    assert_eq!(&out, b"78");
     assert_eq!((counting.counts().opens, counting.counts().reads), (1, 1));
-    let object = cache.open("shard", Want::Ranges).unwrap().unwrap();
     local.put("shard", b"others wrote this").unwrap();
     let failed = object.read_at(0, &mut [0; 2]).unwrap_err();
     assert_eq!(failed.kind, Kind::Store { retryable: true, errno: None });

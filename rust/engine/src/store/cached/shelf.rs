@@ -21,6 +21,10 @@ pub(super) enum Part {
     Level,
 }
 
+impl Part {
+    const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
+}
+
 /// A value that was read whole.
 pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
@@ -41,6 +45,9 @@ pub(super) enum Answer {
     Keys(Arc<Vec<String>>),
     Level(Arc<Listing>),
 }
+
+/// Bytes of a value, and where they begin.
+pub(super) type Piece = (Arc<Vec<u8>>, u64);
 
 /// About how many bytes an answer takes beside those that it holds.
 const OVERHEAD: u64 = 128;
@@ -65,6 +72,17 @@ struct Slot {
     used: u64,
     /// When the store was asked that gave it, or last said that it still holds.
     checked: Instant,
+}
+
+impl Slot {
+    /// Makes it the last that was used.
+    fn touch(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, Part)>) {
+        *clock += 1;
+        if let Some(entry) = order.remove(&self.used) {
+            order.insert(*clock, entry);
+        }
+        self.used = *clock;
+    }
 }
 
 /// How old an answer may be.
@@ -162,12 +180,27 @@ impl Shelf {
         if !fresh.allows(slot.checked) {
             return Found::Stale(slot.answer.clone());
         }
-        self.clock += 1;
-        if let Some(entry) = self.order.remove(&slot.used) {
-            self.order.insert(self.clock, entry);
-        }
-        slot.used = self.clock;
+        slot.touch(&mut self.clock, &mut self.order);
         Found::Fresh(slot.answer.clone())
+    }
+
+    /// A remembered range of the value of `name` that these bytes are in, and where it begins.
+    ///
+    /// No range is inside of another one: the last that begins before reaches furthest.
+    pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64) -> Option<Piece> {
+        let parts = self.names.get_mut(name)?;
+        let (part, slot) =
+            parts.range_mut(Part::FIRST_RANGE..=Part::Range { offset, count: u64::MAX }).next_back()?;
+        match (part, &slot.answer) {
+            (Part::Range { offset: from, .. }, Answer::Range(bytes))
+                if from + bytes.len() as u64 >= offset.saturating_add(count) =>
+            {
+                let found = (bytes.clone(), *from);
+                slot.touch(&mut self.clock, &mut self.order);
+                Some(found)
+            }
+            _ => None,
+        }
     }
 
     /// Notes that the value of `name` was still the same at `checked`.
@@ -186,6 +219,12 @@ impl Shelf {
         if bytes > self.limit || asked != self.epoch(name) {
             return;
         }
+        if let Part::Range { offset, count } = part {
+            if self.find_range(name, offset, count).is_some() {
+                return;
+            }
+            self.remove_inside(name, offset, offset.saturating_add(count));
+        }
         self.remove(name, part);
         self.clock += 1;
         let name: Arc<str> = self.names.get_key_value(name).map_or_else(|| name.into(), |(k, _)| k.clone());
@@ -196,6 +235,21 @@ impl Shelf {
         while self.bytes > self.limit {
             let Some((_, (name, part))) = self.order.pop_first() else { break };
             self.remove(&name, part);
+        }
+    }
+
+    /// Forgets the ranges of the value of `name` that are inside of another one.
+    fn remove_inside(&mut self, name: &str, from: u64, end: u64) {
+        let Some(parts) = self.names.get(name) else { return };
+        let within = Part::Range { offset: from, count: 0 }..Part::Range { offset: end, count: 0 };
+        let ends = |part: &Part| match part {
+            Part::Range { offset, count } => offset.saturating_add(*count),
+            _ => u64::MAX,
+        };
+        let inside: Vec<Part> =
+            parts.range(within).map(|(part, _)| *part).take_while(|part| ends(part) <= end).collect();
+        for part in inside {
+            self.remove(name, part);
         }
     }
 
