@@ -106,10 +106,16 @@ def layered(values: Array, folder: Path) -> Iterator[Row]:
             def whole(ts: Any, layers: Any = layers) -> Any:
                 return ts.concat(layers(ts), axis=0)
 
+            def column(ts: Any, whole: Any = whole) -> Any:
+                return whole(ts)[:, 5]
+
+            def element(ts: Any, whole: Any = whole) -> Any:
+                return whole(ts)[5, 5]
+
             name = f"concat of {count} {where}"
             yield reading(1, name, whole)
-            yield reading(5, f"{name}, a column", lambda ts, whole=whole: whole(ts)[:, 5])
-            yield reading(20, f"{name}, an element", lambda ts, whole=whole: whole(ts)[5, 5])
+            yield reading(5, f"{name}, a column", column)
+            yield reading(20, f"{name}, an element", element)
             yield writing(1, name, whole)
 
 
