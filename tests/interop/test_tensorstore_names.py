@@ -35,6 +35,9 @@ def test_names_of_the_package() -> None:
 def test_names_of_classes(name: str) -> None:
     mine, real = getattr(ours, name), getattr(theirs, name)
     assert _public(real) - {"name", "value"} <= _public(mine)  # members of enumerations have these
+    for inner in _public(real):
+        if inspect.isclass(getattr(real, inner)):
+            assert _public(getattr(real, inner)) <= _public(getattr(mine, inner)), inner
 
 
 @pytest.mark.parametrize("name", _CLASSES)
