@@ -102,3 +102,27 @@ def test_bounds_are_integers() -> None:
     store = ts.open(spec, create=True, dtype="int8", shape=[4]).result()
     with pytest.raises(TypeError):
         store.resize(exclusive_max=["a"])  # type: ignore[list-item]
+
+
+def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
+    """Give views whose bounds follow those of a store of six elements."""
+    cast = ts.cast(store, "float64")
+    return [one[2:4].mark_bounds_implicit[True] for one in (store, cast, ts.concat([store], 0))]
+
+
+@pytest.mark.parametrize("kind", ["stored", "in memory"])
+def test_bounds_that_are_marked_as_implicit_follow_what_is_viewed(kind: str) -> None:
+    values = np.arange(6, dtype="i4")
+    store = ts.array(values.copy())
+    if kind == "stored":
+        spec = {"driver": "zarr3", "kvstore": "memory://"}
+        store = ts.open(spec, create=True, dtype="int32", shape=[6]).result()
+        store[...] = values
+    for view in _marked(store):
+        assert view.shape == (2,)
+        assert view.read().result().tolist() == values.tolist()
+        assert view[0].read().result() == 0
+    blocks = ts.downsample(store, [2], "max")[1:2].mark_bounds_implicit[True]
+    assert blocks.read().result().tolist() == [1, 3, 5]
+    _marked(store)[0].write(7).result()
+    assert store.read().result().tolist() == [7] * 6

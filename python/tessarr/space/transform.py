@@ -142,7 +142,12 @@ class IndexTransform(Indexable):
         SelectionError
             If an explicit bound of the view is beyond an explicit one of what it views.
         """
-        return self.of_view(self._as_view().settled(domain.dims))
+        return self.of_view(self._as_view().settled(domain._as_view()))
+
+    @property
+    def follows(self) -> bool:
+        """Whether a bound is implicit, and so follows what is viewed."""
+        return self._as_view().follows
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IndexTransform):

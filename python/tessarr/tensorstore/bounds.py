@@ -19,6 +19,8 @@ __all__ = ["explicit", "extents", "moved", "propagated"]
 def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     """Return the view with its implicit bounds where those of what it views are.
 
+    It is the same object if they are there already.
+
     Raises
     ------
     ArgumentError
@@ -31,9 +33,10 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     { [5, 8), [-8, 1) }
     """
     try:
-        return view.settled(domain)
+        found = view.settled(domain)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
+    return view if found == view else found
 
 
 def explicit(view: IndexTransform) -> IndexTransform:

@@ -116,9 +116,9 @@ class DownsampleDriver(Driver):
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
         of = self._of._now(using)
-        if of is self._of:
+        driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
+        if driver is self and not view.follows:
             return self, view
-        driver = DownsampleDriver(of, self.factors, self.method)
         return driver, propagated(view, driver.domain)
 
     def resolve(self, using: Using) -> Future[Driver]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tessarr.errors import UnsupportedError
 from tessarr.space import IndexTransform
 from tessarr.space.maps import identity
+from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.schema import Schema
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Driver:
         ArgumentError
             If an explicit bound of the view is no longer inside.
         """
-        return self, view
+        return self, propagated(view, self.domain) if view.follows else view
 
     @property
     def resizable(self) -> bool:

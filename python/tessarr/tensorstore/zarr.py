@@ -290,7 +290,7 @@ class ZarrDriver(Driver):
         if told or self._rechecks or using is not NOTHING:
             array = self._looked_at(using)
         meta = array._meta
-        if meta is self._meta:
+        if meta is self._meta and not view.follows:
             return self, view
         return self, propagated(view, facts_of(meta, self._field).domain)
 

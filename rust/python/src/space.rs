@@ -119,9 +119,15 @@ impl View {
         self.0.viewed(&by.0).map(View).map_err(|error| to_py(py, error))
     }
 
-    /// The view with implicit bounds that follow from the dimensions of what it views.
-    fn settled(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<View> {
-        self.0.settled(&dims_of(target)?).map(View).map_err(|error| to_py(py, error))
+    /// Whether a bound is implicit, and so follows what is viewed.
+    #[getter]
+    fn follows(&self) -> bool {
+        self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
+    }
+
+    /// The view with implicit bounds that follow from the dimensions of the one that it views.
+    fn settled(&self, py: Python<'_>, target: &View) -> PyResult<View> {
+        self.0.settled(&target.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
     /// The numbers of the dimensions that are named.
