@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,9 @@ def test_missing_packages_are_named(
     url: str, module: str, packages: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says what to install."""
+    for scheme in ("s3", "gs"):  # what was imported before is known to fsspec
+        known = importlib.import_module("fsspec.registry")._registry
+        monkeypatch.delitem(known, scheme, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UnsupportedError, match=f": pip install {packages}$") as caught:
         open_store(url)

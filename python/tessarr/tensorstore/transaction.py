@@ -276,20 +276,26 @@ class Transaction:
                 found.owner = self
             return found
 
-    def _keys(self, store: Store, key: str, *, writes: bool) -> Store:
-        """Return what stages changes of a store, for reads and writes of a key, or below it."""
+    def _keys(self, store: Store, first: bytes, last: bytes, *, writes: bool) -> Store:
+        """Return what stages changes of a store, for reads or writes of keys from one to another.
+
+        The last is not among them; if it is empty, there is no end.
+        """
         with self._lock:
             stage = self._staged(store)
-            self._settle(stage, key)
+            self._settle(stage, first, last)
             if writes:
-                self._changes.pop((id(stage), key), None)
+                for number, key in list(self._changes):
+                    behind = first <= key.encode() and (not last or key.encode() < last)
+                    if number == id(stage) and behind:
+                        del self._changes[number, key]
             return stage
 
     def _change(self, store: Store, key: str, change: Change) -> None:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
         stage = self._staged(store)
         with self._lock:
-            self._settle(stage, key)
+            self._settle(stage, key.encode(), key.encode() + b"\0")
             current = stage.get(key)
             while not stage.replace(key, change(current), current):
                 current = stage.get(key)
@@ -331,14 +337,19 @@ class Transaction:
             kept.array = aside(array, array._store, kept.overlay)
             return kept
 
-    def _settle(self, stage: Store, key: str) -> None:
-        """Stage what was written to arrays that have a key, or keys below it, as chunks."""
+    def _settle(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Stage what was written to chunks that have the keys from one to another."""
         with self._lock:
-            for (number, path), here in self._arrays.items():
-                prefix = f"{path}/".removeprefix("/")
-                if number == id(stage) and (key.startswith(prefix) or prefix.startswith(key)):
+            for (number, _), here in self._arrays.items():
+                if number == id(stage):
                     for kept in here:
-                        kept.array._store_kept()
+                        kept.array._store_kept(first, last)
+
+    def _settle_array(self, array: Array) -> None:
+        """Stage what was written to an array of the transaction."""
+        with self._lock:
+            for kept in self._arrays.get((id(array._store), array._path), ()):
+                kept.array._store_kept()
 
     def _others(self, key: Any, make: Callable[[], Aside]) -> Any:
         """Return what keeps other changes aside, by whose they are."""

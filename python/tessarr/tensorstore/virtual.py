@@ -77,6 +77,7 @@ def virtual_chunked(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import tessarr.tensorstore as ts
     >>> def squares(domain, chunk, parameters):
     ...     chunk[...] = np.array(list(domain[0])) ** 2

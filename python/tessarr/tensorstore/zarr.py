@@ -500,7 +500,7 @@ class ZarrDriver(Driver):
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
             if using.transaction is not None:
-                using.transaction._settle(array._store, array._path)
+                using.transaction._settle_array(array)
             outer = view if self._inner is None else self._inner.split(view).outer
             return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
 

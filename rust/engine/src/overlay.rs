@@ -86,7 +86,7 @@ impl Overlay {
 
     /// Forget everything.
     pub fn clear(&self) {
-        drop(self.take());
+        drop(self.take(|_| true));
     }
 
     /// Forget the chunks that lie outside of `array` altogether.
@@ -102,8 +102,13 @@ impl Overlay {
         drop(gone);
     }
 
-    fn take(&self) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
-        self.with(|shelf| std::mem::take(&mut shelf.chunks)).into_iter().collect()
+    fn take(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
+        self.with(|shelf| {
+            let (taken, left) =
+                std::mem::take(&mut shelf.chunks).into_iter().partition(|(cell, _)| wanted(cell));
+            shelf.chunks = left;
+            Vec::from_iter::<BTreeMap<_, _>>(taken)
+        })
     }
 
     fn find(&self, cell: &[u64]) -> Option<Arc<Kept>> {
@@ -186,12 +191,18 @@ pub unsafe fn read(
     Ok(arena)
 }
 
-/// Store all that `overlay` keeps, which is empty then.
+/// Store what `overlay` keeps of chunks whose keys are not below `first`, but below `last`, unless that
+/// is empty; it is not kept any more then.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, overlay: &Overlay) -> Result<()> {
-    let chunks = overlay.take();
+pub fn store(operation: Operation<'_>, overlay: &Overlay, first: &[u8], last: &[u8]) -> Result<()> {
+    let chunks = overlay.take(|cell| {
+        let mut key = String::new();
+        let all = first.is_empty() && last.is_empty();
+        all || operation.array.format_key(operation.prefix, cell, &mut key).is_err()
+            || first <= key.as_bytes() && (last.is_empty() || key.as_bytes() < last)
+    });
     let Some((first, _)) = chunks.first() else { return Ok(()) };
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
     let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());

@@ -8,6 +8,7 @@ use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
@@ -254,11 +255,19 @@ impl ArrayBase {
         let _ = self.overlay.set(overlay.0.clone());
     }
 
-    /// Store what is kept aside.
-    fn _store_kept(&self, py: Python<'_>) -> PyResult<()> {
+    /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
+    /// not among them.
+    #[pyo3(signature = (first=None, last=None))]
+    fn _store_kept(
+        &self,
+        py: Python<'_>,
+        first: Option<PyBackedBytes>,
+        last: Option<PyBackedBytes>,
+    ) -> PyResult<()> {
+        let (first, last) = (first.as_deref().unwrap_or(&[]), last.as_deref().unwrap_or(&[]));
         let Some(overlay) = self.overlay.get() else { return Ok(()) };
         let state = self.state();
-        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), overlay)))
+        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), overlay, first, last)))
             .map_err(|error| to_py(py, error))
     }
 

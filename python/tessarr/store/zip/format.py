@@ -438,6 +438,8 @@ def decompress(packed: bytes, entry: Entry) -> bytes:
     """
     if entry.flags & _ENCRYPTED:
         raise UnsupportedError("encrypted entries of Zip files are not supported")
+    if entry.method not in METHODS:
+        raise UnsupportedError(f"compression method {entry.method} of Zip files is not supported")
     try:
         data = packed if entry.method == STORED else _unpacked(packed, entry)
     except (zlib.error, OSError, EOFError, ValueError) as error:
@@ -461,9 +463,7 @@ def _unpacked(packed: bytes, entry: Entry) -> bytes:
         import bz2
 
         return bz2.BZ2Decompressor().decompress(packed, most)
-    if entry.method == LZMA:
-        return _unpacked_lzma(packed, most)
-    raise UnsupportedError(f"compression method {entry.method} of Zip files is not supported")
+    return _unpacked_lzma(packed, most)
 
 
 def _unpacked_lzma(packed: bytes, most: int) -> bytes:

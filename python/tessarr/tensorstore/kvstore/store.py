@@ -202,15 +202,17 @@ class KvStore:
 
     # Where it is
 
-    def _store(self, key: str, *, writes: bool = False) -> Store:
+    def _store(self, keys: str | KeyRange, *, writes: bool = False) -> Store:
         """Return the store of the engine, which stages changes if there is a transaction.
 
-        What was written in it to arrays that have the key, or keys below it, is staged there.
+        What was written in it to chunks that have one of the keys is staged there.
         """
         store = self._place.store
         if self._transaction is None:
             return store
-        return self._transaction._keys(store, key, writes=writes)
+        chosen = KeyRange._of(keys) if isinstance(keys, str) else keys
+        ends = (chosen.inclusive_min, chosen.exclusive_max)
+        return self._transaction._keys(store, *ends, writes=writes)
 
     def _key(self, key: str | bytes) -> str:
         return self._place.key(self._path + text_of(key, "a key"))
@@ -301,7 +303,7 @@ class KvStore:
         if chosen is not None and chosen.empty:
             return []
         start = self._place.key(self._path)
-        found = _below(self._store(start), start)
+        found = _below(self._store(KeyRange._below(start, chosen)), start)
         if chosen is not None:
             found = _within_range(found, start.encode(), chosen)
         return [key[len(start) :] for key in found] if start else found
@@ -374,7 +376,7 @@ class KvStore:
 
         def work() -> None:
             start = self._place.key(self._path)
-            store = self._store(start)
+            store = self._store(KeyRange._below(start, chosen), writes=True)
             if not chosen.inclusive_min and not chosen.exclusive_max and _is_folder(start):
                 store.delete_prefix(start)
                 return
@@ -404,7 +406,8 @@ class KvStore:
 
         def work() -> None:
             begin, end = self._place.key(self._path), target._place.key(target._path)
-            source, there = self._store(begin), target._store(end)
+            source = self._store(KeyRange._below(begin, chosen))
+            there = target._store(KeyRange._below(end, chosen), writes=True)
             for key in self._listed(chosen):
                 value = source.get(begin + key)
                 if value is not None:

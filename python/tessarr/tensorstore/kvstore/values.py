@@ -100,6 +100,20 @@ class KeyRange(_Value):
         """Return another one that is equal."""
         return KeyRange(self._min, self._max)
 
+    @classmethod
+    def _of(cls, key: str) -> KeyRange:
+        """Return the range of one key."""
+        return cls(key, key.encode() + b"\0")
+
+    @classmethod
+    def _below(cls, start: str, chosen: KeyRange | None = None) -> KeyRange:
+        """Return the range of the keys that begin with a text, or behind it as is chosen."""
+        first = start.encode()
+        if chosen is not None and chosen._max:
+            return cls(first + chosen._min, first + chosen._max)
+        after = first[:-1] + bytes([first[-1] + 1]) if first else b""  # no text ends in 255
+        return cls(first if chosen is None else first + chosen._min, after)
+
     def _holds(self, key: bytes) -> bool:
         return self._min <= key and (not self._max or key < self._max)
 
