@@ -120,8 +120,10 @@ def _resize(
     def changed(found: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
         old = _current(array, found, accept)
-        new = _with_shape(old, change(old.shape))
-        return new
+        stored = new = _with_shape(found, change(found.shape))
+        if old is not found:
+            new = replace(old, shape=stored.shape, chunk_grid=stored.chunk_grid)
+        return stored
 
     drive.run(edit.shape(array.path, old.zarr_format, changed), array._store)
     accept(new)
@@ -303,7 +305,7 @@ def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
 
 
 def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
-    """Return the metadata that follow those that were found, if these are the old ones still."""
+    """Return those that were found with the new shape, if they have the old one still."""
     if found.shape != old.shape:
         raise StoreError(
             f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
@@ -311,7 +313,7 @@ def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> Ar
             retryable=True,
             path=path,
         )
-    return new
+    return replace(found, shape=new.shape, chunk_grid=new.chunk_grid)
 
 
 def _write(

@@ -6,9 +6,8 @@ consolidated metadata are kept in step (see `tessarr.flow.copies`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from tessarr import _json
 from tessarr.drive import Delete, DeletePrefix, Flow, Get
@@ -17,7 +16,7 @@ from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
 from tessarr.metadata.node import ArrayMeta
-from tessarr.types import JSON, JSONObject, ZarrFormat
+from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
 __all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
 
@@ -104,23 +103,53 @@ def shape(
     """
     key = _array_key(path, zarr_format)
 
-    def make(old: bytes | None) -> tuple[bytes, ArrayMeta]:
+    def make(old: bytes | None) -> tuple[bytes, None]:
         found = _parsed(key, path, old)
         new = change(found)
         assert old is not None
-        document = {**_json.load(old, what=f"metadata {key!r}")[0], "shape": list(new.shape)}
-        if new.chunk_grid != found.chunk_grid:
-            document["chunk_grid"] = new.chunk_grid.to_json()
-        written = _dump(document, key, indent=2 if zarr_format == 3 else 4)
-        remember(
-            {key.rpartition("/")[2]: written},
-            dataclasses.replace(found, shape=new.shape, chunk_grid=new.chunk_grid),
-        )
-        return written, new
+        same_grid = new.chunk_grid == found.chunk_grid
+        around = _around.pop(old, None) if same_grid else None
+        if around is None:
+            document = _json.load(old, what=f"metadata {key!r}")[0]
+            if not same_grid:
+                document["chunk_grid"] = new.chunk_grid.to_json()
+            around = _Around.of(document, key, indent=2 if zarr_format == 3 else 4)
+        written = around.document(new.shape)
+        if len(_around) >= _KEPT:
+            _around.clear()
+        _around[written] = around
+        remember({key.rpartition("/")[2]: written}, new)
+        return written, None
 
     keepers = yield from copies.keepers(path, zarr_format)
     yield from replace(key, make)
     yield from copies.update(keepers, path)
+
+
+class _Around(NamedTuple):
+    """The document of an array, without the lengths of its shape."""
+
+    before: str
+    after: str
+    margin: str
+
+    @classmethod
+    def of(cls, document: JSONObject, key: str, *, indent: int) -> _Around:
+        text = _dump({**document, "shape": []}, key, indent=indent).decode("ascii")
+        margin = "\n" + " " * indent
+        name = f'{margin}"shape": ['  # no line of what is inside members begins in this way
+        before, _, after = text.partition(name)
+        return cls(before + name, after, margin)
+
+    def document(self, shape: Shape) -> bytes:
+        margin = self.margin
+        inside = margin + margin[1:]
+        lengths = ",".join([f"{inside}{length}" for length in shape])
+        return f"{self.before}{lengths}{margin if shape else ''}{self.after}".encode("ascii")
+
+
+_KEPT: Final = 512
+_around: dict[bytes, _Around] = {}  # by the documents that were written here: not parsed again
 
 
 def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
