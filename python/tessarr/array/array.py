@@ -583,7 +583,7 @@ class Array(ArrayBase, Values):
             raise error
 
     def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(_describe(meta, self._write_empty_chunks, self._missing))
+        self._replace(_describe(meta, self._write_empty_chunks, self._missing, self._meta))
         self._meta = meta
         self._note_change()
 
@@ -729,19 +729,26 @@ _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 _KEPT: Final = 512
-_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, Description]] = {}
+_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, dict[str, object], Description]] = {}
 
 
-def _describe(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    """Compile metadata for the engine, or recall what it was compiled to."""
+def _describe(
+    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, before: ArrayMeta | None = None
+) -> Description:
+    """Compile metadata for the engine, or recall what they, or those before, were compiled to."""
     key = (id(meta), write_empty_chunks, missing)
     found = _described.get(key)
     if found is not None and found[0] is meta:
-        return found[1]
-    description = Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+        return found[2]
+    found = _described.get((id(before), write_empty_chunks, missing))
+    if found is not None and found[0] is before and meta.resizes(found[0]):
+        compiled = {**found[1], "shape": meta.shape}
+    else:
+        compiled = meta.description(store_fill=write_empty_chunks, missing=missing)
+    description = Description(compiled)
     if len(_described) >= _KEPT:
         _described.clear()
-    _described[key] = (meta, description)
+    _described[key] = (meta, compiled, description)
     return description
 
 

@@ -8,8 +8,9 @@ codecs around ``bytes``, its chunk keys are the encoding "v2".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.grid import RegularGrid
@@ -79,6 +80,10 @@ class ArrayMeta:
     def stated_format(self) -> Literal[1, 2, 3]:
         """The format of the documents."""
         return 1 if self.is_v1 else self.zarr_format
+
+    def resizes(self, other: ArrayMeta) -> bool:
+        """Return whether nothing but the shape differs, and all else is the very same."""
+        return all(map(is_, _lasting(self), _lasting(other)))
 
     @property
     def rank(self) -> int:
@@ -183,6 +188,9 @@ class ArrayMeta:
 
     def _spec(self, chunk_shape: Shape) -> ArraySpec:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
+
+
+_lasting: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.name != "shape"))
 
 
 @dataclass(frozen=True, slots=True)

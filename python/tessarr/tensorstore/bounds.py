@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, OutputIndexMap
@@ -51,18 +51,20 @@ def explicit(view: IndexTransform) -> IndexTransform:
 
 def extents(view: IndexTransform) -> list[tuple[int, int]]:
     """Return for each map the smallest interval that all its indices are in."""
-    found = []
-    for one in view.output:
-        if one.index_array is not None:
-            ends = (int(one.index_array.min()), int(one.index_array.max()))
-        elif one.input_dimension is not None:
-            along = view.domain.dims[one.input_dimension]
-            ends = (along.inclusive_min, along.inclusive_max)
-        else:
-            ends = (0, 0)
-        low, high = sorted(one.offset + one.factor * end for end in ends)
-        found.append((low, high + 1))
-    return found
+    dims = view.domain.dims
+    return [_extent(dims, one) for one in view.output]
+
+
+def _extent(dims: Box, one: OutputIndexMap) -> tuple[int, int]:
+    if one.index_array is not None:
+        ends = (int(one.index_array.min()), int(one.index_array.max()))
+    elif one.input_dimension is not None:
+        along = dims[one.input_dimension]
+        ends = (along.inclusive_min, along.inclusive_max)
+    else:
+        ends = (0, 0)
+    low, high = sorted([one.offset + one.factor * end for end in ends])
+    return low, high + 1
 
 
 def moved(
@@ -97,15 +99,16 @@ def moved(
     """
     dims = view.domain.dims
     asked = _asked(dims, lower, upper)
-    low: list[int | None] = [None] * view.output_rank
-    high: list[int | None] = [None] * view.output_rank
-    within: list[tuple[int, int] | None] = [None] * view.output_rank
+    maps = view.output
+    low: list[int | None] = [None] * len(maps)
+    high: list[int | None] = [None] * len(maps)
+    within: list[tuple[int, int] | None] = [None] * len(maps)
     used: set[int] = set()
-    anything = any(one != (None, None) for one in asked)
-    for k, (one, extent) in enumerate(zip(view.output, extents(view), strict=True)):
+    anything = asked.count((None, None)) < len(asked)
+    for k, one in enumerate(maps):
         along = one.input_dimension
         if not tied:
-            within[k] = _kept(dims, one, extent)
+            within[k] = _kept(dims, one)
         if along is None:
             continue
         still = asked[along] == (None, None)
@@ -129,19 +132,20 @@ def moved(
     return low, high, within
 
 
-def _kept(dims: Box, one: OutputIndexMap, extent: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the interval beyond which nothing may be affected, given that of a map's indices.
+def _kept(dims: Box, one: OutputIndexMap) -> tuple[int, int] | None:
+    """Return the interval beyond which nothing may be affected along a map.
 
     It has an end where that is one of what is viewed by an explicit bound; None if there is none.
     """
+    low, high = _extent(dims, one)
     if one.input_dimension is None:
-        return extent
+        return low, high
     implicit = dims[one.input_dimension].implicit
     if one.factor < 0:
         implicit = (implicit[1], implicit[0])
-    lower = -INFINITE if implicit[0] else extent[0]
-    upper = INFINITE + 1 if implicit[1] else extent[1]
-    return None if all(implicit) else (lower, upper)
+    if all(implicit):
+        return None
+    return -INFINITE if implicit[0] else low, INFINITE + 1 if implicit[1] else high
 
 
 def _asked(
@@ -154,17 +158,20 @@ def _asked(
             raise ArgumentError(f"{name}: {len(bounds)} bounds for {len(dims)} dimensions")
         given.append([None if bound is None else index(bound) for bound in bounds])
     for k, (dim, first, end) in enumerate(zip(dims, *given, strict=True)):
-        for what, bound, implicit in (
-            ("lower", first, dim.implicit_lower),
-            ("upper", end, dim.implicit_upper),
-        ):
-            if bound is not None and not implicit:
-                raise ArgumentError(
-                    f"dimension {k}: the {what} bound of {dim} is explicit and cannot be changed"
-                )
-            if bound is not None and not -INFINITE < bound <= INFINITE:
-                raise ArgumentError(f"dimension {k}: {bound} is no bound")
+        if first is not None:
+            _check_asked(k, dim, "lower", first)
+        if end is not None:
+            _check_asked(k, dim, "upper", end)
         low = dim.inclusive_min if first is None else first
         if end is not None and end < low:
             raise ArgumentError(f"dimension {k}: [{low}, {end}) is not an interval")
     return list(zip(*given, strict=True))
+
+
+def _check_asked(k: int, dim: Dim, what: Literal["lower", "upper"], bound: int) -> None:
+    if not (dim.implicit_lower if what == "lower" else dim.implicit_upper):
+        raise ArgumentError(
+            f"dimension {k}: the {what} bound of {dim} is explicit and cannot be changed"
+        )
+    if not -INFINITE < bound <= INFINITE:
+        raise ArgumentError(f"dimension {k}: {bound} is no bound")

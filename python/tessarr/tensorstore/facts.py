@@ -31,6 +31,8 @@ __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
 _KEPT: Final = 512
+_LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
+                   "fill_value", "dimension_units", "element")  # fmt: skip
 
 
 class Facts:
@@ -57,8 +59,20 @@ class Facts:
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
-        self.domain = array_domain(meta.shape, meta.dimension_names, shape)
+        self._bound()
+
+    def _bound(self) -> None:
+        self.domain = array_domain(self.meta.shape, self.meta.dimension_names, self._inner)
         self.whole = IndexTransform(self.domain)
+
+    def resized(self, meta: ArrayMeta) -> Facts:
+        """Return what follows from metadata that have another shape only."""
+        made = object.__new__(Facts)
+        known = vars(self)
+        vars(made).update({name: known[name] for name in _LASTING if name in known})
+        made.meta = meta
+        made._bound()
+        return made
 
     @property
     def _inner(self) -> Shape:
@@ -146,8 +160,8 @@ class Facts:
 _facts: dict[tuple[int, Field], Facts] = {}
 
 
-def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
-    """Return what follows from metadata, or recall it.
+def facts_of(meta: ArrayMeta, field: Field = WHOLE, before: ArrayMeta | None = None) -> Facts:
+    """Return what follows from metadata, or recall it, or what follows from those before.
 
     Examples
     --------
@@ -159,7 +173,11 @@ def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
     found = _facts.get((id(meta), field))
     if found is not None and found.meta is meta:
         return found
-    made = Facts(meta, field)
+    found = _facts.get((id(before), field))
+    if found is not None and found.meta is before and meta.resizes(found.meta):
+        made = found.resized(meta)
+    else:
+        made = Facts(meta, field)
     if len(_facts) >= _KEPT:
         _facts.clear()
     _facts[id(meta), field] = made
