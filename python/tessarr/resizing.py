@@ -120,10 +120,10 @@ def _resize(
     def changed(found: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
         old = _current(array, found, accept)
-        stored = new = _with_shape(found, change(found.shape))
-        if old is not found:
-            new = replace(old, shape=stored.shape, chunk_grid=stored.chunk_grid)
-        return stored
+        new = _with_shape(old, change(old.shape))
+        if old is found:
+            return new
+        return replace(found, shape=new.shape, chunk_grid=new.chunk_grid)
 
     drive.run(edit.shape(array.path, old.zarr_format, changed), array._store)
     accept(new)

@@ -1,4 +1,4 @@
-"""What indexing costs, in calls: these are the same in every run, whatever else runs."""
+"""What views and resizing cost, in calls: these are the same in every run, whatever else runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from tessarr.tensorstore.driver import Resizing
+from tessarr.tensorstore.facts import Facts, facts_of
 
 VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
 LONG = np.arange(10000) % 9999
@@ -85,3 +87,24 @@ def test_a_read_lowers_its_view_once() -> None:
         _, native = calls(lambda view=view: view.read().result())  # type: ignore[misc]
         assert native["View.lowered"] == 1
         assert native["View.at"] == native["View.dims"] == native["View.maps"] == 0
+
+
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_a_resize_finds_out_nothing_anew(name: str) -> None:
+    spec = {"driver": name, "kvstore": "memory://"}
+    driver: Any = ts.open(spec, create=True, dtype=ts.uint16, shape=[1, 100]).result()._driver
+    lengths = iter(range(200, 900))
+    before = driver.codec
+
+    def resize() -> None:
+        upper = (next(lengths), None)
+        driver._resize(driver.array, Resizing((None, None), upper, within=(None, None)))
+
+    python, _ = calls(resize)
+    for costly in ("JSONDecoder.decode", "JSONEncoder.encode", "Chain.compile", "Facts.__init__"):
+        assert python[costly] == 0, python
+    assert python.total() <= 120, python
+    found = facts_of(driver.array.metadata)
+    assert found.codec is before
+    assert found.schema == Facts(driver.array.metadata, driver._field).schema
+    assert driver.domain.shape == (next(lengths) - 1, 100)

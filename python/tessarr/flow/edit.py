@@ -115,9 +115,7 @@ def shape(
                 document["chunk_grid"] = new.chunk_grid.to_json()
             around = _Around.of(document, key, indent=2 if zarr_format == 3 else 4)
         written = around.document(new.shape)
-        if len(_around) >= _KEPT:
-            _around.clear()
-        _around[written] = around
+        _keep(written, around)
         remember({key.rpartition("/")[2]: written}, new)
         return written, None
 
@@ -149,7 +147,15 @@ class _Around(NamedTuple):
 
 
 _KEPT: Final = 512
+_KEPT_BYTES: Final = 1 << 16
 _around: dict[bytes, _Around] = {}  # by the documents that were written here: not parsed again
+
+
+def _keep(document: bytes, around: _Around) -> None:
+    if len(_around) >= _KEPT:
+        _around.clear()
+    if len(document) <= _KEPT_BYTES:
+        _around[document] = around
 
 
 def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:

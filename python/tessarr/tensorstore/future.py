@@ -542,13 +542,15 @@ def _follow(
     source.add_done_callback(ended)
 
 
-def start(work: Callable[[], T], *, here: bool = False) -> Future[T]:
+def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
     """Return the future of what `work` returns, done in a thread that may wait.
 
     Parameters
     ----------
     work
         The options that hold here hold in it, too.
+    *arguments
+        What it is given.
     here
         Do it at once, because it takes no time.
 
@@ -558,19 +560,19 @@ def start(work: Callable[[], T], *, here: bool = False) -> Future[T]:
     """
     if here:
         try:
-            return finished(work())
+            return _ended(_DONE, work(*arguments))
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            return failed(error)
+            return _ended(_FAILED, error)
     made: Future[T] = Future._pending()
-    made._work = submit(partial(_do, work, made))
+    made._work = submit(partial(_do, made, work, *arguments))
     return made
 
 
-def _do(work: Callable[[], T], into: Future[T]) -> None:
+def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
     if into._state != _PENDING:  # cancelled before it began
         return
     try:
-        value = work()
+        value = work(*arguments)
     except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
         into._finish(_FAILED, error)
     else:

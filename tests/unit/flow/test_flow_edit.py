@@ -102,3 +102,35 @@ def test_new_shape_is_known_without_parsing(store: Any, zarr_format: Any) -> Non
     parsed = run(edit.stored("a", zarr_format), store)
     assert parsed is not known
     assert parsed == known
+
+
+@pytest.mark.parametrize("lengths", [(), (2,), (2, 3)])
+def test_document_of_a_new_shape_is_the_one_of_json(
+    lengths: Any, zarr_format: Any, empty_store: Any
+) -> None:
+    store = empty_store
+    inside = {"shape": [], "deep": {"shape": [1, 2], "text": '\n  "shape": ['}}
+    meta = array_meta(shape=lengths, zarr_format=zarr_format, attributes=inside)
+    run(create("a", meta), store)
+    key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
+    expected = json.loads(store.items[key])
+    for more in (1, 20, 3):  # the first from JSON, the others from what was written
+        shape = tuple(length * more for length in lengths)
+
+        def longer(found: Any, shape: Any = shape) -> Any:
+            return replace(found, shape=shape)
+
+        run(edit.shape("a", zarr_format, longer), store)
+        expected["shape"] = list(shape)
+        indent, sort_keys = (2, False) if zarr_format == 3 else (4, True)
+        text = json.dumps(expected, indent=indent, sort_keys=sort_keys)
+        assert store.items[key].decode() == text
+
+
+def test_document_that_others_changed_is_edited_as_it_is(store: Any, zarr_format: Any) -> None:
+    run(edit.shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
+    document = {**json.loads(store.items[key]), "later": {"must_understand": False}}
+    store.items[key] = json.dumps(document).encode()
+    run(edit.shape("a", zarr_format, lambda found: replace(found, shape=(6,))), store)
+    assert json.loads(store.items[key]) == {**document, "shape": [6]}

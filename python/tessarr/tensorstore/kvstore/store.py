@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -217,8 +216,8 @@ class KvStore:
     def _key(self, key: str | bytes) -> str:
         return self._place.key(self._path + text_of(key, "a key"))
 
-    def _do(self, work: Callable[[], T]) -> Future[T]:
-        return start(work, here=self._spec._driver.at_once == inf)
+    def _do(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
+        return start(work, *arguments, here=self._spec._driver.at_once == inf)
 
     # Reading
 
@@ -259,8 +258,8 @@ class KvStore:
             return failed(error)
         if batch is not None:
             shared = batch._store(store)
-            return batch._later(lambda: self._do(partial(_read, shared, full, known, span)))
-        return start(partial(_read, store, full, known, span), here=here)
+            return batch._later(lambda: self._do(_read, shared, full, known, span))
+        return start(_read, store, full, known, span, here=here)
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
@@ -336,21 +335,7 @@ class KvStore:
         except ArgumentError as error:
             return failed(error)
         store = self._store(full, writes=True)
-        staged = self._transaction is not None
-
-        def work() -> TimestampedStorageGeneration:
-            if known:
-                if not replace_if(store, full, data, known):
-                    return TimestampedStorageGeneration._of(b"", time.time())
-            elif data is None:
-                store.delete(full)
-            else:
-                store.put(full, data)
-            if staged:
-                return TimestampedStorageGeneration._of(b"", inf)
-            return written(store, full, data)
-
-        return self._do(work)
+        return self._do(_write, store, full, data, known, self._transaction is not None)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         data = None if value is None else values.as_bytes(value, "a value")
@@ -464,6 +449,21 @@ def _span(chosen: Any) -> tuple[int, int | None]:
     if last is not None and (first < 0 or last < first):
         raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
     return first, last
+
+
+def _write(
+    store: Store, key: str, data: bytes | None, known: bytes | None, staged: bool
+) -> TimestampedStorageGeneration:
+    if known:
+        if not replace_if(store, key, data, known):
+            return TimestampedStorageGeneration._of(b"", time.time())
+    elif data is None:
+        store.delete(key)
+    else:
+        store.put(key, data)
+    if staged:
+        return TimestampedStorageGeneration._of(b"", inf)
+    return written(store, key, data)
 
 
 def _read(
