@@ -468,8 +468,8 @@ class ZarrDriver(Driver):
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._looked_at(using)
         if array is not self._array:
-            return start(lambda: self._resize_aside(array, how, using))
-        return start(lambda: self._resize(array, how))
+            return start(self._resize_aside, array, how, using)
+        return start(self._resize, array, how, here=self._in_memory)
 
     def _resize(self, array: Array, how: Resizing) -> Driver:
         resize(
