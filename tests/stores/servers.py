@@ -196,13 +196,16 @@ def gcs() -> Iterator[Door]:
         server.stop()
 
 
-class _Files(http.server.SimpleHTTPRequestHandler):
+class Files(http.server.SimpleHTTPRequestHandler):
     """Files of a folder, whole or by ranges."""
+
+    ranges = True
+    """Whether ranges are served; otherwise whole files are."""
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
         found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if found is None or not path.is_file():
+        if not self.ranges or found is None or not path.is_file():
             super().do_GET()
             return
         data = path.read_bytes()
@@ -227,5 +230,5 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def files(folder: Path) -> Iterator[Door]:
     """A web server of a folder."""
-    with _serving(partial(_Files, directory=str(folder))) as port, _door(port) as door:
+    with _serving(partial(Files, directory=str(folder))) as port, _door(port) as door:
         yield door

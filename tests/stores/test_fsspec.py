@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import os
 import pickle
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -22,44 +21,24 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 import tessarr
+from stores.servers import Files
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store import CountingStore, LocalStore, open_store
 from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, ZipStore
 
 
-class Server(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder, whole or by ranges; notes what it is asked."""
+class Server(Files):
+    """Notes what it is asked."""
 
     requests: list[str]
-    ranges = True
 
     def do_GET(self) -> None:
         self.requests.append(f"GET {self.path}")
-        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        path = Path(self.translate_path(self.path))
-        if not self.ranges or found is None or not path.is_file():
-            super().do_GET()
-            return
-        data = path.read_bytes()
-        start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
-        if not found[1]:
-            start, end = max(0, len(data) - end), len(data) - 1
-        if start >= len(data):
-            self.send_error(416)
-            return
-        part = data[start : end + 1]
-        self.send_response(206)
-        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
-        self.send_header("Content-Length", str(len(part)))
-        self.end_headers()
-        self.wfile.write(part)
+        super().do_GET()
 
     def do_HEAD(self) -> None:
         self.requests.append(f"HEAD {self.path}")
         super().do_HEAD()
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
 
 @pytest.fixture(params=[True, False], ids=["ranges", "whole"])
