@@ -374,6 +374,41 @@ def record_field_written(side: Side) -> None:
         made[:32, :32].write(4).result()
 
 
+def opening_beside(side: Side) -> None:
+    side.create("a/")
+    side.context = side.ts.Context({})
+    kept = side.open("a/")
+    with side.counting():
+        side.open("a/")
+    assert kept.shape == (64, 64)
+
+
+def transaction_checks_metadata(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_metadata=True)
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[:32, :32].write(5).result()
+
+
+def kept_after_a_transaction(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    found.read().result()
+    with side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[3, 3].write(5).result()
+    with side.counting():
+        assert found[3, 3].read().result() == 5
+        found.read().result()
+
+
+def old_metadata_checked(side: Side) -> None:
+    side.create_old("c/")
+    found = side.open("c/", driver="zarr", recheck_cached_metadata=True)
+    found[3, 3].read().result()
+    with side.counting():
+        found[3, 3].read().result()
+
+
 SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     opening: (1, 1, 0),
     opening_again: (1, 0, 0),
@@ -406,6 +441,10 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     read_back_in_a_transaction: (0, 0, 0),
     record_field_in_a_transaction: (0, 0, 1),
     record_field_written: (0, 0, 1),
+    opening_beside: (1, 0, 0),
+    transaction_checks_metadata: (1, 0, 1),
+    kept_after_a_transaction: (0, 0, 0),
+    old_metadata_checked: (2, 1, 0),
 }
 """Opens, reads and writes of ours; to read what is changed belongs to the write."""
 

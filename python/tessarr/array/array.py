@@ -260,11 +260,16 @@ class Array(ArrayBase, Values):
         ArgumentError
             If another array, of other dimensions or another data type, has its place.
         """
+        self._look_again()
+
+    def _look_again(self, *, attributes: bool = True) -> None:
+        """Read the metadata anew, without attributes that are in a document of their own."""
         if self._viewed is not None:
             return
         old = self._meta
         form = None if old.is_v1 else old.zarr_format
-        stored = drive.run(open_flow.array(self._path, zarr_format=form), self._store)
+        look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
+        stored = drive.run(look, self._store)
         found = _settled(stored, self._store)
         if found.data_type.elements == old.data_type.elements == "text":
             found = _with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")

@@ -160,9 +160,11 @@ def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:
     return found
 
 
-def array(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[ArrayMeta]:
+def array(
+    path: str, *, zarr_format: ZarrFormat | None = None, attributes: bool = True
+) -> Flow[ArrayMeta]:
     """Return the metadata of the array at `path`, which has to exist."""
-    found = yield from find(path, zarr_format=zarr_format, kind="array")
+    found = yield from find(path, zarr_format=zarr_format, kind="array", attributes=attributes)
     if not isinstance(found, ArrayMeta):
         raise missing(path, "array", zarr_format, other=found is not None)
     return found

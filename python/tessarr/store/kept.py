@@ -41,6 +41,9 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     owner: Any = None
     """The transaction that it belongs to."""
 
+    below: Store
+    """The store that is changed in the end, where a transaction says it."""
+
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under a prefix, in the end."""
         super().delete_prefix(prefix)
@@ -61,7 +64,7 @@ class RememberingStore(WrapperStore):
         As `CachePool.store` has ``since``.
     """
 
-    pools: tuple[CachePool, ...]
+    _sides: tuple[CachePool | None, CachePool | None]
 
     def __new__(
         cls,
@@ -78,8 +81,21 @@ class RememberingStore(WrapperStore):
         )
         same = metadata is data and metadata_since == data_since
         made = cls._make({"store": store}, sides[0] if same else _engine.SplitStore(*sides))
-        made.pools = tuple({id(pool): pool for pool in (metadata, data) if pool}.values())
+        made._sides = metadata, data
         return made
+
+    @property
+    def pools(self) -> frozenset[CachePool]:
+        """Where answers are remembered."""
+        return frozenset(filter(None, self._sides))
+
+    def fresh(self) -> RememberingStore:
+        """Return a store with the same memory that compares all that it answers with `store`."""
+        metadata, data = self._sides
+        now, store = float("inf"), self._arguments["store"]
+        return RememberingStore(
+            store, metadata=metadata, data=data, metadata_since=now, data_since=now
+        )
 
     def __reduce__(self) -> Any:
         return _below, (self._arguments["store"],)

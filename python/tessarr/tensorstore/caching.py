@@ -34,10 +34,13 @@ class Known:
         The metadata.
     looked_s
         When they were looked at, in seconds since 1970.
+    documents
+        What remembers the documents.
     """
 
     meta: ArrayMeta
     looked_s: float
+    documents: CachePool | None = None
 
     def learn(self, meta: ArrayMeta, looked_s: float) -> None:
         """Remember what the metadata are now."""
@@ -53,7 +56,7 @@ class Memory:
         All of its JSON.
     """
 
-    __slots__ = ("_known", "_room", "chunks", "pool")
+    __slots__ = ("_documents", "_known", "_room", "chunks", "pool")
 
     pool: CachePool | None
     """What remembers answers of stores; None: it has no room."""
@@ -65,8 +68,19 @@ class Memory:
         limit = json["total_bytes_limit"]
         self.pool = pool = CachePool(limit) if limit else None
         self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
+        self._documents: ref[CachePool] | None = None
         self._known: dict[Any, ref[Known]] = {}
         self._room = 64
+
+    def documents(self) -> CachePool:
+        """Return what remembers documents: without room, for as long as somebody holds it."""
+        found = self.pool
+        if found is None and self._documents is not None:
+            found = self._documents()
+        if found is None:
+            found = CachePool(_DOCUMENTS_BYTES)
+            self._documents = ref(found)
+        return found
 
     def find(self, where: Any) -> Known | None:
         """Return what open arrays know whose document is there, or None where none is open."""
@@ -141,10 +155,10 @@ def cached(
     """
     now = time.time() if opened is None else opened
     since, metadata_since = bound_of(recheck, now), bound_of(recheck_metadata, now)
-    data = pool_of(pool)
-    metadata = data if metadata_pool is None else pool_of(metadata_pool)
-    if metadata is None and metadata_since > now:
-        metadata = CachePool(_DOCUMENTS_BYTES)  # so that documents that stay are not read again
+    data, own = pool_of(pool), pool if metadata_pool is None else metadata_pool
+    metadata = pool_of(own)
+    if own is not None and metadata_since > now:
+        metadata = memory_of(own).documents()  # so that documents that stay are not read again
     if (data is None and metadata is None) or isinstance(store, MemoryStore):
         return store
     sinces = metadata_since, since

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
+    from tessarr.store.kept import CachePool
 
 __all__ = ["Transaction"]
 
@@ -84,12 +85,12 @@ class Transaction:
         "_arrays",
         "_aside",
         "_atomic",
-        "_caches",
         "_changes",
         "_committing",
         "_future",
         "_in_the_end",
         "_lock",
+        "_pools",
         "_promise",
         "_repeatable",
         "_stages",
@@ -106,7 +107,7 @@ class Transaction:
         self._arrays: dict[tuple[int, str], list[_Kept]] = {}
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._aside: dict[Any, Aside] = {}
-        self._caches: set[Any] = set()
+        self._pools: set[CachePool] = set()
         self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
         self._committing = self._aborted = False
@@ -194,7 +195,7 @@ class Transaction:
             self._clear()
         for stage in stages:
             stage.abort()  # what is left of them
-        for pool in self._caches:
+        for pool in self._pools.difference(*(_pools(stage.below) for stage in stages)):
             pool.forget()
         if error is None:
             for call in calls:
@@ -225,7 +226,7 @@ class Transaction:
                     key=found,
                 )
         if direct:
-            below = {id(stage): store for store, stage in self._stages.items()}
+            below = {id(stage): stage.below for stage in self._stages.values()}
             for kept in written:
                 array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
                 array._store_kept()
@@ -267,13 +268,15 @@ class Transaction:
             self._check()
             if isinstance(store, StagedStore) and store.owner is self:
                 return store
-            if isinstance(store, RememberingStore):
-                self._caches.update(store.pools)
-                store = store.store
-            found = self._stages.get(store)
+            self._pools |= _pools(store)
+            place = store.store if isinstance(store, RememberingStore) else store
+            found = self._stages.get(place)
             if found is None:
-                found = self._stages[store] = StagedStore(store, self._repeatable)
-                found.owner = self
+                below = place
+                if isinstance(store, RememberingStore) and not self._atomic:
+                    below = store.fresh()  # which also remembers what is committed
+                found = self._stages[place] = StagedStore(below, self._repeatable)
+                found.owner, found.below = self, below
             return found
 
     def _keys(self, store: Store, first: bytes, last: bytes, *, writes: bool) -> Store:
@@ -391,6 +394,11 @@ class Transaction:
             return self.commit_async()
         self.abort()
         return Future(None)
+
+
+def _pools(store: Store) -> frozenset[CachePool]:
+    """Return what remembers answers of a store, and changes that are made through it."""
+    return store.pools if isinstance(store, RememberingStore) else frozenset()
 
 
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:

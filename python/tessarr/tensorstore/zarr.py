@@ -242,7 +242,7 @@ class ZarrDriver(Driver):
     def _refresh(self, array: Array) -> None:
         """Look at the metadata."""
         now, before = time.time(), array._meta
-        array.refresh()
+        array._look_again(attributes=self._opened_by is None or self._opened_by.wants_attributes)
         self._learn(array, now)
         try:
             _check_same(before, array._meta)

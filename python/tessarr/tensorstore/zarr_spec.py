@@ -250,7 +250,7 @@ class ZarrSpec(PlacedSpec):
         if known:
             known.learn(meta, now)
         elif memory is not None and shared:
-            known = Known(meta, now)
+            known = Known(meta, now, memory.documents())
             memory.add(where, known)
         driver = ZarrDriver(array, self._field, self, store=store, looked_s=now, known=known)
         return Opened(driver, self._labelled(view, array))
@@ -269,8 +269,7 @@ class ZarrSpec(PlacedSpec):
             return store, store, memory_of(own)
         made = partial(cached, store, pool, self._recheck_data, metadata_pool=own)
         lasting = made(recheck_metadata=False if once else recheck)
-        remembers = lasting is not store and recheck == "open"
-        fresh = made(recheck_metadata=True) if remembers else lasting
+        fresh = made(recheck_metadata=True) if recheck == "open" else lasting
         return fresh, lasting, memory_of(own)
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
@@ -304,6 +303,11 @@ class ZarrSpec(PlacedSpec):
         """Whether metadata may have to be looked at again before they are used."""
         bound = self._recheck_metadata
         return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
+
+    @property
+    def wants_attributes(self) -> bool:
+        """Whether attributes are looked at where they are in a document of their own."""
+        return bool(self._wanted.attributes)
 
     def _found(self, store: Store, at: str) -> ArrayMeta:
         """Return the metadata of the array, which is created where that is wanted."""
@@ -348,7 +352,7 @@ class ZarrSpec(PlacedSpec):
             at,
             zarr_format=self.zarr_format,
             kind="array",
-            attributes=bool(self._wanted.attributes),
+            attributes=self.wants_attributes,
         )
 
     def _created(self, store: Store, at: str) -> ArrayMeta:
