@@ -112,7 +112,8 @@ impl LocalStore {
         match change {
             Change::Keep => return Ok(true),
             Change::Delete => match fs::remove_file(path) {
-                Err(error) if !tree::is_absence(&error) => {
+                // A key whose path a folder has is absent, which systems tell in different ways.
+                Err(error) if !tree::is_absence(&error) && !path.is_dir() => {
                     return Err(Failure::new("delete", path, error).into())
                 }
                 _ => {}
@@ -226,7 +227,7 @@ impl LocalStore {
         let mut if_absent = None;
         for _ in 0..ATTEMPTS {
             let lock = match self.lock(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     // The folder is missing, so the key is absent: no folder is made
                     // for a change that stores nothing. A new value counts if the key
                     // is still absent under the lock.

@@ -46,6 +46,10 @@ fn folders_and_what_lies_below_values_are_absent() {
         assert_eq!(get(&store, key), None, "{key}");
         (&store as &dyn Store).delete(key).unwrap();
     }
+    for key in ["a", "a/b/c", "a/b/c/d"] {
+        assert!((&store as &dyn Store).replace(key, None, None).unwrap(), "{key}");
+        assert!((&store as &dyn Store).replace(key, Some(b"w"), None).is_err(), "{key}");
+    }
     assert_eq!(get(&store, "a/b").as_deref(), Some(&b"v"[..]));
 }
 
