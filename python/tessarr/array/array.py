@@ -6,15 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tessarr import drive
-from tessarr._engine import ArrayBase, Description
-from tessarr.array.values import Values
-from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+from tessarr._engine import ArrayBase
+from tessarr.array.changing import Changing
+from tessarr.array.compiled import compiled, settled, with_text
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import open as open_flow
-from tessarr.keys import V2Keys, join, node_path
+from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import open_store
-from tessarr.store.given import separator, split
+from tessarr.store.given import split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.store import Store, StoreLike
     from tessarr.synchronizer import Synchronizer
-    from tessarr.types import ArrayLike, Missing, Shape, ShapeLike, ZarrFormat
+    from tessarr.types import Missing, ShapeLike, ZarrFormat
 
 __all__ = ["Array", "bind"]
 
 A = TypeVar("A", bound="Array")
 
 
-class Array(ArrayBase, Values):
+class Array(Changing):
     """An array in a store, indexed like a NumPy array.
 
     Arrays are made by `tessarr.open_array`, `tessarr.create_array` and by
@@ -102,9 +103,6 @@ class Array(ArrayBase, Values):
         "_whole",
         "_write_empty_chunks",
     )
-
-    if TYPE_CHECKING:
-        _whole: tuple[ArrayMeta, ArrayBase] | None
 
     def __new__(  # noqa: PLR0917 (as in zarr-python)
         cls,
@@ -248,42 +246,6 @@ class Array(ArrayBase, Values):
 
         return AsyncArray(self)
 
-    def refresh(self) -> None:
-        """Read the metadata anew, attributes included: what others have changed.
-
-        Views stay as they are.
-
-        Raises
-        ------
-        NotFoundError
-            If the array is gone.
-        ArgumentError
-            If another array, of other dimensions or another data type, has its place.
-        """
-        self._look_again()
-
-    def _look_again(self, *, attributes: bool = True) -> None:
-        """Read the metadata anew, without attributes that are in a document of their own."""
-        if self._viewed is not None:
-            return
-        old = self._meta
-        form = None if old.is_v1 else old.zarr_format
-        look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
-        stored = drive.run(look, self._store)
-        found = _settled(stored, self._store)
-        if found.data_type.elements == old.data_type.elements == "text":
-            found = _with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
-        if found.zarr_format == 2:
-            found = _settled(found, self._store)
-        if found == old:
-            return
-        if (found.rank, found.data_type) != (old.rank, old.data_type):
-            raise ArgumentError(
-                f"array {self.name!r} was replaced by another: open it again", path=self._path
-            )
-        self._replace(_describe(found, self._write_empty_chunks, self._missing))
-        self._meta = found
-
     # Views
 
     def view(  # noqa: PLR0917 (as in zarr-python)
@@ -392,206 +354,6 @@ class Array(ArrayBase, Values):
             viewed=(self, method, arguments),
         )
 
-    # Changes
-
-    def resize(
-        self,
-        *shape: int | tuple[int, ...],
-        trim: bool = True,
-        new_shape: ShapeLike | None = None,
-        delete_outside_chunks: bool = True,
-    ) -> None:
-        """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
-
-        Parameters
-        ----------
-        *shape
-            The new lengths, as many as there are axes.
-        new_shape
-            The same, as zarr-python 3 calls it.
-        trim
-            When shrinking, set what falls outside within kept chunks to the fill
-            value, so that it does not come back when the array grows again.
-            False leaves it, as other libraries do.
-        delete_outside_chunks
-            When shrinking, delete the chunks that are outside. False leaves them, and what is in
-            the kept ones, too: all of it comes back when the array grows again.
-
-        Raises
-        ------
-        ArgumentError
-            If the number of axes differs or a length is negative.
-        StoreError
-            If somebody else resized the array in the meantime, or the store fails. If
-            the new shape cannot be stored, nothing has changed.
-
-        Notes
-        -----
-        The shape is stored first, in one atomic step; then chunks that are all
-        outside are deleted (found by one listing), and kept ones trimmed.
-
-        Examples
-        --------
-        >>> import tessarr
-        >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", chunks=(4,))
-        >>> a[:] = 1
-        >>> a.resize(2)
-        >>> a.resize(4)
-        >>> a[:]
-        array([1, 1, 0, 0], dtype=uint8)
-        """
-        self._check_no_view()
-        self._check_writable()
-        from tessarr import resizing
-
-        given = shape if new_shape is None else (*shape, new_shape)
-        new = resizing.lengths(given, self.ndim)
-        delete = delete_outside_chunks
-        resizing.resize(
-            self, lambda _: new, trim=trim and delete, accept=self._set_meta, delete=delete
-        )
-
-    def append(self, data: ArrayLike, axis: int = 0) -> Shape:
-        """Add data at the end of an axis.
-
-        Parameters
-        ----------
-        data
-            As long as the array along every other axis. What is not in memory, such as an
-            array of h5py or Dask, is read part by part, as the option ``copy_bytes`` says.
-        axis
-            Which axis grows.
-
-        Returns
-        -------
-        tuple of int
-            The new shape.
-
-        Raises
-        ------
-        ArgumentError
-            If the data does not fit.
-        StoreError
-            If the store fails, or somebody else resized the array in the
-            meantime. The array has its old shape and contents then.
-
-        Notes
-        -----
-        The data is stored first and the shape last, in one atomic step, so readers
-        see all of the data or none. It is put after what is stored now, also where
-        another program has appended since this array was opened. Who appends or
-        resizes waits for others that do: threads, and with a folder processes.
-
-        Examples
-        --------
-        >>> import tessarr
-        >>> a = tessarr.create_array(None, shape=(0, 2), dtype="i4", chunks=(8, 2))
-        >>> a.append([[1, 2], [3, 4]])
-        (2, 2)
-        """
-        self._check_no_view()
-        self._check_writable()
-        from tessarr import resizing
-
-        part_bytes = None
-        if hasattr(data, "shape"):
-            from tessarr import transfer
-
-            if transfer.is_lazy(data, self.dtype):
-                part_bytes = current().copy_bytes
-        return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
-
-    def _set_fill_value(self, value: Any) -> None:
-        self._check_no_view()
-        self._check_writable()
-        from tessarr import resizing
-
-        resizing.set_fill_value(self, value, accept=self._set_meta)
-
-    def _set_read_only(self, read_only: bool) -> None:
-        if not read_only and (self._store.read_only or self._meta.is_v1):
-            what = "format 1 is" if self._meta.is_v1 else "its store was opened"
-            raise ReadOnlyError(
-                f"array {self.name!r} cannot be made writable: {what} for reading only",
-                path=self._path,
-            )
-        self._read_only = read_only
-        self._configure(read_only, direct=self._synchronizer is None and self._cache_metadata)
-
-    # What is stored
-
-    def digest(self, hashname: str = "sha1") -> bytes:
-        """Return a checksum of everything that is stored: chunks, metadata and attributes.
-
-        Parameters
-        ----------
-        hashname
-            An algorithm of `hashlib`.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such algorithm.
-
-        Notes
-        -----
-        Two arrays of one digest are the same. Arrays of the same elements have different
-        ones if these are stored in another way. Costs one listing, and reads all chunks as
-        they are stored, without decoding them.
-
-        Examples
-        --------
-        >>> import tessarr
-        >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
-        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
-        (True, 64)
-        """
-        from tessarr.array.digest import digest
-
-        return digest(self._store, self._path, self.metadata, hashname)
-
-    def hexdigest(self, hashname: str = "sha1") -> str:
-        """Return `digest` in hexadecimal digits."""
-        return self.digest(hashname).hex()
-
-    def _whole_chunks(self) -> ArrayBase:
-        """Return what writes to the array as if it ended with its last chunks.
-
-        What others have appended to the last chunks is kept by it, also where this array does
-        not know of it yet.
-        """
-        meta = self._meta
-        whole = tuple(
-            cut.start(cut.count(length))
-            for cut, length in zip(meta.chunk_grid.cuts, meta.shape, strict=True)
-        )
-        if whole == meta.shape:
-            return self
-        described = self._whole
-        if described is None or described[0] is not meta:
-            description = replace(meta, shape=whole).description(
-                store_fill=self._write_empty_chunks
-            )
-            from tessarr.store.transformed import chunk_store
-
-            store, path = chunk_store(self._store, self._path, meta.storage_transformers)
-            read_only = False
-            prefix = open_flow.prefix_of(path)
-            handle = ArrayBase(Description(description), store, prefix, read_only)
-            described = self._whole = (meta, handle)
-        return described[1]
-
-    def _check_no_view(self) -> None:
-        if self._viewed is not None:
-            error = ReadOnlyError("not permitted for views", path=self._path)
-            error.add_note(f"change array {self.name!r} itself, which this is a view of")
-            raise error
-
-    def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(_describe(meta, self._write_empty_chunks, self._missing, self._meta))
-        self._meta = meta
-        self._note_change()
-
     def __repr__(self) -> str:
         from tessarr.describe import array_line
 
@@ -686,16 +448,16 @@ def _bind(
     if write_empty_chunks is None:
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":
-        meta = _with_text(meta, options.text)
+        meta = with_text(meta, options.text)
     if meta.zarr_format == 2:
-        meta = _settled(meta, store)
+        meta = settled(meta, store)
     chunks, below = store, path
     if meta.storage_transformers:
         from tessarr.store.transformed import chunk_store
 
         chunks, below = chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
-    description = _describe(meta, write_empty_chunks, missing)
+    description = compiled(meta, write_empty_chunks, missing)
     array = ArrayBase.__new__(cls, description, chunks, open_flow.prefix_of(below), read_only)
     array._meta = meta
     array._store = store
@@ -717,44 +479,8 @@ def _bind(
     return array
 
 
-def _settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
-    """Return the metadata with what they leave to the store: the separator of format 2."""
-    keys = meta.chunk_key_encoding
-    if isinstance(keys, V2Keys) and not keys.stated and separator(store) == "/":
-        return replace(meta, chunk_key_encoding=V2Keys("/"))
-    return meta
-
-
-def _with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
-    """Return the metadata of an array of text as what NumPy is to hold it."""
-    return replace(meta, data_type=meta.data_type.of_kind(kind))
-
-
 _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial_decompress")
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
-
-_KEPT: Final = 512
-_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, dict[str, object], Description]] = {}
-
-
-def _describe(
-    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, before: ArrayMeta | None = None
-) -> Description:
-    """Compile metadata for the engine, or recall what they, or those before, were compiled to."""
-    key = (id(meta), write_empty_chunks, missing)
-    found = _described.get(key)
-    if found is not None and found[0] is meta:
-        return found[2]
-    found = _described.get((id(before), write_empty_chunks, missing))
-    if found is not None and found[0] is before and meta.resizes(found[0]):
-        compiled = {**found[1], "shape": meta.shape}
-    else:
-        compiled = meta.description(store_fill=write_empty_chunks, missing=missing)
-    description = Description(compiled)
-    if len(_described) >= _KEPT:
-        _described.clear()
-    _described[key] = (meta, compiled, description)
-    return description
 
 
 def _reopen(  # noqa: PLR0917 (as they are pickled)

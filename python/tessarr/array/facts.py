@@ -312,3 +312,37 @@ class Facts(Node[ArrayMeta]):
     def info_items(self) -> list[tuple[str, str]]:
         """Return `info` as labels and values, as zarr-python 2.18 has it."""
         return self.info.items()
+
+    def digest(self, hashname: str = "sha1") -> bytes:
+        """Return a checksum of everything that is stored: chunks, metadata and attributes.
+
+        Parameters
+        ----------
+        hashname
+            An algorithm of `hashlib`.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such algorithm.
+
+        Notes
+        -----
+        Two arrays of one digest are the same. Arrays of the same elements have different
+        ones if these are stored in another way. Costs one listing, and reads all chunks as
+        they are stored, without decoding them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
+        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
+        (True, 64)
+        """
+        from tessarr.array.digest import digest
+
+        return digest(self._store, self._path, self.metadata, hashname)
+
+    def hexdigest(self, hashname: str = "sha1") -> str:
+        """Return `digest` in hexadecimal digits."""
+        return self.digest(hashname).hex()

@@ -1,0 +1,231 @@
+"""What changes an array as a whole: its shape, its fill value, how it was opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tessarr import drive
+from tessarr._engine import ArrayBase, Description
+from tessarr.array.compiled import compiled, settled, with_text
+from tessarr.array.values import Values
+from tessarr.errors import ArgumentError, ReadOnlyError
+from tessarr.flow import open as open_flow
+from tessarr.options import current
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.types import ArrayLike, Shape, ShapeLike
+
+__all__ = ["Changing"]
+
+
+class Changing(ArrayBase, Values):
+    """An array that can be changed, and follows what others have changed."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _whole: tuple[ArrayMeta, ArrayBase] | None
+
+    def resize(
+        self,
+        *shape: int | tuple[int, ...],
+        trim: bool = True,
+        new_shape: ShapeLike | None = None,
+        delete_outside_chunks: bool = True,
+    ) -> None:
+        """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
+
+        Parameters
+        ----------
+        *shape
+            The new lengths, as many as there are axes.
+        new_shape
+            The same, as zarr-python 3 calls it.
+        trim
+            When shrinking, set what falls outside within kept chunks to the fill
+            value, so that it does not come back when the array grows again.
+            False leaves it, as other libraries do.
+        delete_outside_chunks
+            When shrinking, delete the chunks that are outside. False leaves them, and what is in
+            the kept ones, too: all of it comes back when the array grows again.
+
+        Raises
+        ------
+        ArgumentError
+            If the number of axes differs or a length is negative.
+        StoreError
+            If somebody else resized the array in the meantime, or the store fails. If
+            the new shape cannot be stored, nothing has changed.
+
+        Notes
+        -----
+        The shape is stored first, in one atomic step; then chunks that are all
+        outside are deleted (found by one listing), and kept ones trimmed.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", chunks=(4,))
+        >>> a[:] = 1
+        >>> a.resize(2)
+        >>> a.resize(4)
+        >>> a[:]
+        array([1, 1, 0, 0], dtype=uint8)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        given = shape if new_shape is None else (*shape, new_shape)
+        new = resizing.lengths(given, self.ndim)
+        delete = delete_outside_chunks
+        resizing.resize(
+            self, lambda _: new, trim=trim and delete, accept=self._set_meta, delete=delete
+        )
+
+    def append(self, data: ArrayLike, axis: int = 0) -> Shape:
+        """Add data at the end of an axis.
+
+        Parameters
+        ----------
+        data
+            As long as the array along every other axis. What is not in memory, such as an
+            array of h5py or Dask, is read part by part, as the option ``copy_bytes`` says.
+        axis
+            Which axis grows.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ArgumentError
+            If the data does not fit.
+        StoreError
+            If the store fails, or somebody else resized the array in the
+            meantime. The array has its old shape and contents then.
+
+        Notes
+        -----
+        The data is stored first and the shape last, in one atomic step, so readers
+        see all of the data or none. It is put after what is stored now, also where
+        another program has appended since this array was opened. Who appends or
+        resizes waits for others that do: threads, and with a folder processes.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(0, 2), dtype="i4", chunks=(8, 2))
+        >>> a.append([[1, 2], [3, 4]])
+        (2, 2)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        part_bytes = None
+        if hasattr(data, "shape"):
+            from tessarr import transfer
+
+            if transfer.is_lazy(data, self.dtype):
+                part_bytes = current().copy_bytes
+        return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
+
+    def _set_fill_value(self, value: Any) -> None:
+        self._check_no_view()
+        self._check_writable()
+        from tessarr import resizing
+
+        resizing.set_fill_value(self, value, accept=self._set_meta)
+
+    def _set_read_only(self, read_only: bool) -> None:
+        if not read_only and (self._store.read_only or self._meta.is_v1):
+            what = "format 1 is" if self._meta.is_v1 else "its store was opened"
+            raise ReadOnlyError(
+                f"array {self.name!r} cannot be made writable: {what} for reading only",
+                path=self._path,
+            )
+        self._read_only = read_only
+        self._configure(read_only, direct=self._synchronizer is None and self._cache_metadata)
+
+    # What others have changed
+
+    def refresh(self) -> None:
+        """Read the metadata anew, attributes included: what others have changed.
+
+        Views stay as they are.
+
+        Raises
+        ------
+        NotFoundError
+            If the array is gone.
+        ArgumentError
+            If another array, of other dimensions or another data type, has its place.
+        """
+        self._look_again()
+
+    def _look_again(self, *, attributes: bool = True) -> None:
+        """Read the metadata anew, without attributes that are in a document of their own."""
+        if self._viewed is not None:
+            return
+        old = self._meta
+        form = None if old.is_v1 else old.zarr_format
+        look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
+        stored = drive.run(look, self._store)
+        found = settled(stored, self._store)
+        if found.data_type.elements == old.data_type.elements == "text":
+            found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
+        if found.zarr_format == 2:
+            found = settled(found, self._store)
+        if found == old:
+            return
+        if (found.rank, found.data_type) != (old.rank, old.data_type):
+            raise ArgumentError(
+                f"array {self.name!r} was replaced by another: open it again", path=self._path
+            )
+        self._replace(compiled(found, self._write_empty_chunks, self._missing))
+        self._meta = found
+
+    # What stands behind
+
+    def _whole_chunks(self) -> ArrayBase:
+        """Return what writes to the array as if it ended with its last chunks.
+
+        What others have appended to the last chunks is kept by it, also where this array does
+        not know of it yet.
+        """
+        meta = self._meta
+        whole = tuple(
+            cut.start(cut.count(length))
+            for cut, length in zip(meta.chunk_grid.cuts, meta.shape, strict=True)
+        )
+        if whole == meta.shape:
+            return self
+        described = self._whole
+        if described is None or described[0] is not meta:
+            description = replace(meta, shape=whole).description(
+                store_fill=self._write_empty_chunks
+            )
+            from tessarr.store.transformed import chunk_store
+
+            store, path = chunk_store(self._store, self._path, meta.storage_transformers)
+            read_only = False
+            prefix = open_flow.prefix_of(path)
+            handle = ArrayBase(Description(description), store, prefix, read_only)
+            described = self._whole = (meta, handle)
+        return described[1]
+
+    def _check_no_view(self) -> None:
+        if self._viewed is not None:
+            error = ReadOnlyError("not permitted for views", path=self._path)
+            error.add_note(f"change array {self.name!r} itself, which this is a view of")
+            raise error
+
+    def _set_meta(self, meta: ArrayMeta) -> None:
+        self._replace(compiled(meta, self._write_empty_chunks, self._missing, self._meta))
+        self._meta = meta
+        self._note_change()

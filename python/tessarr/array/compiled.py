@@ -1,0 +1,53 @@
+"""What the engine is told of an array: its metadata, settled and compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tessarr._engine import Description
+from tessarr.keys import V2Keys
+from tessarr.store.given import separator
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.types import Missing
+
+__all__ = ["compiled", "settled", "with_text"]
+
+_KEPT: Final = 512
+_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, dict[str, object], Description]] = {}
+
+
+def compiled(
+    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, before: ArrayMeta | None = None
+) -> Description:
+    """Compile metadata for the engine, or recall what they, or those before, were compiled to."""
+    key = (id(meta), write_empty_chunks, missing)
+    found = _described.get(key)
+    if found is not None and found[0] is meta:
+        return found[2]
+    found = _described.get((id(before), write_empty_chunks, missing))
+    if found is not None and found[0] is before and meta.resizes(found[0]):
+        compiled = {**found[1], "shape": meta.shape}
+    else:
+        compiled = meta.description(store_fill=write_empty_chunks, missing=missing)
+    description = Description(compiled)
+    if len(_described) >= _KEPT:
+        _described.clear()
+    _described[key] = (meta, compiled, description)
+    return description
+
+
+def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
+    """Return the metadata with what they leave to the store: the separator of format 2."""
+    keys = meta.chunk_key_encoding
+    if isinstance(keys, V2Keys) and not keys.stated and separator(store) == "/":
+        return replace(meta, chunk_key_encoding=V2Keys("/"))
+    return meta
+
+
+def with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
+    """Return the metadata of an array of text as what NumPy is to hold it."""
+    return replace(meta, data_type=meta.data_type.of_kind(kind))
