@@ -33,6 +33,7 @@ __all__ = [
     "Replace",
     "Request",
     "Size",
+    "document",
     "run",
     "run_async",
 ]
@@ -127,18 +128,25 @@ Request: TypeAlias = (
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
-def _document(store: Store, request: Get) -> bytes | None:
+def document(store: Store, key: str) -> bytes | None:
+    """Return a document of metadata, or None if the key is absent.
+
+    Raises
+    ------
+    MetadataError
+        If it is larger than the options allow.
+    """
     limit = current().metadata_bytes
     try:
-        return store.get(request.key, limit=limit)
+        return store.get(key, limit=limit)
     except DataError as error:
         if error.kind != "too_large":
             raise
         problem = Problem("", f"it has more than {limit} bytes", "too_large")
         raise MetadataError(
-            f"invalid metadata {request.key!r}: {problem}; raise the option metadata_bytes "
+            f"invalid metadata {key!r}: {problem}; raise the option metadata_bytes "
             "if it is meant to be so large",
-            key=request.key,
+            key=key,
             problems=[problem],
         ) from error
 
@@ -177,7 +185,7 @@ def _rename(store: Store, request: Rename) -> bool:
 
 
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
-    Get: _document,
+    Get: lambda store, r: document(store, r.key),
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Delete: lambda store, r: store.delete(r.key),

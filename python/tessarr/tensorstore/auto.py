@@ -31,6 +31,7 @@ class AutoSpec(PlacedSpec):
 
     _rechecks: Options
     _context: Context | None = None
+    _formats: dict[str, PlacedSpec]  # specs of formats that say the same, without a place
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
@@ -40,6 +41,13 @@ class AutoSpec(PlacedSpec):
         made._mode = OpenMode(open=True)
         made._references = References.parse({}, {})
         made._rechecks = Options()
+        made._formats = {}
+        return made
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        made = super().changed(options)
+        made._formats = {}
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -74,37 +82,34 @@ class AutoSpec(PlacedSpec):
         place = self._place
         if place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
-        if self.open_mode.create:
+        if self._mode.create:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
-        context = self._context
-        here = place._driver.name in {"file", "memory"}
-        return start(lambda: self._opened(place, view, opening, context), here=here)
+        here = place._driver.at_once > 0
+        return start(self._opened, place, view, opening, here=here)
 
-    def _opened(
-        self,
-        place: Place,
-        view: IndexTransform | None,
-        opening: Opening,
-        context: Context | None,
-    ) -> Opened:
+    def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
         at = place._open()
         path = place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
         for document, name in _DOCUMENTS.items():
             if at.store.size(at.key(path + document)) is not None:
-                found = driver_spec(name).parse({"kvstore": place}, self.schema)
-                if context is not None:
-                    found = found.bind(context)
-                return (
-                    found.changed(replace(self._rechecks, mode=self._mode))
-                    .open(view, opening)
-                    .result()
-                )
+                assert self._context is not None
+                return self._in_format(name).at(place, self._context).open(view, opening).result()
         raise NotFoundError(
             f"there is no array that is known at {path!r} of {at.store}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
             kind="array_not_found",
             path=path,
         )
+
+    def _in_format(self, name: str) -> PlacedSpec:
+        """Return what the spec says, in a format, without where."""
+        found = self._formats.get(name)
+        if found is None:
+            made = driver_spec(name).parse({}, self.schema)
+            found = made.changed(replace(self._rechecks, mode=self._mode))
+            assert isinstance(found, PlacedSpec)
+            self._formats[name] = found
+        return found
 
 
 def _later(new: Any, old: Any) -> Any:

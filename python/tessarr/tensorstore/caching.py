@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
@@ -21,7 +22,7 @@ _DOCUMENTS_BYTES: Final = 1 << 20
 
 _EVER: Final = {float("-inf"), float("inf")}
 
-__all__ = ["Known", "Memory", "bound_of", "cached", "memory_of", "pool_of"]
+__all__ = ["Known", "Memory", "bound_of", "cached", "memory_of", "over", "pool_of"]
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -34,13 +35,10 @@ class Known:
         The metadata.
     looked_s
         When they were looked at, in seconds since 1970.
-    documents
-        What remembers the documents.
     """
 
     meta: ArrayMeta
     looked_s: float
-    documents: CachePool | None = None
 
     def learn(self, meta: ArrayMeta, looked_s: float) -> None:
         """Remember what the metadata are now."""
@@ -68,19 +66,18 @@ class Memory:
         limit = json["total_bytes_limit"]
         self.pool = pool = CachePool(limit) if limit else None
         self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
-        self._documents: ref[CachePool] | None = None
+        self._documents = pool
         self._known: dict[Any, ref[Known]] = {}
         self._room = 64
 
     def documents(self) -> CachePool:
-        """Return what remembers documents: without room, for as long as somebody holds it."""
-        found = self.pool
-        if found is None and self._documents is not None:
-            found = self._documents()
-        if found is None:
-            found = CachePool(_DOCUMENTS_BYTES)
-            self._documents = ref(found)
-        return found
+        """Return what remembers documents, so that those that stay are not read again.
+
+        Where there is no room, that is a few, which are looked at each time.
+        """
+        if self._documents is None:
+            self._documents = CachePool(_DOCUMENTS_BYTES)
+        return self._documents
 
     def find(self, where: Any) -> Known | None:
         """Return what open arrays know whose document is there, or None where none is open."""
@@ -153,32 +150,50 @@ def cached(
     opened
         When the store was opened, in seconds since 1970; by default now.
     """
-    now = time.time() if opened is None else opened
-    since, metadata_since = bound_of(recheck, now), bound_of(recheck_metadata, now)
-    data, own = pool_of(pool), pool if metadata_pool is None else metadata_pool
-    metadata = pool_of(own)
-    if own is not None and metadata_since > now:
-        metadata = memory_of(own).documents()  # so that documents that stay are not read again
-    if (data is None and metadata is None) or isinstance(store, MemoryStore):
+    if isinstance(store, MemoryStore):
         return store
-    sinces = metadata_since, since
-    if metadata is not data or not set(sinces) <= _EVER:
-        return _remembering(store, metadata, data, *sinces)
-    assert data is not None
-    return data.same((store, *sinces), lambda: _remembering(store, metadata, data, *sinces))
+    now = time.time() if opened is None else opened
+    own = pool if metadata_pool is None else metadata_pool
+    memory = None if own is None else memory_of(own)
+    sinces = bound_of(recheck_metadata, now), bound_of(recheck, now)
+    return over(store, memory, pool_of(pool), sinces, now)
 
 
-def _remembering(
+def over(
     store: Store,
-    metadata: CachePool | None,
+    memory: Memory | None,
     data: CachePool | None,
-    metadata_since: float,
-    data_since: float,
+    sinces: tuple[float, float],
+    now: float,
 ) -> Store:
-    return RememberingStore(
+    """Return a store that remembers what `store` answers, if there is room.
+
+    Parameters
+    ----------
+    store
+        The store.
+    memory, data
+        What remembers documents, and chunks.
+    sinces
+        What `bound_of` returned for documents, and for chunks.
+    now
+        The time.
+    """
+    metadata_since, data_since = sinces
+    metadata = None
+    if memory is not None:
+        metadata = memory.documents() if metadata_since > now else memory.pool
+    if data is None and metadata is None:
+        return store
+    make = partial(
+        RememberingStore,
         store,
         metadata=metadata,
         data=data,
         metadata_since=metadata_since,
         data_since=data_since,
     )
+    one = data if metadata is None else metadata
+    if one is None or data not in {None, one} or not _EVER.issuperset(sinces):
+        return make()  # one pool must not keep another
+    return one.same((store, data is None, metadata is None, sinces), make)

@@ -105,9 +105,12 @@ class ContextSpec:
     Context.Spec({'cache_pool': {'total_bytes_limit': 5}})
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "refers")
 
     _items: dict[str, Any]
+
+    refers: bool
+    """Whether a resource is said by the name of another."""
 
     def __init__(self, json: Any) -> None:
         if not isinstance(json, dict):
@@ -119,11 +122,7 @@ class ContextSpec:
                 raise expected("object with names", json)
             # Null is the default, and stays null: as the peer has it.
             self._items[key] = None if value is None else _reference(kind, value)
-
-    @property
-    def refers(self) -> bool:
-        """Whether a resource is said by the name of another."""
-        return any(isinstance(value, str) for value in self._items.values())
+        self.refers = any(isinstance(value, str) for value in self._items.values())
 
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
         """Return the JSON.
@@ -217,7 +216,7 @@ class Context:
         """Whether anything is said of resources of some kinds."""
         context: Context | None = self
         while context is not None:
-            if context._spec is not None and any(kind in context._spec._items for kind in kinds):
+            if context._spec is not None and not context._spec._items.keys().isdisjoint(kinds):
                 return True
             context = context._parent
         return False

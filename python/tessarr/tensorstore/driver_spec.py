@@ -121,7 +121,6 @@ class Options:
             kvstore=keywords.pop("kvstore", None),
             recheck_metadata=keywords.pop("recheck_cached_metadata", both),
             recheck_data=keywords.pop("recheck_cached_data", both),
-            minimal=bool(keywords.pop("minimal_spec", None)),
             flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
         )
 

@@ -157,7 +157,7 @@ class Facts:
         return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
 
 
-_facts: dict[tuple[int, Field], Facts] = {}
+_facts: dict[tuple[int, str | None, bool], Facts] = {}
 
 
 def facts_of(meta: ArrayMeta, field: Field = WHOLE, before: ArrayMeta | None = None) -> Facts:
@@ -170,15 +170,16 @@ def facts_of(meta: ArrayMeta, field: Field = WHOLE, before: ArrayMeta | None = N
     >>> facts.domain, facts.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
-    found = _facts.get((id(meta), field))
+    key = (id(meta), field.name, field.as_void)
+    found = _facts.get(key)
     if found is not None and found.meta is meta:
         return found
-    found = _facts.get((id(before), field))
+    found = _facts.get((id(before), field.name, field.as_void))
     if found is not None and found.meta is before and meta.resizes(found.meta):
         made = found.resized(meta)
     else:
         made = Facts(meta, field)
     if len(_facts) >= _KEPT:
         _facts.clear()
-    _facts[id(meta), field] = made
+    _facts[key] = made
     return made

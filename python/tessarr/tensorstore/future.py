@@ -482,7 +482,7 @@ def failed(error: BaseException) -> Future[Any]:
 def converted(future: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
     """Return a future of what `convert` makes of the result of another one."""
     if future._state == _DONE:
-        return start(lambda: convert(future._value), here=True)
+        return start(convert, future._value, here=True)
     made: Future[U] = Future._pending()
     made._begin, made._work = future.force, future._help
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
@@ -73,10 +74,11 @@ def open(
     >>> store[2].read().result()
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
-    if not isinstance(context, Context | None):
+    if context is not None and not isinstance(context, Context):
         raise TypeError(f"{context!r} is no Context")
     made = spec_of(spec)
     if keywords:
+        made = made.copy()
         made.update(**keywords)
     any_way = not read and not write
     opening = Opening(
@@ -101,14 +103,13 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
         Where to find resources that are not bound yet.
     """
     try:
-        bound = spec._bound(context)
-        future = bound._driver.open(bound._view, opening)
+        future = spec._bound_driver(context).open(spec._view, opening)
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
-    return converted(future, lambda opened: _handle(opened, opening))
+    return converted(future, partial(_handle, opening))
 
 
-def _handle(opened: Opened, opening: Opening) -> TensorStore:
+def _handle(opening: Opening, opened: Opened) -> TensorStore:
     driver, view = opened.driver, opened.view
     if view is not None:
         if view.output_rank != driver.domain.rank:

@@ -74,6 +74,10 @@ class PlacedSpec(ReferringSpec):
             self._references.bind(context), self._place and self._place._bound(context)
         )
 
+    def at(self, place: Place, context: Context) -> Self:
+        """Return the spec of the same at a place, with the resources of a context."""
+        return self._with(self._references.bind(context), self._put_at(place))
+
     def strip(self) -> Self:
         """Return the spec without resources."""
         return self._with(self._references.strip(), self._place and self._place._stripped())

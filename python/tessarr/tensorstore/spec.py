@@ -8,6 +8,7 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context import Context, Naming, Own
+from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.driver_spec import (
     DRIVERS,
     OF_SCHEMA,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tessarr.space import View
     from tessarr.tensorstore.chunk_layout import ChunkLayout
     from tessarr.tensorstore.codec_spec import CodecSpec
-    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.open_mode import OpenMode
     from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape
@@ -65,11 +65,12 @@ class Spec(Indexable):
     {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
     """
 
-    __slots__ = ("__weakref__", "_context", "_driver", "_view")
+    __slots__ = ("__weakref__", "_context", "_driver", "_made_of", "_view")
 
     _driver: DriverSpec
     _view: IndexTransform | None
     _context: Any
+    _made_of: bytes | None  # what only specs that are equal have, or None
 
     __hash__ = None  # type: ignore[assignment]
     __iter__ = None
@@ -78,7 +79,7 @@ class Spec(Indexable):
         if isinstance(json, Spec):
             self._take(json)
             return
-        key = key_of(json)
+        self._made_of = key = key_of(json)
         found = _read.find(key)
         if found is not None:
             self._take(found)
@@ -121,11 +122,12 @@ class Spec(Indexable):
     @classmethod
     def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
         made = object.__new__(cls)
-        made._driver, made._view, made._context = driver, view, context
+        made._driver, made._view, made._context, made._made_of = driver, view, context, None
         return made
 
     def _take(self, other: Spec) -> None:
         self._driver, self._view, self._context = other._driver, other._view, other._context
+        self._made_of = other._made_of
 
     # Indexing
 
@@ -280,20 +282,9 @@ class Spec(Indexable):
         ArgumentError
             If constraints contradict each other.
         """
-        changes: dict[str, Any] = given(keywords, SpecKeywords)
-        view = self._view
+        made = self._changed(keywords) if keywords else self
         if minimal_spec:
-            changes["minimal_spec"] = True
-            domain = self._driver.outline().domain
-            if view is None and domain is not None:
-                view = IndexTransform(domain)
-        parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
-        made = self
-        if parts or changes:
-            options = Options.of(changes)
-            if parts:
-                options.schema = self._wanted(parts)
-            made = self._of(self._driver.changed(options), view, self._context)
+            made = made._minimal()
         if unbind_context:
             made = made._unbound()
         if strip_context:
@@ -301,6 +292,32 @@ class Spec(Indexable):
         if context is not None:
             made = made._bound(context)
         self._take(made)
+
+    def _changed(self, keywords: SpecKeywords) -> Spec:
+        """Return the spec with keywords, or recall it."""
+        dtype = keywords.get("dtype")
+        if isinstance(dtype, DataType):
+            keywords = {**keywords, "dtype": dtype.name}
+        key = None if self._made_of is None else key_of((self._made_of, keywords))
+        found = _read.find(key)
+        if found is not None:
+            return found
+        changes: dict[str, Any] = given(keywords, SpecKeywords)
+        parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
+        options = Options.of(changes)
+        if parts:
+            options.schema = self._wanted(parts)
+        made = self._of(self._driver.changed(options), self._view, self._context)
+        made._made_of = key
+        _read.keep(key, made.copy())
+        return made
+
+    def _minimal(self) -> Spec:
+        """Return the spec without metadata that are found where the array is."""
+        view, domain = self._view, self._driver.outline().domain
+        if view is None and domain is not None:
+            view = IndexTransform(domain)
+        return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
 
     def _wanted(self, parts: dict[str, Any]) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
@@ -313,10 +330,14 @@ class Spec(Indexable):
 
     def _bound(self, context: Context | None) -> Spec:
         """Return the spec with all resources, those that it defines itself included."""
+        return self._of(self._bound_driver(context), self._view)
+
+    def _bound_driver(self, context: Context | None) -> DriverSpec:
+        """Return what it says of its driver, with all resources."""
         within = Own() if context is None else context
         if self._context is not None:
             within = Context(self._context, within)
-        return self._of(self._driver.bind(within), self._view)
+        return self._driver.bind(within)
 
     def _unbound(self) -> Spec:
         naming = self._naming()
@@ -335,7 +356,9 @@ class Spec(Indexable):
 
     def copy(self) -> Spec:
         """Return the same, apart."""
-        return self._of(self._driver, self._view, self._context)
+        made = object.__new__(type(self))
+        made._take(self)
+        return made
 
     __copy__ = copy
 
@@ -411,9 +434,9 @@ _read: Final = Recall[Spec]()
 
 
 def spec_of(given: Any) -> Spec:
-    """Return the spec that a user means: a copy of one, or JSON, a URL, or a store of keys."""
+    """Return the spec that a user means, which may be that itself, JSON, a URL or a store."""
     if isinstance(given, Spec):
-        return given.copy()
+        return given
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)

@@ -530,7 +530,7 @@ def handle(
 
 def _again(spec: Spec, mode: str) -> TensorStore:
     """Open what was pickled."""
-    bound = spec._bound(None)
-    opened = bound._driver.open(bound._view, Opening("r" in mode, "w" in mode)).result()
+    opening = Opening("r" in mode, "w" in mode)
+    opened = spec._bound_driver(None).open(spec._view, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
     return handle(opened.driver, view, mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
@@ -12,12 +12,13 @@ from tessarr.array import bind
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
+from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
 from tessarr.store.aliased import aliased
 from tessarr.tensorstore import resolve
-from tessarr.tensorstore.caching import Known, bound_of, cached, memory_of
+from tessarr.tensorstore.caching import Known, bound_of, memory_of, over, pool_of
 from tessarr.tensorstore.context import Naming, References
 from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.element import WHOLE, Field
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.array import Array
-    from tessarr.drive import Flow
     from tessarr.store import Store
     from tessarr.tensorstore.caching import Memory
     from tessarr.tensorstore.driver import Driver
@@ -53,7 +53,6 @@ _RESOURCES: Final = {
     "metadata_cache_pool": "cache_pool",
 }
 _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
-_ZARRAY: Final = ".zarray"
 
 
 class ZarrSpec(PlacedSpec):
@@ -61,6 +60,8 @@ class ZarrSpec(PlacedSpec):
 
     zarr_format: ClassVar[ZarrFormat]
     _nothing: ClassVar[Any]
+    _marker: ClassVar[str]
+    """The key of the document in stores of Tessarr."""
 
     _wanted: Any
     _known: dict[str, Any]
@@ -154,7 +155,7 @@ class ZarrSpec(PlacedSpec):
     @property
     def document(self) -> str:
         """The key of the document."""
-        return "zarr.json"
+        return self._marker
 
     def _at(self, store: Store, at: str) -> Store:
         """Return a store that has the document where Zarr has it."""
@@ -218,23 +219,23 @@ class ZarrSpec(PlacedSpec):
             raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
         at = place.key(self._place.path).strip("/")
-        here = self._place._driver.name in {"file", "memory"}
-        work = partial(self._opened, view, self._at(place.store, at), at, opening.transaction)
-        return start(work, here=here)
+        here = self._place._driver.at_once > 0
+        store = self._at(place.store, at)
+        return start(self._opened, view, store, at, opening.transaction, here=here)
 
     def _opened(
         self, view: IndexTransform | None, store: Store, at: str, transaction: Any
     ) -> Opened:
-        now = time.time()
-        fresh, lasting, memory = self._remembering(store)
-        shared = memory is not None and transaction is None and not self._mode.assumes
-        where = store, self._key(at)
-        known = memory.find(where) if memory is not None and shared else None
+        now, key = time.time(), open_flow.prefix_of(at) + self.document
+        fresh, lasting, memory = self._remembering(store, now)
+        if transaction is not None:
+            fresh, memory = transaction._staged(lasting), None
+        known = memory.find((store, key)) if memory is not None else None
         if known and self._mode.open and known.looked_s >= bound_of(self._recheck_metadata, now):
             meta, now = known.meta, known.looked_s
             self._check(meta)
         else:
-            meta = self._found(fresh if transaction is None else transaction._staged(lasting), at)
+            meta = self._found(fresh, at)
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if not self._references.plain:
@@ -249,28 +250,32 @@ class ZarrSpec(PlacedSpec):
         )
         if known:
             known.learn(meta, now)
-        elif memory is not None and shared:
-            known = Known(meta, now, memory.documents())
-            memory.add(where, known)
+        elif memory is not None:
+            known = Known(meta, now)
+            memory.add((store, key), known)
         driver = ZarrDriver(array, self._field, self, store=store, looked_s=now, known=known)
         return Opened(driver, self._labelled(view, array))
 
-    def _remembering(self, store: Store) -> tuple[Store, Store, Memory | None]:
+    def _remembering(self, store: Store, now: float) -> tuple[Store, Store, Memory | None]:
         """Return what is read to open, what is read later, and what remembers open arrays."""
         references, recheck = self._references, self._recheck_metadata
         once = recheck == "open" or recheck is False  # after it was opened, any time will do
         near = isinstance(store, MemoryStore)
         if references.alone and (once or near):
             return store, store, None  # there is nothing to wait for, and nobody shares it
-        pool = own = references.resource("cache_pool")
-        if references.has("metadata_cache_pool"):
-            own = references.resource("metadata_cache_pool")
+        own = references.has("metadata_cache_pool")
+        resource = references.resource("metadata_cache_pool" if own else "cache_pool")
+        remembered = memory_of(resource)
+        memory = None if self._mode.assumes else remembered
         if near:
-            return store, store, memory_of(own)
-        made = partial(cached, store, pool, self._recheck_data, metadata_pool=own)
-        lasting = made(recheck_metadata=False if once else recheck)
-        fresh = made(recheck_metadata=True) if recheck == "open" else lasting
-        return fresh, lasting, memory_of(own)
+            return store, store, memory
+        data = pool_of(references.resource("cache_pool")) if own else remembered.pool
+        since = bound_of(self._recheck_data, now)
+        later = -inf if once else bound_of(recheck, now)
+        lasting = over(store, remembered, data, (later, since), now)
+        if recheck != "open":
+            return lasting, lasting, memory
+        return over(store, remembered, data, (inf, since), now), lasting, memory
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
@@ -329,16 +334,21 @@ class ZarrSpec(PlacedSpec):
         return self._created(store, at)
 
     def _check(self, meta: ArrayMeta) -> None:
-        wanted = None if self._wanted is self._nothing else self._wanted
-        if wanted is not None or not self.schema.says_nothing:
+        """Raise an error if metadata are not as they have to be; what is found is recalled."""
+        if self._known.get("checked") is not meta:
+            wanted = None if self._wanted is self._nothing else self._wanted
             resolve.check(meta, wanted, self.schema, self._field)
+            self._known["checked"] = meta
 
     def _key(self, at: str) -> str:
         return open_flow.prefix_of(at) + self.document
 
     def _existing(self, store: Store, at: str) -> ArrayMeta | None:
-        found = drive.run(self._read(at), store)
-        if found is None or isinstance(found, ArrayMeta):
+        document = drive.document(store, open_flow.prefix_of(at) + self._marker)
+        if document is None:
+            return None
+        found = self._parsed(document, store, at)
+        if isinstance(found, ArrayMeta):
             return found
         raise MetadataError(
             f"there is a group, and no array, at {at!r} of {store}",
@@ -347,13 +357,8 @@ class ZarrSpec(PlacedSpec):
             key=self._key(at),
         )
 
-    def _read(self, at: str) -> Flow[open_flow.Node | None]:
-        return open_flow.find(
-            at,
-            zarr_format=self.zarr_format,
-            kind="array",
-            attributes=self.wants_attributes,
-        )
+    def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
+        return open_flow.parse_v3(document, at)
 
     def _created(self, store: Store, at: str) -> ArrayMeta:
         meta = self._metadata()
@@ -382,6 +387,7 @@ class Zarr3Spec(ZarrSpec):
     name = "zarr3"
     zarr_format = 3
     _nothing = Zarr3()
+    _marker = "zarr.json"
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
 
@@ -392,9 +398,10 @@ class Zarr2Spec(ZarrSpec):
     name = "zarr"
     zarr_format = 2
     _nothing = Zarr2()
+    _marker = v2.ARRAY
     _scheme = "zarr2"
 
-    _metadata_key: str = _ZARRAY
+    _metadata_key: str = v2.ARRAY
 
     @property
     def document(self) -> str:
@@ -403,7 +410,7 @@ class Zarr2Spec(ZarrSpec):
 
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
-        self._metadata_key = members.pop("metadata_key", _ZARRAY)
+        self._metadata_key = members.pop("metadata_key", v2.ARRAY)
         if not isinstance(self._metadata_key, str):
             raise ArgumentError(f'"metadata_key": {self._metadata_key!r} is not a string')
         super()._read_more(members)
@@ -420,20 +427,26 @@ class Zarr2Spec(ZarrSpec):
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         found = super().members(naming, include_defaults=include_defaults)
-        if self._metadata_key != _ZARRAY:
+        if self._metadata_key != v2.ARRAY:
             found["metadata_key"] = self._metadata_key
         return found
 
     def _suffix(self) -> str:
-        if self._metadata_key != _ZARRAY:
+        if self._metadata_key != v2.ARRAY:
             raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
         return super()._suffix()
 
+    def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
+        attributes = None
+        if self.wants_attributes:
+            attributes = drive.document(store, open_flow.prefix_of(at) + v2.ATTRIBUTES)
+        return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
+
     def _at(self, store: Store, at: str) -> Store:
-        if self._metadata_key == _ZARRAY:
+        if self._metadata_key == v2.ARRAY:
             return store
         prefix = open_flow.prefix_of(at)
-        return aliased(store, {prefix + _ZARRAY: prefix + self._metadata_key})
+        return aliased(store, {prefix + v2.ARRAY: prefix + self._metadata_key})
 
 
 def _folder(place: Place) -> Place:

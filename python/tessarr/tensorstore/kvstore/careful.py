@@ -24,8 +24,8 @@ def at_a_time(resource: Resource) -> int:
 
 
 def _limit(resource: Resource) -> int | None:
-    limit = resource.to_json(include_defaults=True)["limit"]
-    return None if limit == "shared" else int(limit)
+    limit = resource._json.get("limit")  # absent where it is shared, as by default
+    return None if limit is None else int(limit)
 
 
 def _shared_limit(resource: Resource) -> int:

@@ -245,7 +245,7 @@ class Spec:
     def _bound(self, context: Context) -> Spec:
         if self._context is not None:
             context = Context(self._context, context)
-        bases = tuple(base._bound(context) for base in self._bases)
+        bases = self._bases and tuple(base._bound(context) for base in self._bases)
         return self._with(self._references.bind(context), bases)
 
     def _stripped(self) -> Spec:
@@ -264,7 +264,7 @@ class Spec:
 
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
-        bases = tuple(base._below() for base in self._bases)
+        bases = tuple([base._below() for base in self._bases])
         return self._driver.open(Opening(self._given, self._references, bases, self._path))
 
     def _below(self) -> Place:

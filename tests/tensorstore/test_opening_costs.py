@@ -1,0 +1,103 @@
+"""What opening costs, in calls and requests: these are the same in every run."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.store import CountingStore, MemoryStore
+
+WANTED: dict[str, Any] = {"dtype": ts.uint16, "shape": [100, 100]}
+
+
+def calls(act: Callable[[], object]) -> Counter[str]:
+    """Count the functions of Python that an act calls when it is done again."""
+    found: Counter[str] = Counter()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            found[frame.f_code.co_qualname] += 1
+
+    act()
+    sys.setprofile(watch)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {
+    "JSON": (112, lambda spec, _, context: ts.open(spec, context=context)),
+    "a spec": (108, lambda spec, _, context: ts.open(SPECS[str(spec)], context=context)),
+    "a URL": (112, lambda _, url, context: ts.open(url, context=context)),
+    "constraints": (125, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
+    "found out": (143, lambda spec, _, context: ts.open(spec["kvstore"], context=context)),
+}
+SPECS: dict[str, ts.Spec] = {}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pool", [0, 10**6])
+@pytest.mark.parametrize("where", ["memory", "file"])
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_opening_again_finds_out_nothing_anew(
+    name: str, where: str, pool: int, form: str, tmp_path: Path
+) -> None:
+    place = "memory://a/" if where == "memory" else f"file://{tmp_path}/a/"
+    spec = {"driver": name, "kvstore": place}
+    context = ts.Context({"cache_pool": {"total_bytes_limit": pool}})
+    ts.open(spec, context=context, create=True, **WANTED).result()
+    SPECS[str(spec)] = ts.Spec(spec)
+    most, opened = FORMS[form]
+    url = f"{place}|{'zarr2' if name == 'zarr' else name}:"
+    python = calls(lambda: opened(spec, url, context).result())
+    for costly in ("JSONDecoder.decode", "Schema.update", "Facts.__init__", "check", "Chain.read"):
+        assert python[costly] == 0, python
+    assert python.total() <= most, python
+
+
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_an_array_that_is_absent_takes_one_request(name: str) -> None:
+    store = CountingStore(MemoryStore())
+    spec = {"driver": name, "kvstore": {"driver": "tessarr", "store": store}}
+    with pytest.raises(ValueError, match="there is no array"):
+        ts.open(spec).result()
+    assert store.counts()["opens"] == 1, store.counts()
+
+
+def test_constraints_are_checked_of_each_array() -> None:
+    """Specs and what was found of them are recalled; what is there is looked at."""
+    context = ts.Context()
+    spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+    new = {"create": True, "delete_existing": True, "context": context}
+    for shape in ([4], [5], [4]):
+        ts.open(spec, **new, dtype="int8", shape=shape).result()
+        if shape == [4]:
+            assert ts.open(spec, context=context, shape=[4]).result().shape == (4,)
+        else:
+            with pytest.raises(ValueError, match="does not match"):
+                ts.open(spec, context=context, shape=[4]).result()
+
+
+def test_specs_that_are_recalled_are_not_changed_by_updates() -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+    one, other = ts.Spec(spec), ts.Spec(spec)
+    one.update(shape=[4], dtype="int8")
+    assert other == ts.Spec(spec)
+    other.update(shape=[4], dtype=ts.int8)
+    assert one == other
+    one.update(create=True)
+    assert one != other
+    assert other.open_mode == ts.OpenMode(open=True)
+    bound = ts.Spec(spec)
+    bound.update(context=ts.Context())
+    bound.update(shape=[4], dtype="int8")
+    assert bound != other  # resources of a context are not recalled
