@@ -128,7 +128,7 @@ Request: TypeAlias = (
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
 
-def document(store: Store, key: str) -> bytes | None:
+def document(store: Store, request: Get) -> bytes | None:
     """Return a document of metadata, or None if the key is absent.
 
     Raises
@@ -138,15 +138,15 @@ def document(store: Store, key: str) -> bytes | None:
     """
     limit = current().metadata_bytes
     try:
-        return store.get(key, limit=limit)
+        return store.get(request.key, limit=limit)
     except DataError as error:
         if error.kind != "too_large":
             raise
         problem = Problem("", f"it has more than {limit} bytes", "too_large")
         raise MetadataError(
-            f"invalid metadata {key!r}: {problem}; raise the option metadata_bytes "
+            f"invalid metadata {request.key!r}: {problem}; raise the option metadata_bytes "
             "if it is meant to be so large",
-            key=key,
+            key=request.key,
             problems=[problem],
         ) from error
 
@@ -185,7 +185,7 @@ def _rename(store: Store, request: Rename) -> bool:
 
 
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
-    Get: lambda store, r: document(store, r.key),
+    Get: document,
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Delete: lambda store, r: store.delete(r.key),

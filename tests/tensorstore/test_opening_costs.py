@@ -35,11 +35,11 @@ def calls(act: Callable[[], object]) -> Counter[str]:
 
 
 FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {
-    "JSON": (112, lambda spec, _, context: ts.open(spec, context=context)),
-    "a spec": (108, lambda spec, _, context: ts.open(SPECS[str(spec)], context=context)),
-    "a URL": (112, lambda _, url, context: ts.open(url, context=context)),
-    "constraints": (125, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
-    "found out": (143, lambda spec, _, context: ts.open(spec["kvstore"], context=context)),
+    "JSON": (100, lambda spec, _, context: ts.open(spec, context=context)),
+    "a spec": (96, lambda spec, _, context: ts.open(SPECS[str(spec)], context=context)),
+    "a URL": (100, lambda _, url, context: ts.open(url, context=context)),
+    "constraints": (110, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
+    "found out": (130, lambda spec, _, context: ts.open(spec["kvstore"], context=context)),
 }
 SPECS: dict[str, ts.Spec] = {}
 

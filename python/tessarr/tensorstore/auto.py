@@ -105,10 +105,10 @@ class AutoSpec(PlacedSpec):
         """Return what the spec says, in a format, without where."""
         found = self._formats.get(name)
         if found is None:
-            made = driver_spec(name).parse({}, self.schema)
-            found = made.changed(replace(self._rechecks, mode=self._mode))
-            assert isinstance(found, PlacedSpec)
-            self._formats[name] = found
+            options = replace(self._rechecks, mode=self._mode)
+            made = driver_spec(name).parse({}, self.schema).changed(options)
+            assert isinstance(made, PlacedSpec)
+            found = self._formats[name] = made
         return found
 
 

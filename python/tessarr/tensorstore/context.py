@@ -186,7 +186,7 @@ class Context:
     ({'total_bytes_limit': 5000000}, True)
     """
 
-    __slots__ = ("_found", "_parent", "_spec")
+    __slots__ = ("_found", "_parent", "_refers", "_spec")
 
     Resource: TypeAlias = Resource
     Spec: TypeAlias = ContextSpec
@@ -211,6 +211,9 @@ class Context:
             self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
         self._parent = parent
         self._found: dict[str, Resource] = {}
+        own = self._spec is not None and self._spec.refers
+        # Whether a resource is said by the name of another, which may be none.
+        self._refers: bool = own or (parent is not None and parent._refers)
 
     def _says(self, kinds: Iterable[str]) -> bool:
         """Whether anything is said of resources of some kinds."""
@@ -220,12 +223,6 @@ class Context:
                 return True
             context = context._parent
         return False
-
-    @property
-    def _refers(self) -> bool:
-        """Whether a resource is said by the name of another, which may be none."""
-        own = self._spec is not None and self._spec.refers
-        return own or (self._parent is not None and self._parent._refers)
 
     @property
     def parent(self) -> Context | None:
@@ -448,7 +445,8 @@ class References:
             return self
         if self._values or context._refers:
             return References(self.kinds, self._bound(context), self.optional)
-        made = References(self.kinds, {}, self.optional)
+        made = object.__new__(References)
+        made.kinds, made.optional, made._values = self.kinds, self.optional, {}
         made._context = context
         return made
 
@@ -483,7 +481,8 @@ class References:
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; it has to be bound."""
         if self._context is not None:
-            return self._context._bound(KINDS[self.kinds[member]], self.kinds[member])
+            name = self.kinds[member]
+            return self._context._found.get(name) or self._context._resolve(name, ())
         found = self._values[member]
         if not isinstance(found, Resource):
             raise TypeError(f"{member} is not bound to a context")

@@ -560,9 +560,10 @@ def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future
     """
     if here:
         try:
-            return _ended(_DONE, work(*arguments))
+            value = work(*arguments)
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return _ended(_FAILED, error)
+        return _ended(_DONE, value)
     made: Future[T] = Future._pending()
     made._work = submit(partial(_do, made, work, *arguments))
     return made

@@ -78,8 +78,7 @@ def open(
         raise TypeError(f"{context!r} is no Context")
     made = spec_of(spec)
     if keywords:
-        made = made.copy()
-        made.update(**keywords)
+        made = made._changed(keywords)
     any_way = not read and not write
     opening = Opening(
         bool(read) or any_way, bool(write) or any_way, transaction, batch, bool(read and write)

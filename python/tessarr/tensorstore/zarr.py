@@ -157,7 +157,7 @@ class ZarrDriver(Driver):
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return self.facts.whole
+        return facts_of(self._array._meta, self._field).whole
 
     @property
     def chunk_layout(self) -> ChunkLayout:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
 from tessarr.array import bind
+from tessarr.drive import Get
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
@@ -344,7 +345,7 @@ class ZarrSpec(PlacedSpec):
         return open_flow.prefix_of(at) + self.document
 
     def _existing(self, store: Store, at: str) -> ArrayMeta | None:
-        document = drive.document(store, open_flow.prefix_of(at) + self._marker)
+        document = drive.document(store, Get(open_flow.prefix_of(at) + self._marker))
         if document is None:
             return None
         found = self._parsed(document, store, at)
@@ -439,7 +440,7 @@ class Zarr2Spec(ZarrSpec):
     def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
         attributes = None
         if self.wants_attributes:
-            attributes = drive.document(store, open_flow.prefix_of(at) + v2.ATTRIBUTES)
+            attributes = drive.document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
         return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
 
     def _at(self, store: Store, at: str) -> Store:
