@@ -136,11 +136,13 @@ impl<'a> Reader<'a> {
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if source.in_memory().is_none()
-            && source.size() <= WAITED_BYTES
-            && portion.is_full(self.array)
-            && !shard::is_known(shard, source)
-        {
+        let division = portion.divide(&shard.cuts)?;
+        let together = match source.size() {
+            ..=GROUP_BYTES => division.tasks() as u64 == self.inside(shard, portion),
+            ..=WAITED_BYTES => portion.is_full(self.array),
+            _ => false,
+        };
+        if together && source.in_memory().is_none() && !shard::is_known(shard, source) {
             // All of a shard, its index included, is one request.
             let mut whole = scratch.take();
             let done = sized(&mut whole, source.size() as usize).and_then(|out| {
@@ -152,7 +154,6 @@ impl<'a> Reader<'a> {
         }
         let index = shard::index(shard, source, scratch)?;
         let level = &shard.level;
-        let division = portion.divide(&shard.cuts)?;
         let mut cell = PerAxis::new();
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, division.tasks())?;
@@ -169,6 +170,13 @@ impl<'a> Reader<'a> {
         }
         found.sort_unstable_by_key(|entry| entry.offset);
         self.subchunks(&Subchunks { level, division: &division, origin: portion.origin }, source, 0, &found)
+    }
+
+    /// How many subchunks of the shard that `portion` is of are not all past the array's edge.
+    fn inside(&self, shard: &Shard, portion: &Portion<'_, '_>) -> u64 {
+        let ends = self.array.shape.iter().zip(portion.origin).map(|(end, origin)| end - origin);
+        let lengths = ends.zip(&portion.level.shape).map(|(end, &length)| end.min(length));
+        lengths.zip(&shard.level.shape).map(|(length, size)| length.div_ceil(*size)).product()
     }
 
     /// Subchunks that `entries` tell in their order, where `source` begins at `start` of the shard.

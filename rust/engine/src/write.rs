@@ -17,7 +17,7 @@ use crate::scratch::{repeated, reserve, sized, Scratch};
 use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, ABSENT};
 use crate::source::Source;
-use crate::store::{Change, Part};
+use crate::store::{Change, Need, Part};
 use crate::vlen;
 
 /// Consecutive subchunks are encoded into one buffer until it stands for this
@@ -204,11 +204,12 @@ impl<'a> Writer<'a> {
     /// Changes the chunk or shard at `key`.
     pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
         let full = new.is_full(self.array);
-        let change = self
+        let need = Need::of_current(!full);
+        let made = self
             .operation
             .store
-            .update(key, !full, &mut |object| self.change(new, object.map(Source::of), full, scratch))?;
-        if let Change::Write(parts) = change {
+            .update(key, need, &mut |object| self.change(new, object.map(Source::of), full, scratch))?;
+        if let Change::Write(parts) = made.change {
             recycle(parts, scratch);
         }
         Ok(())
@@ -223,13 +224,13 @@ impl<'a> Writer<'a> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let fill = self.is_fill(level, &bytes);
-        let change = self.operation.store.update(key, false, &mut |_| match fill {
+        let made = self.operation.store.update(key, Need::NOTHING, &mut |_| match fill {
             true => Ok(Change::Delete),
             // Nothing is read: it is decided once.
             false if bytes.is_empty() => Err(Error::internal("a blind change was decided on twice")),
             false => Ok(Change::Write(vec![Part::Owned(std::mem::take(&mut bytes))])),
         })?;
-        if let Change::Write(parts) = change {
+        if let Change::Write(parts) = made.change {
             recycle(parts, scratch);
         }
         Ok(())

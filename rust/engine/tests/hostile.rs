@@ -12,7 +12,8 @@ use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Change, Listing, LocalStore, MemoryStore, Object, Part, Settings, Store, Updater, Version, Want,
+    Change, Listing, LocalStore, Made, MemoryStore, Need, Object, Part, Settings, Store, Updater, Version,
+    Want,
 };
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};
@@ -656,13 +657,8 @@ impl Store for Endless {
         Ok(Some(Box::new(Everything)))
     }
 
-    fn update<'a>(
-        &self,
-        _key: &str,
-        _needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>, Error> {
-        updater(Some(&Everything))
+    fn update<'a>(&self, _key: &str, _need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>, Error> {
+        updater(Some(&Everything)).map(Made::from)
     }
 
     fn list(&self, _prefix: &str) -> Result<Vec<String>, Error> {
@@ -729,6 +725,6 @@ fn kinds_of_damage_have_codes() {
     }
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], raw()).unwrap();
     let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
-    stored.update(KEY, false, &mut |_| Ok(Change::Write(vec![Part::Owned(vec![0; 5])]))).unwrap();
+    stored.update(KEY, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(vec![0; 5])]))).unwrap();
     assert_eq!(read_all(operation).unwrap_err().code, Some("wrong_size"));
 }

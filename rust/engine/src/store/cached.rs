@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Epoch, Found, Part, Piece, Shelf, Whole};
 use super::{check_key, check_prefix, fork, joined, read_all, read_from};
-use super::{Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want};
+use super::{Change, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
 
@@ -170,20 +170,49 @@ impl CachedStore {
         self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
     }
 
-    /// What the store will answer when a change is made, if that is known and has room.
-    fn answer_of(&self, change: &Change<'_>) -> Result<Option<Answer>> {
+    /// What can be remembered of a change, if it has room.
+    fn written(&self, change: &Change<'_>) -> Result<Written> {
+        let parts = match change {
+            Change::Delete => return Ok(Written::Absent),
+            Change::Keep => return Ok(Written::Unknown),
+            Change::Write(parts) => parts,
+        };
         let known = |part: &store::Part<'_>| !matches!(part, store::Part::Current { .. });
-        Ok(match change {
-            Change::Delete => Some(Answer::Absent),
-            Change::Write(parts)
-                if parts.iter().all(known)
-                    && parts.iter().map(store::Part::size).sum::<u64>() <= self.memory.limit =>
-            {
-                let bytes = joined(parts, None)?;
-                Some(Answer::Whole(Arc::new(Whole { bytes, version: None })))
+        let total = |parts: &[store::Part<'_>]| parts.iter().map(store::Part::size).sum::<u64>();
+        let mut ranges = Vec::new();
+        let mut size = 0;
+        for run in parts.chunk_by(|one, next| known(one) == known(next)) {
+            let bytes = total(run);
+            if run.iter().all(known) && bytes <= self.memory.limit {
+                ranges.push((size, joined(run, None)?));
             }
-            _ => None,
-        })
+            size += bytes;
+        }
+        Ok(Written::Ranges { size, ranges })
+    }
+
+    /// Remembers a change that was made.
+    fn keep_written(&self, name: &str, written: Written, version: Option<Version>, asked: Asked) {
+        let keep = |part, answer| self.memory.keep(name, part, answer, asked);
+        match written {
+            Written::Unknown => {}
+            Written::Absent => keep(Part::Value, Answer::Absent),
+            Written::Ranges { size, mut ranges } => match &mut ranges[..] {
+                [(0, bytes)] if bytes.len() as u64 == size => {
+                    let whole = Whole { bytes: std::mem::take(bytes), version };
+                    keep(Part::Value, Answer::Whole(Arc::new(whole)));
+                }
+                // Without a version nothing tells whether the rest is still of the same value.
+                _ if version.is_some() => {
+                    keep(Part::Value, Answer::Opened { size, version });
+                    for (offset, bytes) in ranges {
+                        let part = Part::Range { offset, count: bytes.len() as u64 };
+                        keep(part, Answer::Range(Arc::new(bytes)));
+                    }
+                }
+                _ => {}
+            },
+        }
     }
 
     /// The value, to be read by ranges or whole.
@@ -262,7 +291,7 @@ impl CachedStore {
             return self.ask(key, name, want, asked);
         }
         let object = self.inner.open(key, Want::Ranges)?;
-        let same = |object: &dyn Object| object.size() == size && object.version() == version;
+        let same = |object: &dyn Object| object.size() == size && object.state() == version;
         let Some(object) = object.filter(|object| same(&**object)) else {
             self.forget(key);
             let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
@@ -311,37 +340,40 @@ impl Store for CachedStore {
         }
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         // Before, so that who has read a part of the old value reads none of the new one as
         // its other parts; after, also where nothing was changed: what the caller expected
         // may be what is remembered.
         let name = self.name(key);
-        let begun = Instant::now();
-        let epoch = self.memory.with(|shelf| {
+        let time = Instant::now();
+        let (known, before) = self.memory.with(|shelf| {
+            let known = shelf.whole(&name);
             shelf.forget(&self.space, &name);
-            shelf.epoch(&name)
+            (known, shelf.epoch(&name))
         });
-        let mut new = None;
-        let change = self.inner.update(key, needs_current, &mut |current| {
-            let change = updater(current)?;
-            new = self.answer_of(&change)?;
+        let mut new = Written::Unknown;
+        let need = Need { version: true, ..need };
+        let made = self.inner.update(key, need, &mut |current| {
+            // What is remembered of this very state need not be read again.
+            let same = |object: &&dyn Object| object.state();
+            let known = known
+                .as_ref()
+                .filter(|whole| whole.version.is_some() && whole.version == current.as_ref().and_then(same));
+            let whole = known.map(|whole| WholeObject(whole.clone()));
+            let change = updater(whole.as_ref().map(|whole| whole as &dyn Object).or(current))?;
+            new = self.written(&change)?;
             Ok(change)
         });
-        self.memory.with(|shelf| {
-            let alone = shelf.epoch(&name) == epoch;
+        let (alone, epoch) = self.memory.with(|shelf| {
+            let alone = shelf.epoch(&name) == before;
             shelf.forget(&self.space, &name);
-            // Of several that change it at once nobody knows which was the last.
-            if let (true, Ok(_), Some(answer)) = (alone, &change, new) {
-                let epoch = shelf.epoch(&name);
-                shelf.keep(&name, Part::Value, answer, epoch, begun);
-            }
+            (alone, shelf.epoch(&name))
         });
-        change
+        // Of several that change it at once nobody knows which was the last.
+        if let (true, Ok(made)) = (alone, &made) {
+            self.keep_written(&name, new, made.version, Asked { epoch, time });
+        }
+        made
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -409,6 +441,17 @@ impl Store for CachedStore {
     }
 }
 
+/// What is known of a value that was changed.
+enum Written {
+    Unknown,
+    Absent,
+    /// Its size, and where which bytes are.
+    Ranges {
+        size: u64,
+        ranges: Vec<(u64, Vec<u8>)>,
+    },
+}
+
 struct WholeObject(Arc<Whole>);
 
 impl Object for WholeObject {
@@ -449,7 +492,7 @@ impl RangedObject {
         }
         let found = self.inner.open(&self.key, Want::Ranges)?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        let same = |object: &dyn Object| object.size() == self.size && object.version() == self.version;
+        let same = |object: &dyn Object| object.size() == self.size && object.state() == self.version;
         match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {

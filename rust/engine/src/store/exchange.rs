@@ -34,7 +34,7 @@ impl Expected {
     pub fn matches(&self, current: Option<&dyn Object>) -> Result<bool> {
         Ok(match (self, current) {
             (Expected::Anything, _) | (Expected::Absent, None) => true,
-            (Expected::Version(version), Some(object)) => object.version() == Some(*version),
+            (Expected::Version(version), Some(object)) => object.state() == Some(*version),
             (Expected::Bytes(bytes), Some(object)) => holds(object, bytes)?,
             _ => false,
         })

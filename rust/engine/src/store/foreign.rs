@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::keylock::KeyLocks;
 use super::{check_key, check_prefix, is_key, joined, read_all};
-use super::{Change, Exchange, Listing, Object, Store, Updater, Want};
+use super::{Change, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// What a foreign store has to offer. Keys are checked before it is called.
@@ -122,13 +122,13 @@ impl<F: Foreign> ForeignStore<F> {
         Ok(true)
     }
 
-    fn update_held<'a>(&self, key: &str, updater: &mut Updater<'_, 'a>) -> Result<Change<'a>> {
+    fn update_held<'a>(&self, key: &str, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
             let change = updater(current)?;
             if self.apply(key, &change, Some(current))? {
-                return Ok(change);
+                return Ok(change.into());
             }
         }
         let kind = Kind::Store { retryable: true, errno: None };
@@ -142,19 +142,14 @@ impl<F: Foreign> Store for ForeignStore<F> {
         self.foreign.get(key, want).map_err(|error| error.at_key(key))
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
-        let early = if needs_current { None } else { Some(updater(None)?) };
+        let early = if need.current { None } else { Some(updater(None)?) };
         let _held = self.changing.hold(key)?;
         match early {
             None => self.update_held(key, updater),
-            Some(change) => self.apply(key, &change, None).map(|_| change),
+            Some(change) => self.apply(key, &change, None).map(|_| change.into()),
         }
         .map_err(|error| error.at_key(key))
     }

@@ -28,11 +28,11 @@ use std::sync::LazyLock;
 
 use super::keylock::{Held, KeyLocks};
 use super::{check_key, check_prefix, joined, no_current};
-use super::{Change, Listing, Object, Part, Store, Updater, Want};
+use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use lock::Lock;
 pub use settings::{Locking, Reading, Settings};
-use value::{open_value, LocalObject};
+use value::{open_value, LocalObject, Mark};
 
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
@@ -46,6 +46,14 @@ pub struct LocalStore {
 
 /// Keys, by their paths, that threads of this process are changing where no file says so.
 static CHANGING: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
+
+/// What became of a change.
+enum Applied {
+    /// It is made; this is the version of the new value, if that was wanted and is known.
+    Done(Option<Version>),
+    /// Others removed the lock file, so that nothing was changed.
+    LockLost,
+}
 
 impl LocalStore {
     /// The store in the folder `root` (made absolute).
@@ -100,17 +108,19 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Makes `change` under `lock`; without one, in place. False: others removed the lock
-    /// file, so that nothing was changed.
+    /// Makes `change` under `lock`; without one, in place. `versioned`: the version of the new
+    /// value is wanted.
     fn apply(
         &self,
         lock: Option<Lock>,
         path: &Path,
         current: Option<&LocalObject>,
         change: &Change<'_>,
-    ) -> Result<bool> {
+        versioned: bool,
+    ) -> Result<Applied> {
+        let mut version = None;
         match change {
-            Change::Keep => return Ok(true),
+            Change::Keep => return Ok(Applied::Done(None)),
             Change::Delete => match fs::remove_file(path) {
                 // A key whose path a folder has is absent, which systems tell in different ways.
                 Err(error) if !tree::is_absence(&error) && !path.is_dir() => {
@@ -120,36 +130,40 @@ impl LocalStore {
             },
             Change::Write(parts) => match lock {
                 None => self.write_in_place(path, parts, current)?,
-                Some(lock) => {
-                    if !self.write_aside(lock, path, parts, current)? {
-                        return Ok(false);
-                    }
-                }
+                Some(lock) => match self.write_aside(lock, path, parts, current, versioned)? {
+                    Applied::Done(found) => version = found,
+                    lost => return Ok(lost),
+                },
             },
         }
         if self.settings.durable {
             let folder = path.parent().unwrap_or(&self.root);
             tree::sync_folder(folder).map_err(|error| Failure::new("synchronise", folder, error))?;
         }
-        Ok(true)
+        Ok(Applied::Done(version))
     }
 
-    /// Makes the lock file the value. False: others removed it.
+    /// Makes the lock file the value.
     fn write_aside(
         &self,
         mut lock: Lock,
         path: &Path,
         parts: &[Part<'_>],
         current: Option<&LocalObject>,
-    ) -> Result<bool> {
+        versioned: bool,
+    ) -> Result<Applied> {
         write_parts(&lock, parts, current)?;
+        let mark = if versioned { Mark::on(&lock.file) } else { None };
         self.synchronise(&lock.file, path)?;
         match rename(&mut lock, path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 lock.forget();
-                Ok(false)
+                Ok(Applied::LockLost)
             }
-            done => Ok(done.map(|()| true).map_err(|error| Failure::new("replace", path, error))?),
+            done => {
+                done.map_err(|error| Failure::new("replace", path, error))?;
+                Ok(Applied::Done(mark.and_then(|mark| mark.version(&lock.file))))
+            }
         }
     }
 
@@ -192,34 +206,29 @@ impl LocalStore {
 
     /// As `update`, with errors that name no key. Folders that it makes are synchronised last: by
     /// then most file systems have done so together with the file.
-    fn update_unnamed<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update_unnamed<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.check_writable()?;
         let mut grown = Vec::new();
-        let done = self.update_in_folders(key, needs_current, updater, &mut grown);
+        let done = self.update_in_folders(key, need, updater, &mut grown);
         let synchronised = self.synchronise_folders(&grown);
-        done.and_then(|change| synchronised.map(|()| change))
+        done.and_then(|made| synchronised.map(|()| made))
     }
 
     fn update_in_folders<'a>(
         &self,
         key: &str,
-        needs_current: bool,
+        need: Need,
         updater: &mut Updater<'_, 'a>,
         grown: &mut Vec<PathBuf>,
-    ) -> Result<Change<'a>> {
+    ) -> Result<Made<'a>> {
         let path = self.path(key);
         // What does not depend on the current value is made before the lock is
         // taken. Deleting what does not exist needs no lock: at the moment of
         // this look the key is absent, and so it would be after a locked delete.
-        let mut early = if needs_current { None } else { Some(updater(None)?) };
+        let mut early = if need.current { None } else { Some(updater(None)?) };
         match &early {
-            Some(Change::Keep) => return Ok(Change::Keep),
-            Some(Change::Delete) if !path.is_file() => return Ok(Change::Delete),
+            Some(Change::Keep) => return Ok(Change::Keep.into()),
+            Some(Change::Delete) if !path.is_file() => return Ok(Change::Delete.into()),
             _ => {}
         }
         let name = path.to_string_lossy();
@@ -231,10 +240,10 @@ impl LocalStore {
                     // The folder is missing, so the key is absent: no folder is made
                     // for a change that stores nothing. A new value counts if the key
                     // is still absent under the lock.
-                    if needs_current && if_absent.is_none() {
+                    if need.current && if_absent.is_none() {
                         match updater(None)? {
                             Change::Write(parts) => if_absent = Some(Change::Write(parts)),
-                            nothing => return Ok(nothing),
+                            nothing => return Ok(nothing.into()),
                         }
                     }
                     grown.append(&mut self.create_folder_of(&path)?);
@@ -253,10 +262,12 @@ impl LocalStore {
                     (current, change)
                 }
             };
-            if self.apply(lock, &path, current.as_ref(), &change)? {
-                return Ok(change);
+            if let Applied::Done(version) =
+                self.apply(lock, &path, current.as_ref(), &change, need.version)?
+            {
+                return Ok(Made { change, version });
             }
-            early = if needs_current { None } else { Some(change) };
+            early = if need.current { None } else { Some(change) };
         }
         Err(vanishing("replace", &path).into())
     }
@@ -293,14 +304,9 @@ impl Store for LocalStore {
         })
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
-        self.update_unnamed(key, needs_current, updater).map_err(|error| error.at_key(key))
+        self.update_unnamed(key, need, updater).map_err(|error| error.at_key(key))
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::keylock::KeyLocks;
 use super::{check_key, check_prefix, fork, joined, read_from};
-use super::{Change, Exchange, Listing, New, Object, Part, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::Result;
 
 /// Keys and values in one ordered map.
@@ -54,23 +54,26 @@ impl MemoryStore {
         named.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Makes one change; false: the value is no longer the one that was `decided` on.
-    fn make(
+    /// Makes one change; false: the value is no longer the one that was `decided` on, and stays.
+    fn make<'a>(
         &self,
         key: &str,
-        change: &mut Change<'_>,
+        mut change: Change<'a>,
         current: Option<&dyn Object>,
         decided: Option<Option<u64>>,
-    ) -> Result<bool> {
-        Ok(match change {
+    ) -> Result<(bool, Made<'a>)> {
+        let mut version = None;
+        let done = match &mut change {
             Change::Keep => true,
             Change::Delete => self.set(key, None, decided),
             Change::Write(parts) => {
                 let bytes = take_or_join(parts, current)?;
                 let state = STATES.fetch_add(1, Ordering::Relaxed);
+                version = Some(version_of(state));
                 self.set(key, Some(Arc::new(Value { bytes, state })), decided)
             }
-        })
+        };
+        Ok((done, Made { change, version }))
     }
 
     fn get(&self, key: &str) -> Option<Arc<Value>> {
@@ -129,33 +132,26 @@ impl Store for MemoryStore {
         Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn Object>))
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
         // What does not depend on the current value is made before the key is held.
-        let early = if needs_current { None } else { Some(updater(None)?) };
+        let early = if need.current { None } else { Some(updater(None)?) };
         match &early {
-            Some(Change::Keep) => return Ok(Change::Keep),
-            Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete),
+            Some(Change::Keep) => return Ok(Change::Keep.into()),
+            Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete.into()),
             _ => {}
         }
         let _held = self.changing.hold(key)?;
-        if let Some(mut change) = early {
-            self.make(key, &mut change, None, None)?;
-            return Ok(change);
+        if let Some(change) = early {
+            return Ok(self.make(key, change, None, None)?.1);
         }
         loop {
             let current = self.get(key).map(MemoryObject);
             let decided = current.as_ref().map(|object| object.0.state);
             let current = current.as_ref().map(|object| object as &dyn Object);
-            let mut change = updater(current)?;
             // Only who changes several keys at once may come between.
-            if self.make(key, &mut change, current, Some(decided))? {
-                return Ok(change);
+            if let (true, made) = self.make(key, updater(current)?, current, Some(decided))? {
+                return Ok(made);
             }
         }
     }

@@ -68,6 +68,12 @@ pub trait Object: Send + Sync {
     /// The state that was opened, where the store can tell.
     fn version(&self) -> Option<Version>;
 
+    /// The state that was opened, to be compared with a version that was had before: it may be
+    /// too young to be one, because it could change again and look the same.
+    fn state(&self) -> Option<Version> {
+        self.version()
+    }
+
     /// Fill `out` from `offset`; a range past the end is a `Kind::Data` error.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
@@ -164,6 +170,42 @@ impl Change<'_> {
     }
 }
 
+/// What who changes a key has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Its current value, in order to decide the change.
+    pub current: bool,
+    /// The version of the new one, where the store can tell.
+    pub version: bool,
+}
+
+impl Need {
+    /// Nothing.
+    pub const NOTHING: Need = Need { current: false, version: false };
+    /// The current value.
+    pub const CURRENT: Need = Need { current: true, version: false };
+
+    /// The current value, or nothing.
+    pub fn of_current(current: bool) -> Self {
+        Need { current, ..Need::NOTHING }
+    }
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// The change, for reuse of its buffers.
+    pub change: Change<'a>,
+    /// The version of the new value, where that was needed and is known.
+    pub version: Option<Version>,
+}
+
+impl<'a> From<Change<'a>> for Made<'a> {
+    fn from(change: Change<'a>) -> Self {
+        Made { change, version: None }
+    }
+}
+
 /// Decides the change of one key, given its current value (None: absent).
 /// It may be called again where it sees the current value: on a conflict, or if the change could
 /// not be made.
@@ -207,16 +249,15 @@ pub trait Store: Send + Sync + Debug {
 
     /// Decide and make one change so that no other `update` of this key, by
     /// any thread or process, falls between. `updater` sees the current value
-    /// where `needs_current`, else None, and then it runs before anything is
-    /// locked. Gives back what was written. Inside `updater` other keys of the
-    /// store may be used freely, `key` itself only be opened.
-    fn update<'a>(&self, key: &str, needs_current: bool, updater: &mut Updater<'_, 'a>)
-        -> Result<Change<'a>>;
+    /// where it is needed, else None, and then it runs before anything is
+    /// locked. Inside `updater` other keys of the store may be used freely, `key`
+    /// itself only be opened.
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>>;
 
     /// Do `work` while nobody else, in any thread or process, holds `key`, which
     /// need not exist. Inside `work` other keys may be used freely.
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.update(key, true, &mut |_| work().map(|()| Change::Keep)).map(drop)
+        self.update(key, Need::CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
     }
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
@@ -302,13 +343,13 @@ impl dyn Store + '_ {
 
     /// Replaces the value of `key`.
     pub fn put(&self, key: &str, data: &[u8]) -> Result<()> {
-        self.update(key, false, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
+        self.update(key, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
         Ok(())
     }
 
     /// Removes `key`; that it is absent is fine.
     pub fn delete(&self, key: &str) -> Result<()> {
-        self.update(key, false, &mut |_| Ok(Change::Delete))?;
+        self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete))?;
         Ok(())
     }
 
@@ -316,7 +357,7 @@ impl dyn Store + '_ {
     /// Gives false, and changes nothing, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
         let mut matched = false;
-        self.update(key, true, &mut |current| {
+        self.update(key, Need::CURRENT, &mut |current| {
             matched = match (current, expected) {
                 (None, None) => true,
                 (Some(object), Some(bytes)) => holds(object, bytes)?,

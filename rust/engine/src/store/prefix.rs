@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Turn, Updater, Want};
+use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -49,13 +49,8 @@ impl Store for PrefixStore {
         self.inner.open(&self.key(key)?, want)
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
-        self.inner.update(&self.key(key)?, needs_current, updater)
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.inner.update(&self.key(key)?, need, updater)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Change, Exchange, Listing, Object, Store, Turn, Updater, Want};
+use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -28,7 +28,7 @@ impl Store for ReadOnlyStore {
         self.inner.open(key, want)
     }
 
-    fn update<'a>(&self, key: &str, _: bool, _: &mut Updater<'_, 'a>) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, _: Need, _: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
         Err(refusal().at_key(key))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{wait, Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want, REPLACED};
+use super::{wait, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want, REPLACED};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -88,18 +88,14 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
         }))
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
-        if needs_current {
-            return self.asking.each(|| self.inner.update(key, true, updater));
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        if need.current {
+            return self.asking.each(|| self.inner.update(key, need, updater));
         }
         let change = updater(None)?;
-        self.asking.each(|| self.inner.update(key, false, &mut |_| Ok(change.again())).map(drop))?;
-        Ok(change)
+        let make = || Ok(self.inner.update(key, need, &mut |_| Ok(change.again()))?.version);
+        let version = self.asking.each(make)?;
+        Ok(Made { change, version })
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -161,6 +157,10 @@ impl<F: Fn(&Error) -> bool + Send + Sync> Object for RetryingObject<F> {
 
     fn version(&self) -> Option<Version> {
         self.inner.version()
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.inner.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{
-    check_key, fork, Change, Exchange, Listing, Object, Store, Turn, Updater, Version, Want, REPLACED,
+    check_key, fork, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want, REPLACED,
 };
 use crate::error::Result;
 
@@ -64,13 +64,8 @@ impl Store for SharedStore {
         Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, slots: self.slots.clone() })))
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
-        let change = self.inner.update(key, needs_current, updater);
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        let change = self.inner.update(key, need, updater);
         self.forget();
         change
     }
@@ -129,6 +124,10 @@ impl Object for SharedObject {
 
     fn version(&self) -> Option<Version> {
         self.opened.object.version()
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.opened.object.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

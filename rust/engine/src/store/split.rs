@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, Change, Listing, Object, Store, Turn, Updater, Want};
+use super::{check_key, Listing, Made, Need, Object, Store, Turn, Updater, Want};
 use crate::error::Result;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
@@ -41,13 +41,8 @@ impl Store for SplitStore {
         self.side(key).open(key, want)
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
-        self.side(key).update(key, needs_current, updater)
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.side(key).update(key, need, updater)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

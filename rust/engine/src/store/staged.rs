@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
 use super::{check_key, check_prefix, fork, read_all, read_from, readonly};
-use super::{Change, Listing, Object, Part, Store, Turn, Updater, Version, Want};
+use super::{Change, Listing, Made, Need, Object, Part, Store, Turn, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
 
@@ -236,7 +236,7 @@ impl StagedStore {
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
-        self.inner.update(&exchange.key, looks, &mut |current| {
+        self.inner.update(&exchange.key, Need::of_current(looks), &mut |current| {
             matched = !looks || exchange.expected.matches(current)?;
             if matched {
                 return Ok(match &exchange.new {
@@ -281,19 +281,14 @@ impl Store for StagedStore {
         Ok(object)
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
         self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal().at_key(key));
         }
         let _held = self.changing.hold(key)?;
-        let (object, found) = match needs_current {
+        let (object, found) = match need.current {
             true => self.current(key, Want::Ranges)?,
             false => (None, None),
         };
@@ -308,7 +303,7 @@ impl Store for StagedStore {
         if found.is_some() || !matches!(new, New::Same) {
             self.stage(key, found, new)?;
         }
-        Ok(change)
+        Ok(change.into())
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -123,8 +123,8 @@ fn local_in(folder: &Folder, name: &str) -> Arc<dyn Store> {
     Arc::new(LocalStore::new(&folder.0.join(name), Settings::default()).unwrap())
 }
 
-fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Change<'a>> {
-    store.update(key, true, &mut |current| {
+fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Made<'a>> {
+    store.update(key, Need::CURRENT, &mut |current| {
         let mut parts = Vec::new();
         if let Some(current) = current {
             parts.push(Part::Current { offset: 0, size: current.size() });
@@ -185,7 +185,7 @@ fn parts_are_joined_in_order() {
     each(|store| {
         store.put("k", b"0123456789").unwrap();
         let written = store
-            .update("k", true, &mut |_| {
+            .update("k", Need::CURRENT, &mut |_| {
                 Ok(Change::Write(vec![
                     Part::Owned(b"<".to_vec()),
                     Part::Current { offset: 8, size: 2 },
@@ -197,7 +197,7 @@ fn parts_are_joined_in_order() {
                 ]))
             })
             .unwrap();
-        assert!(matches!(written, Change::Write(parts) if parts.len() == 7));
+        assert!(matches!(written.change, Change::Write(parts) if parts.len() == 7));
         assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"<89||012"[..]));
     });
 }
@@ -206,16 +206,19 @@ fn parts_are_joined_in_order() {
 fn a_failed_change_leaves_the_old_value() {
     each(|store| {
         store.put("k", b"old").unwrap();
-        let failure = store.update("k", true, &mut |_| Err(Error::data("no"))).unwrap_err();
+        let failure = store.update("k", Need::CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
         assert_eq!(failure.kind, Kind::Data);
         let beyond = Part::Current { offset: 2, size: 2 };
         let mut beyond = Some(Change::Write(vec![Part::Borrowed(b"new"), beyond]));
-        assert!(store.update("k", true, &mut |_| Ok(beyond.take().unwrap())).is_err());
-        assert!(matches!(store.update("k", true, &mut |_| Ok(Change::Keep)).unwrap(), Change::Keep));
+        assert!(store.update("k", Need::CURRENT, &mut |_| Ok(beyond.take().unwrap())).is_err());
+        assert!(matches!(
+            store.update("k", Need::CURRENT, &mut |_| Ok(Change::Keep)).unwrap().change,
+            Change::Keep
+        ));
         assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"old"[..]));
         assert_eq!(store.list("").unwrap(), ["k"]);
         let mut nothing = Some(Change::Write(vec![Part::Current { offset: 0, size: 1 }]));
-        assert!(store.update("absent", true, &mut |_| Ok(nothing.take().unwrap())).is_err());
+        assert!(store.update("absent", Need::CURRENT, &mut |_| Ok(nothing.take().unwrap())).is_err());
         assert_eq!(store.get("absent").unwrap(), None);
     });
 }
@@ -304,7 +307,7 @@ fn an_updater_may_use_other_keys_of_the_store() {
     each(|store| {
         store.put("b", b"2").unwrap();
         store
-            .update("a", true, &mut |_| {
+            .update("a", Need::CURRENT, &mut |_| {
                 store.put("c", b"3")?;
                 Ok(Change::Write(vec![Part::Owned(store.get("b")?.unwrap())]))
             })
@@ -499,6 +502,64 @@ fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
     assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
+/// A cache that compares everything, over a folder.
+fn compared(folder: &Folder) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
+    let local = local_in(folder, "root");
+    let counting = Arc::new(CountingStore::new(local.clone()));
+    (CachePool::new(u64::MAX).store(counting.clone(), 0, Fresh::Now), counting, local)
+}
+
+#[test]
+fn what_was_written_is_known_without_reading_it() {
+    let folder = Folder::new();
+    let (cache, counting, local) = compared(&folder);
+    let store: &dyn Store = &cache;
+    store.put("k", b"0123456789").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"0123456789"[..]));
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
+    local.put("k", b"9876543210").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"9876543210"[..]));
+    store.put("k", b"0123456789").unwrap();
+    std::fs::write(folder.0.join("root/k"), b"in place..").unwrap(); // the same size, in the same tick
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"in place.."[..]));
+}
+
+#[test]
+fn new_parts_of_what_was_written_are_known_without_reading_them() {
+    let folder = Folder::new();
+    let (cache, counting, local) = compared(&folder);
+    local.put("k", &[1; 8 << 20]).unwrap(); // not read whole
+    append(&cache, "k", b"tail").unwrap();
+    let before = counting.counts().reads;
+    let object = cache.open("k", Want::Suffix(4)).unwrap().unwrap();
+    let mut out = [0; 4];
+    object.read_at(8 << 20, &mut out).unwrap();
+    assert_eq!((&out, counting.counts().reads - before), (b"tail", 0));
+    object.read_at(0, &mut out).unwrap();
+    assert_eq!((out, counting.counts().reads - before), ([1; 4], 1));
+}
+
+#[test]
+fn what_is_changed_is_not_read_where_it_is_known() {
+    let folder = Folder::new();
+    let (cache, _, local) = compared(&folder);
+    let store: &dyn Store = &cache;
+    let in_memory = || {
+        let mut found = false;
+        let look = &mut |current: Option<&dyn Object>| {
+            found = current.unwrap().bytes().is_some();
+            Ok(Change::Keep)
+        };
+        store.update("k", Need::CURRENT, look).unwrap();
+        found
+    };
+    store.put("k", b"0123456789").unwrap();
+    assert!(in_memory());
+    store.put("k", b"0123456789").unwrap();
+    local.put("k", b"9876543210").unwrap();
+    assert!(!in_memory());
+}
+
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -533,9 +594,9 @@ fn a_memory_store_takes_a_full_buffer_and_gives_a_loose_one_back() {
         buffer.resize(100, 7u8);
         let mut buffer = Some(buffer);
         let change = store
-            .update("k", false, &mut |_| Ok(Change::Write(vec![Part::Owned(buffer.take().unwrap())])))
+            .update("k", Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(buffer.take().unwrap())])))
             .unwrap();
-        let Change::Write(parts) = change else { panic!() };
+        let Change::Write(parts) = change.change else { panic!() };
         assert!(matches!(&parts[..], [Part::Owned(bytes)] if (bytes.capacity() >= capacity) == given_back));
         assert_eq!((&store as &dyn Store).get("k").unwrap().unwrap(), vec![7; 100]);
     }
@@ -593,7 +654,7 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..500 {
-                let done = store.update("a", true, &mut |current| {
+                let done = store.update("a", Need::CURRENT, &mut |current| {
                     let next = current.and_then(|object| object.bytes()).map_or(0, number) + 1;
                     Ok(Change::Write(vec![Part::Owned(next.to_le_bytes().to_vec())]))
                 });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::limits::Turn;
 use super::wait;
-use super::{Change, Exchange, Listing, New, Object, Part, Store, Updater, Version, Want};
+use super::{Change, Exchange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Result};
 
 /// What is asked of a store.
@@ -135,14 +135,9 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         }))
     }
 
-    fn update<'a>(
-        &self,
-        key: &str,
-        needs_current: bool,
-        updater: &mut Updater<'_, 'a>,
-    ) -> Result<Change<'a>> {
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         tell(&*self.watch, Call::Update, key, |bytes| {
-            self.inner.update(key, needs_current, &mut |current| {
+            self.inner.update(key, need, &mut |current| {
                 let change = updater(current)?;
                 if let Change::Write(parts) = &change {
                     let fresh = parts.iter().filter(|part| !matches!(part, Part::Current { .. }));
@@ -214,6 +209,10 @@ impl<W: Watch> Object for WatchedObject<W> {
 
     fn version(&self) -> Option<Version> {
         self.inner.version()
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.inner.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

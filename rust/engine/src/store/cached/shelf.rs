@@ -184,6 +184,14 @@ impl Shelf {
         Found::Fresh(slot.answer.clone())
     }
 
+    /// The value of `name`, if it is remembered whole, of any age.
+    pub(super) fn whole(&self, name: &str) -> Option<Arc<Whole>> {
+        match &self.names.get(name)?.get(&Part::Value)?.answer {
+            Answer::Whole(whole) => Some(whole.clone()),
+            _ => None,
+        }
+    }
+
     /// A remembered range of the value of `name` that these bytes are in, and where it begins.
     ///
     /// No range is inside of another one: the last that begins before reaches furthest.

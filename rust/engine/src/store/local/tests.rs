@@ -141,10 +141,10 @@ fn no_lock_file_stays_after_success_failure_or_panic() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
-    store.update("k", true, &mut |_| Ok(Change::Keep)).unwrap();
-    store.update("k", true, &mut |_| Err(Error::data("no"))).unwrap_err();
+    store.update("k", Need::CURRENT, &mut |_| Ok(Change::Keep)).unwrap();
+    store.update("k", Need::CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = store.update("k", true, &mut |_| panic!("in the updater"));
+        let _ = store.update("k", Need::CURRENT, &mut |_| panic!("in the updater"));
     }));
     assert!(panicked.is_err());
     assert_eq!(names(&folder.0), ["k"]);
@@ -269,7 +269,7 @@ fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
     put(&store, "a/k", b"old").unwrap();
     let mut seen = Vec::new();
     store
-        .update("a/k", true, &mut |current| {
+        .update("a/k", Need::CURRENT, &mut |current| {
             seen.push(current.map(|object| object.size()));
             if seen.len() == 1 {
                 fs::remove_dir_all(folder.0.join("a")).unwrap();
@@ -286,14 +286,14 @@ fn a_change_that_stores_nothing_makes_no_folder() {
     let folder = Folder::new();
     let store = LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap();
     for needs_current in [false, true] {
-        store.update("a/k", needs_current, &mut |_| Ok(Change::Keep)).unwrap();
-        store.update("a/k", needs_current, &mut |_| Ok(Change::Delete)).unwrap();
+        store.update("a/k", Need::of_current(needs_current), &mut |_| Ok(Change::Keep)).unwrap();
+        store.update("a/k", Need::of_current(needs_current), &mut |_| Ok(Change::Delete)).unwrap();
     }
     assert!(!(&store as &dyn Store).replace("a/k", Some(b"v"), Some(b"w")).unwrap());
     assert_eq!(names(&folder.0), [""; 0]);
     let mut calls = 0;
     store
-        .update("a/b/k", true, &mut |current| {
+        .update("a/b/k", Need::CURRENT, &mut |current| {
             assert!(current.is_none());
             calls += 1;
             Ok(Change::Write(vec![]))

@@ -16,8 +16,7 @@ use crate::scratch::sized;
 /// stays what it was.
 pub(super) struct LocalObject {
     pub(super) file: File,
-    size: u64,
-    version: Option<Version>,
+    state: State,
     view: View,
 }
 
@@ -45,7 +44,7 @@ pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<Loc
         _ if direct => View::Direct,
         _ => View::Plain,
     };
-    Ok(Some(LocalObject { size: found.len(), version: version(&found), file, view }))
+    Ok(Some(LocalObject { state: State::of(&found), file, view }))
 }
 
 /// The file, and whether it is read past the cache of the system.
@@ -68,24 +67,55 @@ fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
 /// else's writer that changes files in place (zarrs does) could change a file
 /// twice within one tick; whoever looked in between would hold a version that
 /// equals the one after. So a file whose stamps are this young, or from the
-/// future, has no version (git calls such files "racily clean").
+/// future, has no version (git calls such files "racily clean"); its stamps can be
+/// compared with those of a version that was had before.
 pub(super) const RACY: Duration = Duration::from_millis(20);
 
-fn version(found: &Metadata) -> Option<Version> {
-    let stamp = |seconds: i64, nanoseconds: i64| {
-        let seconds = u64::try_from(seconds).unwrap_or(0);
-        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
-    };
-    let modified = stamp(found.mtime(), found.mtime_nsec());
-    let changed = stamp(found.ctime(), found.ctime_nsec());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let racy_since = now.checked_sub(RACY)?.as_nanos();
-    if u128::from(modified.max(changed)) >= racy_since {
-        return None;
+/// What the file was when it was opened, or written.
+#[derive(Clone, Copy)]
+struct State {
+    size: u64,
+    stamps: Version,
+    /// Too young to be known by its stamps.
+    racy: bool,
+}
+
+impl State {
+    fn of(found: &Metadata) -> Self {
+        let stamp = |seconds: i64, nanoseconds: i64| {
+            let seconds = u64::try_from(seconds).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
+        };
+        let modified = stamp(found.mtime(), found.mtime_nsec());
+        let changed = stamp(found.ctime(), found.ctime_nsec());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let racy_since = now.saturating_sub(RACY).as_nanos();
+        // The second stamp is scattered over all bits, lest two shifts cancel out.
+        let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        State {
+            size: found.len(),
+            stamps: Version([found.dev(), found.ino(), found.len(), mixed]),
+            racy: u128::from(modified.max(changed)) >= racy_since,
+        }
     }
-    // The second stamp is scattered over all bits, lest two shifts cancel out.
-    let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    Some(Version([found.dev(), found.ino(), found.len(), mixed]))
+}
+
+/// The time of modification of a file that nobody else has seen yet, between two ticks of the
+/// clock from which the kernel takes those of all other changes.
+pub(super) struct Mark(SystemTime);
+
+impl Mark {
+    /// Gives it to `file`; None where that cannot be.
+    pub(super) fn on(file: &File) -> Option<Mark> {
+        let now = SystemTime::now();
+        file.set_modified(now).ok().map(|()| Mark(now))
+    }
+
+    /// The version of the file, if nobody has changed it since.
+    pub(super) fn version(&self, file: &File) -> Option<Version> {
+        let found = file.metadata().ok()?;
+        (found.modified().ok()? == self.0).then(|| State::of(&found).stamps)
+    }
 }
 
 /// Past the cache of the system, files are read by whole blocks to addresses that begin one.
@@ -114,19 +144,23 @@ impl LocalObject {
 
     pub(super) fn check_range(&self, offset: u64, count: u64) -> Result<()> {
         match offset.checked_add(count) {
-            Some(end) if end <= self.size => Ok(()),
-            _ => Err(past_the_end(offset, count as usize, self.size)),
+            Some(end) if end <= self.state.size => Ok(()),
+            _ => Err(past_the_end(offset, count as usize, self.state.size)),
         }
     }
 }
 
 impl Object for LocalObject {
     fn size(&self) -> u64 {
-        self.size
+        self.state.size
     }
 
     fn version(&self) -> Option<Version> {
-        self.version
+        (!self.state.racy).then_some(self.state.stamps)
+    }
+
+    fn state(&self) -> Option<Version> {
+        Some(self.state.stamps)
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
