@@ -195,6 +195,13 @@ def whole_shard(side: Side) -> None:
         found[:32, :32].read().result()
 
 
+def parts_of_a_whole_shard(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        found[1:31, 2:30].read().result()
+
+
 def everything(side: Side) -> None:
     side.create("a/")
     found = side.open("a/")
@@ -401,6 +408,31 @@ def kept_after_a_transaction(side: Side) -> None:
         found.read().result()
 
 
+def written_and_compared(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big")
+    found[3, 3].write(5).result()
+    with side.counting():
+        assert found[3, 3].read().result() == 5
+
+
+def committed_and_compared(side: Side) -> None:
+    side.create_old("c/")
+    found = side.open("c/", driver="zarr", pool="cache_pool#big")
+    with side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[3, 3].write(5).result()
+    with side.counting():
+        assert found[3, 3].read().result() == 5
+
+
+def part_of_a_shard_written_and_compared(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/", pool="cache_pool#big")
+    found[:8, :8].write(5).result()
+    with side.counting():
+        assert (found[:8, :8].read().result() == 5).all()
+
+
 def old_metadata_checked(side: Side) -> None:
     side.create_old("c/")
     found = side.open("c/", driver="zarr", recheck_cached_metadata=True)
@@ -418,6 +450,7 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     another_part_kept: (1, 1, 0),
     one_part_checked: (1, 0, 0),
     whole_shard: (1, 1, 0),
+    parts_of_a_whole_shard: (1, 1, 0),
     everything: (4, 4, 0),
     a_chunk: (1, 1, 0),
     a_chunk_kept: (0, 0, 0),
@@ -444,6 +477,9 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     opening_beside: (1, 0, 0),
     transaction_checks_metadata: (1, 0, 1),
     kept_after_a_transaction: (0, 0, 0),
+    written_and_compared: (1, 0, 0),
+    committed_and_compared: (1, 0, 0),
+    part_of_a_shard_written_and_compared: (1, 0, 0),
     old_metadata_checked: (2, 1, 0),
 }
 """Opens, reads and writes of ours; to read what is changed belongs to the write."""
