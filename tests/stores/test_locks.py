@@ -85,7 +85,7 @@ def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) ->
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
         value = store.get("k")
-        if value is not None:
+        if value not in {None, b"next"}:  # what was before, if it was killed at once
             assert len(value) in {50_000, 90_000, 130_000}
             assert value == value[:1] * len(value)
         assert store.list() in ([], ["k"])

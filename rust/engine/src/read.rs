@@ -137,10 +137,10 @@ impl<'a> Reader<'a> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let division = portion.divide(&shard.cuts)?;
-        let together = match source.size() {
-            ..=GROUP_BYTES => division.tasks() as u64 == self.inside(shard, portion),
-            ..=WAITED_BYTES => portion.is_full(self.array),
-            _ => false,
+        let together = if source.size() <= GROUP_BYTES {
+            division.tasks() as u64 == self.inside(shard, portion)
+        } else {
+            source.size() <= WAITED_BYTES && portion.is_full(self.array)
         };
         if together && source.in_memory().is_none() && !shard::is_known(shard, source) {
             // All of a shard, its index included, is one request.
