@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tessarr._engine import Store
 
 __all__ = [
+    "Change",
     "Copy",
     "Delete",
     "DeletePrefix",
@@ -66,6 +67,20 @@ class Replace:
     key: str
     data: bytes | None
     expected: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Store what `make` makes of a document, while nobody else changes it.
+
+    `make` is given bytes, or None if the key is absent, and returns those that are to be stored
+    (None: remove the key; what it was given: leave it) and the answer. It may be called again,
+    where others do not keep to the rules. What it raises, is raised. Documents that are
+    larger than the options allow are a `MetadataError`.
+    """
+
+    key: str
+    make: Callable[[bytes | None], tuple[bytes | None, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,7 @@ class ListDir:
 
 
 Request: TypeAlias = (
-    Get | Put | Replace | Delete | DeletePrefix | Copy | Rename | Size | List | ListDir
+    Get | Put | Replace | Change | Delete | DeletePrefix | Copy | Rename | Size | List | ListDir
 )
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
@@ -136,19 +151,41 @@ def document(store: Store, request: Get) -> bytes | None:
     MetadataError
         If it is larger than the options allow.
     """
-    limit = current().metadata_bytes
     try:
-        return store.get(request.key, limit=limit)
+        return store.get(request.key, limit=current().metadata_bytes)
     except DataError as error:
-        if error.kind != "too_large":
-            raise
-        problem = Problem("", f"it has more than {limit} bytes", "too_large")
-        raise MetadataError(
-            f"invalid metadata {request.key!r}: {problem}; raise the option metadata_bytes "
-            "if it is meant to be so large",
-            key=request.key,
-            problems=[problem],
-        ) from error
+        _refuse_large(error, request.key)
+        raise
+
+
+def _change(store: Store, request: Change) -> Any:
+    answer = None
+
+    def make(document: bytes | None) -> bytes | None:
+        nonlocal answer
+        made, answer = request.make(document)
+        return document if made == document else made
+
+    try:
+        store.change(request.key, make, limit=current().metadata_bytes)
+    except DataError as error:
+        _refuse_large(error, request.key)
+        raise
+    return answer
+
+
+def _refuse_large(error: DataError, key: str) -> None:
+    """Raise the error for a document that has too many bytes, if that is what it is."""
+    if error.kind != "too_large":
+        return
+    limit = current().metadata_bytes
+    problem = Problem("", f"it has more than {limit} bytes", "too_large")
+    raise MetadataError(
+        f"invalid metadata {key!r}: {problem}; raise the option metadata_bytes "
+        "if it is meant to be so large",
+        key=key,
+        problems=[problem],
+    ) from error
 
 
 def _copy(store: Store, request: Copy) -> bool:
@@ -188,6 +225,7 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: document,
     Put: lambda store, r: store.put(r.key, r.data),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
+    Change: _change,
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
     Copy: _copy,

@@ -123,7 +123,7 @@ def _resize(
         new = _with_shape(old, change(old.shape))
         if old is found:
             return new
-        return replace(found, shape=new.shape, chunk_grid=new.chunk_grid)
+        return found.resized(new.shape, new.chunk_grid)
 
     drive.run(edit.shape(array.path, old.zarr_format, changed), array._store)
     accept(new)
@@ -289,7 +289,7 @@ def _current(array: _Array, found: ArrayMeta, accept: Accept) -> ArrayMeta:
     if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
         if found.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
-        meta = replace(meta, shape=found.shape, chunk_grid=found.chunk_grid)
+        meta = meta.resized(found.shape, found.chunk_grid)
         accept(meta)
     return meta
 
@@ -301,7 +301,7 @@ def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
         check_codecs(meta.codecs, grid, meta.chunk_spec, "codecs", problems)
     problems.check_arguments(f"resize to shape {shape}")
     assert grid is not None
-    return replace(meta, shape=shape, chunk_grid=grid)
+    return meta.resized(shape, grid)
 
 
 def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
@@ -313,7 +313,7 @@ def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> Ar
             retryable=True,
             path=path,
         )
-    return replace(found, shape=new.shape, chunk_grid=new.chunk_grid)
+    return found.resized(new.shape, new.chunk_grid)
 
 
 def _write(

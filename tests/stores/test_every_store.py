@@ -73,6 +73,34 @@ def test_a_limit_holds(store: Store) -> None:
     assert store.get("absent", b"") == b""
 
 
+def test_a_value_is_changed_to_what_is_made_of_it(store: Store) -> None:
+    seen: list[bytes | None] = []
+
+    def make(made: bytes | None) -> Any:
+        def noted(old: bytes | None) -> bytes | None:
+            seen.append(old)
+            return made
+
+        return noted
+
+    for made in (b"one", b"other", None, None):
+        store.change("a/b", make(made))
+        assert store.get("a/b") == made
+    assert seen == [None, b"one", b"other", None]
+
+
+def test_a_value_that_is_given_back_stays(store: Store) -> None:
+    store.put("a", b"value")
+    store.change("a", lambda old: old)
+    with pytest.raises(DataError, match="at most 4") as caught:
+        store.change("a", lambda _: b"", limit=4)
+    assert caught.value.kind == "too_large"
+    with pytest.raises(ZeroDivisionError):
+        store.change("a", lambda old: b"" * (1 // (old is None)))
+    store.change("a", lambda old: old, limit=5)
+    assert store.get("a") == b"value"
+
+
 def test_a_held_key_is_held_by_one(store: Store) -> None:
     """Work under a held key excludes other such work, gives its result, and leaves nothing."""
     running: list[int] = []

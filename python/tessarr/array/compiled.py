@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["compiled", "settled", "with_text"]
 
 _KEPT: Final = 512
-_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, dict[str, object], Description]] = {}
+_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, Description]] = {}
 
 
 def compiled(
@@ -27,16 +27,15 @@ def compiled(
     key = (id(meta), write_empty_chunks, missing)
     found = _described.get(key)
     if found is not None and found[0] is meta:
-        return found[2]
+        return found[1]
     found = _described.get((id(before), write_empty_chunks, missing))
     if found is not None and found[0] is before and meta.resizes(found[0]):
-        compiled = {**found[1], "shape": meta.shape}
+        description = found[1].resized(meta.shape)
     else:
-        compiled = meta.description(store_fill=write_empty_chunks, missing=missing)
-    description = Description(compiled)
+        description = Description(meta.description(store_fill=write_empty_chunks, missing=missing))
     if len(_described) >= _KEPT:
         _described.clear()
-    _described[key] = (meta, compiled, description)
+    _described[key] = (meta, description)
     return description
 
 

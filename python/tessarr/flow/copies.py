@@ -10,6 +10,7 @@ writers the last one leaves the truth behind.
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr import _json
@@ -56,17 +57,26 @@ def keepers(path: str, *formats: ZarrFormat, own: bool = False) -> Flow[list[Kee
         Whether the node may be such a group itself: matters in format 2, whose copies
         include those of the group's own documents.
     """
-    groups: list[Keeper] = [(group, form) for group in ancestors(path) for form in formats]
-    if own and 2 in formats:
-        groups.append((path, 2))
+    groups, requests = _above(path, formats, own)
     if not groups:
         return []
-    found = yield tuple(Get(copied_from(*group)) for group in groups)
+    found = yield requests
     return [
         group
         for group, document in zip(groups, found, strict=True)
         if document is not None and _MARK[group[1]] in document
     ]
+
+
+@lru_cache(512)
+def _above(
+    path: str, formats: tuple[ZarrFormat, ...], own: bool
+) -> tuple[list[Keeper], tuple[Get, ...]]:
+    """Return the groups that may keep copies, and what tells whether they do."""
+    groups: list[Keeper] = [(group, form) for group in ancestors(path) for form in formats]
+    if own and 2 in formats:
+        groups.append((path, 2))
+    return groups, tuple(Get(copied_from(*group)) for group in groups)
 
 
 def update(groups: list[Keeper], path: str, *, below: bool = False) -> Flow[None]:

@@ -1,8 +1,8 @@
 """Replace one document by what is made of it, in one atomic step.
 
-The current document is read, the new one made from it, and stored only if the
-document is still the one that was read; else it begins again. So two programs that
-change different members of one document lose nothing.
+Nobody else changes the document meanwhile, or the new one is stored only if it is still
+the one that was read; else it begins again. So two programs that change different
+members of one document lose nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from tessarr.drive import Flow, Get, Replace
+from tessarr.drive import Change, Flow, Get, Replace
 from tessarr.errors import StoreError
 
 __all__ = ["replace"]
@@ -36,14 +36,22 @@ def replace(
     beside
         What else is asked for, each time after the key.
 
+    Returns
+    -------
+    object
+        What `make` returned.
+
     Raises
     ------
     StoreError
         If somebody else is faster all the time.
     """
+    if not beside:
+        made: T = yield Change(key, make)
+        return made
     for _ in range(_TRIES):
         old = yield Get(key)
-        others: tuple[Any, ...] = (yield beside) if beside else ()
+        others: tuple[Any, ...] = yield beside
         new, result = make(old, *others)
         if new == old or (yield Replace(key, new, old)):
             return result

@@ -81,6 +81,11 @@ class ArrayMeta:
         """The format of the documents."""
         return 1 if self.is_v1 else self.zarr_format
 
+    def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
+        """Return the same with another shape and the grid for it."""
+        zarr_format, _, data_type, _, *rest = _members(self)
+        return ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
+
     def resizes(self, other: ArrayMeta) -> bool:
         """Return whether nothing but the shape differs, and all else is the very same."""
         return all(map(is_, _lasting(self), _lasting(other)))
@@ -190,6 +195,7 @@ class ArrayMeta:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
+_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta)))
 _lasting: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.name != "shape"))
 
 

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from tessarr import dtype as data_types
 from tessarr.errors import ArgumentError
 from tessarr.problems import Problems
-from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
 from tessarr.tensorstore.fill import new_fill, scalar_of
 from tessarr.tensorstore.reading import compare, refuse
 from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.through import domain_of, merged_domains
+from tessarr.tensorstore.through import merged_domains
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "array_domain", "data_type_from_json"]
+__all__ = ["Constraints", "array_view", "data_type_from_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class Constraints(ABC):
         known = rank - len(inner or ())
         shape = self.shape or ()
         shape = (*shape, *(INFINITE + 1 for _ in range(known - len(shape))))
-        domain = array_domain(shape, self.dimension_names, inner or ())
+        domain = array_view(shape, self.dimension_names, inner or ()).domain
         if given is None:
             return domain
         marked = [
@@ -323,17 +323,12 @@ class Constraints(ABC):
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
 
 
-def array_domain(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexDomain:
-    """Return the domain of an array; names of which some are alike are left out."""
+def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:
+    """Return the view of all of an array; names of which some are alike are left out."""
     told = [name for name in names or () if name]
     if names is None or len(names) != len(shape) or len(set(told)) < len(told):
-        names = (None,) * len(shape)
-    dims = [
-        Dim.of(0, min(length, INFINITE + 1), name or "", (False, True))
-        for length, name in zip(shape, names, strict=True)
-    ]
-    dims += [Dim.of(0, length) for length in inner]
-    return domain_of(dims)
+        names = None
+    return IndexTransform.of_view(View.of_array(shape, names, inner))
 
 
 def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:

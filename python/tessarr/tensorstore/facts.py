@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.flow.create import documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
-from tessarr.space import IndexTransform
 from tessarr.tensorstore import zarr2, zarr3
-from tessarr.tensorstore.constraints import array_domain
+from tessarr.tensorstore.constraints import array_view
 from tessarr.tensorstore.element import WHOLE, Field, element_of
 from tessarr.tensorstore.fill import scalar_of
 from tessarr.tensorstore.inner import Inner
@@ -62,8 +61,8 @@ class Facts:
         self._bound()
 
     def _bound(self) -> None:
-        self.domain = array_domain(self.meta.shape, self.meta.dimension_names, self._inner)
-        self.whole = IndexTransform(self.domain)
+        self.whole = array_view(self.meta.shape, self.meta.dimension_names, self._inner)
+        self.domain = self.whole.domain
 
     def resized(self, meta: ArrayMeta) -> Facts:
         """Return what follows from metadata that have another shape only."""

@@ -15,7 +15,7 @@ from tessarr.errors import (
     UnsupportedError,
 )
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
-from tessarr.tensorstore.bounds import explicit, moved, propagated
+from tessarr.tensorstore.bounds import explicit, propagated
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_through
 from tessarr.tensorstore.copying import copy
@@ -345,20 +345,10 @@ class TensorStore(Indexable):
             raise ReadOnlyError("this was opened for reading only: resizing is refused")
         if not self._driver.resizable:
             raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
-        lower, upper, within = moved(
-            self._view,
-            None if inclusive_min is None else list(inclusive_min),
-            None if exclusive_max is None else list(exclusive_max),
-            tied=resize_tied_bounds,
+        lower, upper, within = self._as_view().moved(
+            inclusive_min, exclusive_max, resize_tied_bounds
         )
-        how = Resizing(
-            lower,
-            upper,
-            metadata_only=resize_metadata_only,
-            expand_only=expand_only,
-            shrink_only=shrink_only,
-            within=within,
-        )
+        how = Resizing(lower, upper, resize_metadata_only, expand_only, shrink_only, within)
         return converted(self._driver.resize(how, self._using(None)), self._settled)
 
     def storage_statistics(

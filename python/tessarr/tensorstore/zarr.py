@@ -82,11 +82,11 @@ class ZarrDriver(Driver):
         "_dtype",
         "_field",
         "_fields",
-        "_in_memory",
         "_inner",
         "_known",
         "_looked_s",
         "_meta",
+        "_near",
         "_numpy",
         "_opened_by",
         "_place",
@@ -117,9 +117,8 @@ class ZarrDriver(Driver):
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
-        self._in_memory = isinstance(self._place, MemoryStore)
-        near = self._in_memory or isinstance(self._place, LocalStore)
-        self._swift: Shape = facts.swift if near else ()
+        self._near = isinstance(self._place, (MemoryStore, LocalStore))
+        self._swift: Shape = facts.swift if self._near else ()
         self._arrays: WeakKeyDictionary[Any, Array] | None = None
 
     # What it is
@@ -277,6 +276,11 @@ class ZarrDriver(Driver):
             missing=array._missing,
         )
 
+    @property
+    def _at_once(self) -> bool:
+        """Whether a small change takes less time than beginning it elsewhere."""
+        return self._near and not self._place.write_concurrency
+
     def _is_due(self) -> bool:
         """Whether the bounds have to be looked at before they are used."""
         if not self._rechecks:
@@ -405,7 +409,7 @@ class ZarrDriver(Driver):
         ready = chosen.buffer(values)
         if self._swift and _few(chosen, self._swift):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
-            return start(write, here=self._in_memory)
+            return start(write, here=self._at_once)
         promise, future = Promise.new()
         array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
         return future
@@ -464,12 +468,12 @@ class ZarrDriver(Driver):
 
     def resize(self, how: Resizing, using: Using) -> Future[Driver]:
         """Change the bounds."""
-        if self._opened_by is not None and self._opened_by.open_mode.assume_metadata:
+        if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._looked_at(using)
         if array is not self._array:
             return start(self._resize_aside, array, how, using)
-        return start(self._resize, array, how, here=self._in_memory)
+        return start(self._resize, array, how, here=self._at_once)
 
     def _resize(self, array: Array, how: Resizing) -> Driver:
         resize(

@@ -300,6 +300,11 @@ class ZarrSpec(PlacedSpec):
         return self._mode.assume_cached_metadata
 
     @property
+    def fixes_metadata(self) -> bool:
+        """Whether metadata are those of the spec for good."""
+        return self._mode.assume_metadata
+
+    @property
     def recheck_metadata(self) -> Recheck:
         """Since when metadata are fresh."""
         return self._recheck_metadata

@@ -63,6 +63,7 @@ pub enum ArrayBytes {
 }
 
 /// How the key of a chunk is made from its grid position.
+#[derive(Clone)]
 pub enum KeyEncoding {
     /// The numbers, joined.
     Numbers {
@@ -72,7 +73,7 @@ pub enum KeyEncoding {
         separator: char,
     },
     /// An encoding outside the engine.
-    Foreign(Box<dyn ForeignKeys>),
+    Foreign(Arc<dyn ForeignKeys>),
 }
 
 /// A key encoding that lives outside of the engine.
@@ -162,13 +163,16 @@ pub struct Array {
 }
 
 /// The outermost levels: one per shape of a chunk.
+#[derive(Clone)]
 enum Levels {
-    One(Box<Level>),
-    Many {
-        chains: Box<dyn Chains>,
-        /// Bound when a chunk of the shape is first met.
-        bound: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
-    },
+    One(Arc<Level>),
+    Many(Arc<Varying>),
+}
+
+struct Varying {
+    chains: Box<dyn Chains>,
+    /// Bound when a chunk of the shape is first met.
+    bound: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
 }
 
 /// Levels of so many shapes are kept; a grid may have any number of them.
@@ -256,6 +260,13 @@ fn bad(message: impl Into<String>) -> Error {
     Error::new(Kind::Argument, message)
 }
 
+fn check_shape(shape: &[u64]) -> Result<()> {
+    match shape.iter().any(|&size| size > i64::MAX as u64) {
+        true => Err(bad("the array's shape exceeds 2^63 - 1")),
+        false => Ok(()),
+    }
+}
+
 impl Array {
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
@@ -272,16 +283,14 @@ impl Array {
         if plan.is_bool && plan.item_bytes != 1 {
             return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
         }
-        if plan.shape.iter().any(|&size| size > i64::MAX as u64) {
-            return Err(bad("the array's shape exceeds 2^63 - 1"));
-        }
+        check_shape(&plan.shape)?;
         let (cuts, levels): (PerAxis<Cuts>, Levels) = match plan.grid {
             Grid::Regular { chunk_shape, chain } => {
                 let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &fill, plan.is_vlen)?;
-                (chunk_shape.into_iter().map(Cuts::Every).collect(), Levels::One(Box::new(level)))
+                (chunk_shape.into_iter().map(Cuts::Every).collect(), Levels::One(Arc::new(level)))
             }
             Grid::Varying { cuts, chains } => {
-                (cuts.into(), Levels::Many { chains, bound: RwLock::default() })
+                (cuts.into(), Levels::Many(Arc::new(Varying { chains, bound: RwLock::default() })))
             }
         };
         if cuts.len() != rank {
@@ -301,11 +310,33 @@ impl Array {
         })
     }
 
+    /// The same array with another shape, as many axes, and the same grid.
+    pub fn resized(&self, shape: &[u64]) -> Result<Array> {
+        check_shape(shape)?;
+        if shape.len() != self.cuts.len() {
+            return Err(bad(format!("the grid has {} axes, the array has {}", self.cuts.len(), shape.len())));
+        }
+        let fill_element = self.fill_element.clone();
+        let fill = match &fill_element {
+            Some(element) => Handle::of(element).to_item().to_vec(),
+            None => self.fill.clone(),
+        };
+        Ok(Array {
+            shape: shape.into(),
+            cuts: self.cuts.clone(),
+            fill,
+            fill_element,
+            keys: self.keys.clone(),
+            levels: self.levels.clone(),
+            ..*self
+        })
+    }
+
     /// The level of a chunk of `shape`, which is one of the grid's.
     pub fn level(&self, shape: &[u64]) -> Result<LevelRef<'_>> {
-        let (chains, bound) = match &self.levels {
+        let Varying { chains, bound } = match &self.levels {
             Levels::One(level) => return Ok(LevelRef::One(level)),
-            Levels::Many { chains, bound } => (chains, bound),
+            Levels::Many(varying) => &**varying,
         };
         // Nobody waits for the map: in a forked child its lock may be held for ever.
         if let Some(level) = bound.try_read().ok().and_then(|bound| bound.get(shape).cloned()) {

@@ -22,7 +22,7 @@ use crate::error::{argument, foreign, to_py};
 pub(crate) struct Description {
     pub(crate) array: Arc<Array>,
     pub(crate) dtype: Py<PyArrayDescr>,
-    pub(crate) elements: Elements,
+    pub(crate) elements: Arc<Elements>,
     /// `array.shape`, as NumPy wants it.
     pub(crate) shape: Vec<usize>,
 }
@@ -52,14 +52,26 @@ impl Description {
             return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
         }
         let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
-        let shape = array.shape.iter().map(|&size| size as usize).collect();
-        Ok(Description { array: Arc::new(array), dtype: dtype.unbind(), elements, shape })
+        Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
+    }
+
+    /// The same with another shape and the same grid.
+    fn resized(&self, py: Python<'_>, shape: Vec<u64>) -> PyResult<Self> {
+        let array = self.array.resized(&shape).map_err(|error| to_py(py, error))?;
+        Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }
 
     /// Shape of the array.
     #[getter]
     fn shape(&self) -> Vec<usize> {
         self.shape.clone()
+    }
+}
+
+impl Description {
+    fn of(array: Array, dtype: Py<PyArrayDescr>, elements: Arc<Elements>) -> Self {
+        let shape = array.shape.iter().map(|&size| size as usize).collect();
+        Description { array: Arc::new(array), dtype, elements, shape }
     }
 }
 
@@ -106,7 +118,7 @@ impl Chains for PythonChains {
 
 fn keys(keys: &Bound<'_, PyAny>) -> PyResult<KeyEncoding> {
     if keys.is_callable() {
-        return Ok(KeyEncoding::Foreign(Box::new(PythonKeys(keys.clone().unbind()))));
+        return Ok(KeyEncoding::Foreign(Arc::new(PythonKeys(keys.clone().unbind()))));
     }
     let kind: String = keys.get_item("kind")?.extract()?;
     let separator: char = keys.get_item("separator")?.extract()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use numpy::{npyffi, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
@@ -34,6 +34,21 @@ impl View {
         };
         let maps = maps.try_iter()?.map(|map| map_of(&map?)).collect::<PyResult<_>>()?;
         Ok(View(space::View { dims, maps }))
+    }
+
+    /// The view of all of an array, whose upper bounds can be changed but for those of the last,
+    /// `inner` dimensions; labels may be left out.
+    #[staticmethod]
+    fn of_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
+        let upper = |length: u64| i64::try_from(length).unwrap_or(space::END).min(space::END);
+        let label = |k: usize| labels.as_ref()?.get(k)?.as_deref().filter(|label| !label.is_empty());
+        let outer = shape.iter().enumerate().map(|(k, &length)| Dim {
+            implicit: (false, true),
+            label: label(k).map(Into::into),
+            ..Dim::new(0, upper(length))
+        });
+        let inner = inner.iter().map(|&length| Dim::new(0, upper(length)));
+        View(space::View::identity(outer.chain(inner).collect()))
     }
 
     /// The number of dimensions.
@@ -128,6 +143,24 @@ impl View {
     /// The view with implicit bounds that follow from the dimensions of the one that it views.
     fn settled(&self, py: Python<'_>, target: &View) -> PyResult<View> {
         self.0.settled(&target.0.dims).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// What new bounds of the view (None leaves one, or all) ask for of what is viewed: lower bounds,
+    /// upper bounds, and the intervals beyond which nothing may be affected.
+    fn moved<'py>(
+        &self,
+        py: Python<'py>,
+        lower: &Bound<'py, PyAny>,
+        upper: &Bound<'py, PyAny>,
+        tied: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
+        let found = self.0.moved(lower.as_deref(), upper.as_deref(), tied);
+        let found = found.map_err(|error| to_py(py, error))?;
+        let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
+        let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
+        let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
+        (lower, upper, within).into_pyobject(py)
     }
 
     /// The numbers of the dimensions that are named.
@@ -291,6 +324,18 @@ fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>>
     let shaped = flat.reshape(indices.shape().to_vec())?;
     shaped.try_readwrite()?.make_nonwriteable();
     Ok(shaped.into_any())
+}
+
+/// New bounds, of which each may be left out; one that is beyond all is the greatest number.
+fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i64>>>> {
+    if bounds.is_none() {
+        return Ok(None);
+    }
+    let bound = |bound: PyResult<Bound<'_, PyAny>>| match bound?.extract::<Option<i64>>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(bounds.py()) => Ok(Some(i64::MAX)),
+        found => found,
+    };
+    bounds.try_iter()?.map(bound).collect::<PyResult<_>>().map(Some)
 }
 
 /// The dimensions of a sequence of objects with the attributes of `Dim`.

@@ -116,6 +116,26 @@ impl Store {
             .map_err(|error| to_py(py, error))
     }
 
+    /// Change `key` to what `make` gives for its value (None: absent; given back: remove it)
+    /// while nobody else changes it. What `make` was given, given back, stays. It may be called
+    /// again, and use every other key. More than `limit` bytes are a `DataError`.
+    #[pyo3(signature = (key, make, *, limit = None))]
+    fn change(&self, key: &str, make: &Bound<'_, PyAny>, limit: Option<u64>) -> PyResult<()> {
+        let py = make.py();
+        let make = make.clone().unbind();
+        let changed = py.detach(|| {
+            self.inner.update(key, engine::Need::CURRENT, &mut |current| {
+                let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
+                let current = current.map(read).transpose()?;
+                let made = Python::try_attach(|py| {
+                    made_of(make.bind(py), current.as_deref()).map_err(|raised| foreign(py, raised))
+                });
+                made.unwrap_or_else(|| Err(Error::internal("a value was made while Python shuts down")))
+            })
+        });
+        changed.map(drop).map_err(|error| to_py(py, error.at_key(key)))
+    }
+
     /// Call `work` while nobody else holds `key`, which need not exist, and give
     /// what it returns. Threads exclude each other, and processes where the store
     /// is a folder. `work` may use every other key; to hold `key` again would wait
@@ -167,11 +187,31 @@ impl Store {
         py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
+    /// How many changes should be under way at a time, because each is waited for; 0: they
+    /// are made at once.
+    #[getter]
+    fn write_concurrency(&self) -> usize {
+        self.inner.write_concurrency()
+    }
+
     /// Whether the store refuses every change.
     #[getter]
     fn read_only(&self) -> bool {
         self.inner.read_only()
     }
+}
+
+/// The change to what `make` gives for a value.
+fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {
+    let current = current.map(|bytes| PyBytes::new(make.py(), bytes));
+    let made = make.call1((current.as_ref(),))?;
+    if current.is_some_and(|current| made.is(&current)) {
+        return Ok(engine::Change::Keep);
+    }
+    if made.is_none() {
+        return Ok(engine::Change::Delete);
+    }
+    Ok(engine::Change::Write(vec![engine::Part::Owned(bytes_of(&made)?.to_vec())]))
 }
 
 /// A value of a store, opened: later changes of the key do not show.

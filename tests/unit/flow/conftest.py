@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 
@@ -43,6 +45,18 @@ class PlainStore:
         else:
             self.items[key] = data
         return True
+
+    def change(self, key: str, make: Any, limit: int | None = None) -> None:
+        del limit
+        current = self.items.get(key)
+        made = make(current)
+        if made is current:
+            self._note("look", key)
+            return
+        self._note("change", key)
+        self.items.pop(key, None)
+        if made is not None:
+            self.items[key] = made
 
     def size(self, key: str) -> int | None:
         self._note("size", key)

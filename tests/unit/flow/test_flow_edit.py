@@ -52,7 +52,7 @@ def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> Non
     request: Any = next(flow)
     with pytest.raises(StopIteration) as end:
         while True:
-            if type(request).__name__ == "Replace" and "theirs" not in str(store.items):
+            if type(request).__name__ == "Change" and "theirs" not in str(store.items):
                 run(other, store)
             request = flow.send(answer(request, store))
     assert end.value.value == {"old": 1, "theirs": 2, "ours": 3}
@@ -60,7 +60,7 @@ def test_what_others_set_in_between_is_kept(store: Any, zarr_format: Any) -> Non
 
 def test_unchanged_attributes_are_not_written(store: Any, zarr_format: Any) -> None:
     run(edit.attributes("a", zarr_format, "array", lambda old: old), store)
-    assert {what for what, _ in store.log} == {"get"}
+    assert {what for what, _ in store.log} <= {"get", "look"}
 
 
 def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) -> None:

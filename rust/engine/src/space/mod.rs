@@ -19,6 +19,7 @@ mod dim;
 mod indices;
 mod lower;
 mod names;
+mod resize;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use dim::{Dim, Slice, END, INFINITE};
 pub use indices::Indices;
 pub use lower::{Along, Lowered};
 pub use names::Name;
+pub use resize::Moved;
 
 use crate::error::{Error, Kind, Result};
 use indices::Walk;

@@ -175,3 +175,41 @@ fn pieces_of_an_index_array_share_its_memory_also_along_a_diagonal() {
     assert_eq!(listed.indices.to_vec(), [0, 4, 8]);
     assert_eq!(listed.indices.shape()[..], [3]);
 }
+
+#[test]
+fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
+    let viewed = View::identity(
+        [10, 20].map(|size| Dim { implicit: (false, true), ..Dim::new(0, size) }).into_iter().collect(),
+    );
+    let moved = |lower, upper, within| Moved { lower, upper, within };
+    let found = viewed.moved(None, Some(&[Some(12), None]), false).unwrap();
+    let kept = Some((0, END));
+    assert_eq!(found[..], [moved(None, Some(12), kept), moved(None, None, kept)]);
+    assert_eq!(viewed.moved(None, Some(&[Some(12), None]), true).unwrap()[0], moved(None, Some(12), None));
+    let backwards =
+        View { maps: [Map::along(0, 5, -1), Map::constant(3)].into_iter().collect(), ..viewed.clone() };
+    // Its upper bound is the lower one of what is viewed: 5 - (8 - 1).
+    let found = backwards.moved(None, Some(&[Some(8), None]), false).unwrap();
+    assert_eq!(found[..], [moved(Some(-2), None, Some((-INFINITE, 6))), moved(None, None, Some((3, 4)))]);
+    let refused = [
+        viewed.moved(Some(&[Some(1), None]), None, true),   // explicit
+        viewed.moved(None, Some(&[Some(-1), None]), true),  // before the lower bound
+        viewed.moved(None, Some(&[Some(END), None]), true), // no index
+        viewed.moved(None, Some(&[None]), true),            // of another rank
+        View { maps: [Map::along(0, 0, 2)].into_iter().collect(), ..viewed.clone() }.moved(
+            None,
+            Some(&[Some(1), None]),
+            true,
+        ),
+        View { maps: [Map::along(0, 0, 1), Map::along(0, 0, 1)].into_iter().collect(), ..viewed.clone() }
+            .moved(None, Some(&[Some(1), None]), false),
+        View { maps: [Map::along(0, i64::MAX, 1)].into_iter().collect(), ..viewed }.moved(
+            None,
+            Some(&[Some(1), None]),
+            true,
+        ),
+    ];
+    for found in refused {
+        assert_eq!(found.unwrap_err().kind, Kind::Argument);
+    }
+}

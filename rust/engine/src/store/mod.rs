@@ -322,14 +322,11 @@ impl dyn Store + '_ {
     pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<Loaded>> {
         self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
-            match limit {
-                Some(limit) if object.size() > limit => {
-                    let message = format!("has {} bytes, at most {limit} are allowed", object.size());
-                    Err(Error { code: Some("too_large"), ..Error::data(message) }.at_key(key))
-                }
-                _ if object.bytes().is_some() => Ok(Some(Loaded::There(object))),
-                _ => Ok(Some(Loaded::Copied(read_all(&*object)?))),
-            }
+            check_size(&*object, limit).map_err(|error| error.at_key(key))?;
+            Ok(Some(match object.bytes() {
+                Some(_) => Loaded::There(object),
+                None => Loaded::Copied(read_all(&*object)?),
+            }))
         })
     }
 
@@ -370,6 +367,17 @@ impl dyn Store + '_ {
             })
         })?;
         Ok(matched)
+    }
+}
+
+/// Refuses a value of more than `limit` bytes (`Kind::Data`).
+pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
+    match limit {
+        Some(limit) if object.size() > limit => {
+            let message = format!("has {} bytes, at most {limit} are allowed", object.size());
+            Err(Error { code: Some("too_large"), ..Error::data(message) })
+        }
+        _ => Ok(()),
     }
 }
 
