@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from types import GenericAlias
+from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
@@ -47,6 +50,70 @@ def test_keywords_of_methods(name: str) -> None:
         wanted = _keywords(getattr(real, member))
         if wanted and not _takes_any(getattr(mine, member)):
             assert wanted <= _keywords(getattr(mine, member)), member
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in sorted(_public(theirs))
+        if name.endswith(("Like", "Spec", "Term", "Option", "Method"))
+    ],
+)
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_annotations_are_types_when_they_are_evaluated(ts: Any, name: str) -> None:
+    kind = getattr(ts, name)
+    assert type(None) in get_args(kind | None)
+    if name == "FutureLike":
+        assert int in get_args(kind[int])
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_futures_and_promises_of_a_type(ts: Any) -> None:
+    for kind in (ts.Future, ts.Promise):
+        assert kind[int] == GenericAlias(kind, (int,))
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_what_has_brackets_is_not_walked(ts: Any) -> None:
+    view = ts.IndexTransform(2)
+    for one in (
+        view,
+        view.oindex,
+        view.label,
+        ts.d,
+        ts.d[0],
+        ts.Spec({"driver": "zarr3"}),
+        ts.array([1]),
+    ):
+        with pytest.raises(TypeError):
+            iter(one)
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_arguments_that_only_have_names(ts: Any) -> None:
+    assert ts.Schema(json={"rank": 2}).rank == 2
+    assert ts.ChunkLayout(json={"rank": 2}).rank == 2
+    assert ts.ChunkLayout.Grid(json={"shape": [2]}).shape == (2,)
+    assert ts.IndexTransform(2)(indices=(1, 2)) == (1, 2)
+    for kind in (ts.OpenMode, ts.TensorStore.StorageStatistics):
+        with pytest.raises(TypeError):
+            kind(True)
+    with pytest.raises(TypeError):
+        ts.KvStore.ReadResult("there")
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_a_batch_is_of_reads(ts: Any) -> None:
+    into = ts.array(np.zeros(3))
+    batch = ts.Batch()
+    with pytest.raises(ValueError, match=r"batch"):
+        into.write([1.0, 2.0, 3.0], batch=batch)
+    written = into.write(ts.array(np.ones(3)), batch=batch)
+    batch.submit()
+    written.result()
+    batch.submit()  # has nothing to do
+    assert into.read().result().sum() == 3
 
 
 def _takes_any(function: object) -> bool:

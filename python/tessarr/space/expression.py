@@ -32,6 +32,7 @@ class DimExpression:
     """
 
     __slots__ = ("_acts", "_names")
+    __iter__ = None
 
     _names: tuple[Name, ...]
     _acts: tuple[Operation, ...]
@@ -136,12 +137,10 @@ class _Dimensions:
     """What `d` is: brackets with names of dimensions begin an expression."""
 
     __slots__ = ()
+    __iter__ = None
 
     def __getitem__(self, selection: Any) -> DimSelection:
         return DimSelection(names_of(selection))
-
-    def __iter__(self) -> Any:
-        raise TypeError("give brackets")
 
     def __repr__(self) -> str:
         return "d"

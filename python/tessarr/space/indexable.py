@@ -10,8 +10,6 @@ from tessarr.space.brackets import parsed
 from tessarr.space.names import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tessarr._engine import View
     from tessarr.space.brackets import Mode
 
@@ -24,6 +22,7 @@ class Bracket(Generic[T_co]):
     """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``."""
 
     __slots__ = ("_name", "_owner")
+    __iter__ = None
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner = owner
@@ -32,9 +31,6 @@ class Bracket(Generic[T_co]):
     def __getitem__(self, key: Any) -> T_co:
         made: T_co = self._owner._by(self._name, key)
         return made
-
-    def __iter__(self) -> Iterator[T_co]:
-        raise TypeError("give brackets")
 
     def __repr__(self) -> str:
         return f"{self._owner!r}.{self._name}"
@@ -50,6 +46,7 @@ class Indexable:
     """What is indexed by positions: views of it are made, no data is touched."""
 
     __slots__ = ()
+    __iter__: Any = None  # brackets take positions that are below 0, and no end is met
 
     def _as_view(self) -> View:
         """Return what acts of indexing are applied to."""

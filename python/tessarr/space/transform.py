@@ -159,7 +159,7 @@ class IndexTransform(Indexable):
     def __reduce__(self) -> Any:
         return type(self).of, (self.domain, tuple(self.output))
 
-    def __call__(self, position: Any) -> tuple[int, ...]:
+    def __call__(self, indices: Any) -> tuple[int, ...]:
         """Return the index of what is viewed at a position.
 
         Raises
@@ -167,11 +167,11 @@ class IndexTransform(Indexable):
         ArgumentError, SelectionError
             If the position has not as many indices as the domain, or is outside of it.
         """
-        if isinstance(position, IndexTransform):
+        if isinstance(indices, IndexTransform):
             raise TypeError("give a position; transforms are composed by brackets")
-        if len(position) != self.input_rank:
-            raise ArgumentError(f"{len(position)} indices for {self.input_rank} dimensions")
-        at = self[tuple([int(index.__index__()) for index in position])]
+        if len(indices) != self.input_rank:
+            raise ArgumentError(f"{len(indices)} indices for {self.input_rank} dimensions")
+        at = self[tuple([int(index.__index__()) for index in indices])]
         return tuple([offset for offset, *_ in at._as_view().maps()])
 
     @property

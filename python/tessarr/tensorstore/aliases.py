@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Literal, SupportsIndex, TypeAlias
+from typing import Literal, SupportsIndex, TypeAlias, Union
 
 import numpy.typing as npt
 
@@ -24,16 +24,16 @@ __all__ = [
     "T",
 ]
 
-RecheckCacheOption: TypeAlias = "bool | Literal['open'] | float"
+RecheckCacheOption: TypeAlias = bool | Literal["open"] | float
 """Since when what is remembered is fresh; a number is seconds since 1970."""
 
-DimSelectionLike: TypeAlias = (
-    "DimSelection | SupportsIndex | str | bytes | slice | Sequence[DimSelectionLike]"
-)
+DimSelectionLike: TypeAlias = Union[  # noqa: UP007 (it names itself)
+    DimSelection, SupportsIndex, str, bytes, slice, Sequence["DimSelectionLike"]
+]
 """Which dimensions are meant: what ``ts.d[...]`` takes."""
 
-NumpyIndexTerm: TypeAlias = "SupportsIndex | slice | EllipsisType | npt.ArrayLike | None"
+NumpyIndexTerm: TypeAlias = SupportsIndex | slice | EllipsisType | npt.ArrayLike | None
 """One item of an index."""
 
-NumpyIndexingSpec: TypeAlias = "NumpyIndexTerm | tuple[NumpyIndexTerm, ...]"
+NumpyIndexingSpec: TypeAlias = NumpyIndexTerm | tuple[NumpyIndexTerm, ...]
 """What brackets take."""

@@ -51,16 +51,8 @@ class Batch:
         self._arrays: dict[tuple[int, str], tuple[Array, Array]] = {}
 
     def submit(self) -> None:
-        """Begin all reads; no more can be added.
-
-        Raises
-        ------
-        ArgumentError
-            If that was done before.
-        """
+        """Begin all reads; no more can be added."""
         with self._lock:
-            if self._submitted:
-                raise ArgumentError("batch was already submitted")
             self._submitted = True
             waiting, self._waiting = self._waiting, []
         for begin in waiting:
@@ -117,12 +109,10 @@ class Batch:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if not self._submitted:
-            self.submit()
+        self.submit()
 
     def __del__(self) -> None:
-        if not self._submitted:
-            self.submit()
+        self.submit()
 
 
 def _pass(done: Future[Any], promise: Promise[Any]) -> None:

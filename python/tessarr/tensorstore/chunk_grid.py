@@ -167,7 +167,7 @@ class Grid:
     _constraints: GridConstraints
     _rank: int
 
-    def __init__(self, json: Any = None, /, **parts: Any) -> None:
+    def __init__(self, json: Any = None, **parts: Any) -> None:
         self._constraints, self._rank = NOTHING, -1
         if isinstance(json, Grid):
             self._take(json)

@@ -83,7 +83,7 @@ class ChunkLayout:
 
     Grid: TypeAlias = Grid
 
-    def __init__(self, json: Any = None, /, **parts: Any) -> None:
+    def __init__(self, json: Any = None, **parts: Any) -> None:
         self._rank, self._order, self._origin, self._grids = -1, None, (), _NO_GRIDS
         if isinstance(json, ChunkLayout):
             self._take(json)

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
@@ -29,7 +29,7 @@ __all__ = [
     "of_stored",
 ]
 
-DTypeLike: TypeAlias = "dtype | str | type | np.dtype[Any]"
+DTypeLike: TypeAlias = Union["dtype", str, builtins.type, np.dtype[Any]]
 """A data type, its name, or what NumPy has for it."""
 
 _OBJECTS: Final[Mapping[str, builtins.type]] = MappingProxyType(

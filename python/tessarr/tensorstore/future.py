@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
 from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.threads import submit
@@ -31,9 +32,6 @@ __all__ = [
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-FutureLike = Any
-"""A future, a coroutine, or the result itself."""
 
 _PENDING: Final = 0
 _DONE: Final = 1
@@ -69,6 +67,9 @@ class Future(Generic[T]):
 
     __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value", "_work")
 
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)
+
     _lock: LockType
     _state: int
     _value: Any
@@ -77,7 +78,7 @@ class Future(Generic[T]):
     _work: Callable[[], object] | None
 
     def __new__(
-        cls, future: FutureLike, *, loop: asyncio.AbstractEventLoop | None = None
+        cls, future: FutureLike[Any], *, loop: asyncio.AbstractEventLoop | None = None
     ) -> Future[Any]:
         if isinstance(future, Future):
             return future
@@ -331,6 +332,10 @@ def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Fut
     into.add_done_callback(lambda done: running.cancel() if done.cancelled() else None)
 
 
+FutureLike: TypeAlias = Future[T] | Awaitable[T] | T
+"""A future, a coroutine, or the result itself."""
+
+
 class Promise(Generic[T]):
     """The producer's side of a future: says once what the result is.
 
@@ -348,6 +353,9 @@ class Promise(Generic[T]):
     """
 
     __slots__ = ("_future",)
+
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)
 
     _future: Future[T]
 

@@ -18,7 +18,7 @@ _NAMES: Final = (
 )
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, kw_only=True)
 class OpenMode:
     """What opening may do.
 

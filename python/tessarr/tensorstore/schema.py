@@ -117,7 +117,7 @@ class Schema(Indexable):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, json: Any = None, /, **parts: Unpack[SchemaKeywords]) -> None:
+    def __init__(self, json: Any = None, **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = _NO_LAYOUT, ()
         if isinstance(json, Schema):

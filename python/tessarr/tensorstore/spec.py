@@ -73,7 +73,6 @@ class Spec(Indexable):
     _made_of: bytes | None  # what only specs that are equal have, or None
 
     __hash__ = None  # type: ignore[assignment]
-    __iter__ = None
 
     def __init__(self, json: Any) -> None:
         if isinstance(json, Spec):

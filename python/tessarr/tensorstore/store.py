@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorStore", "handle"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class StorageStatistics:
     """Whether nothing, or everything, of a domain is stored; None for what was not asked.
 
@@ -57,6 +57,10 @@ class StorageStatistics:
 
 
 StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
+
+
+def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
+    return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
 
 class _Assignable(Bracket["TensorStore"]):
@@ -110,8 +114,6 @@ class TensorStore(Indexable):
     def vindex(self) -> _Assignable:
         """Index by arrays that are taken together; their dimensions come first."""
         return _Assignable(self, "vindex")
-
-    __iter__ = None
 
     # What it is
 
@@ -257,7 +259,7 @@ class TensorStore(Indexable):
             are aligned with those of this one; it is copied part by part. Arrays have to be of
             a type that NumPy casts safely.
         batch
-            What collects reads, also those that writing parts of chunks takes.
+            What collects the reads of another `TensorStore`.
         can_reference_source_data_indefinitely
             Whether the source never changes; then it may be used as it is until all is stored.
 
@@ -268,7 +270,11 @@ class TensorStore(Indexable):
         """
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
-        using = self._using(batch)
+        if batch is not None and not isinstance(source, TensorStore):
+            raise ArgumentError(
+                "batch: only reads are collected, and nothing is read from the source"
+            )
+        using = self._using(None)
         try:
             now = self._now(using)
             origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
@@ -367,7 +373,7 @@ class TensorStore(Indexable):
             fully_stored=query_fully_stored,
             using=self._using(None),
         )
-        return converted(future, lambda found: StorageStatistics(*found))
+        return converted(future, _statistics)
 
     StorageStatistics = StorageStatistics
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from tessarr.errors import ArgumentError
-
 __all__ = ["MISSING", "KeyRange", "ReadResult", "State", "TimestampedStorageGeneration", "as_bytes"]
 
 MISSING: Final = b"\x02"
@@ -226,7 +224,7 @@ class ReadResult(_Value):
     @state.setter
     def state(self, state: State) -> None:
         if state not in _STATES:
-            raise ArgumentError(f"a state is one of {', '.join(_STATES)}, not {state!r}")
+            raise TypeError(f"a state is one of {', '.join(_STATES)}, not {state!r}")
         self._state = state
 
     @property
