@@ -280,7 +280,7 @@ class ArgumentError(TessarrError, ValueError):
 
 
 class NotJSONError(ArgumentError, TypeError):
-    """An attribute cannot be stored as JSON."""
+    """What is given as JSON, or shall be stored as it, is none."""
 
     default_kind = "not_json"
 

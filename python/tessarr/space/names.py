@@ -38,8 +38,8 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     named = getattr(selection, "named", None)  # of a selection that begins an expression
     if named is not None:
         return tuple(named)
-    if isinstance(selection, (bytes, bytearray)):
-        raise TypeError(f"labels are strings: not {selection!r}")
+    if isinstance(selection, bytes):
+        return (selection.decode(),)
     if not isinstance(selection, Iterable) or hasattr(selection, "apply_to"):
         raise TypeError(f"{selection!r} does not name dimensions")
     return tuple(name for part in selection for name in names_of(part))

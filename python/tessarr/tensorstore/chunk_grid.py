@@ -276,8 +276,8 @@ class Grid:
         found: int | None = value_of(self._constraints.count, hard=False)
         return found
 
-    def to_json(self) -> JSONObject:
-        """Return the constraints as JSON."""
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
+        """Return the constraints as JSON, which has no defaults."""
         return self._constraints.to_json()
 
     def __eq__(self, other: object) -> bool:

@@ -13,6 +13,7 @@ from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.chain import Chain, merged_chains
 from tessarr.tensorstore.reading import integer, members_of, nothing_else, plain
+from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 
@@ -142,7 +143,7 @@ class CodecSpec:
             filters = plain(members.pop("filters", None), "filters")
             self._set("zarr", None, Compression(compressor, filters))
         else:
-            raise ArgumentError(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")
+            raise refusal(driver)(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
 
     def _set(self, driver: str, chain: Chain | None, compression: Compression) -> None:

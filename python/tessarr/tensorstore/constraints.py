@@ -78,6 +78,10 @@ class Constraints(ABC):
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
 
+    def told_always(self) -> JSONObject:
+        """Return members as they are with what JSON leaves out, because it is as by default."""
+        return {}
+
     @property
     @abstractmethod
     def rank(self) -> int | None:

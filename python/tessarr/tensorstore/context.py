@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.resources import KINDS, Kind, expected, kind_of
+from tessarr.tensorstore.resources import KINDS, Kind, expected, kind_of, within
 from tessarr.tensorstore.show import shown
 
 __all__ = ["Context", "ContextSpec", "Naming", "Own", "References", "Resource", "ResourceLike"]
@@ -422,7 +422,7 @@ class References:
             try:
                 values[member] = cls._parsed(KINDS[kind], value)
             except ArgumentError as error:
-                raise ArgumentError(f'Error parsing object member "{member}": {error}') from None
+                raise within(member, error) from None
             if values[member] == kind and member not in optional:
                 del values[member]
         return cls(kinds, values, optional)

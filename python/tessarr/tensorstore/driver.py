@@ -190,7 +190,9 @@ class Driver:
 
         None for what is not asked.
         """
-        self._cannot("tell what is stored")
+        from tessarr.tensorstore.after import attempt
+
+        return attempt(lambda: self._cannot("tell what is stored"))
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are, by anything that is equal only for what is the same place."""

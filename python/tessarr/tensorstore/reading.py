@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from tessarr._json import MAX_DEPTH
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, NotJSONError
 from tessarr.problems import Problems
+from tessarr.tensorstore.resources import refusal
 
 __all__ = [
     "as_float",
@@ -44,7 +46,7 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     """Return the members of an object."""
     given = stated(given)
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{what}: {given!r} is not an object")
+        raise refusal(given)(f"{what}: {given!r} is not an object")
     if not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{what}: the names of members are strings")
     return dict(given)
@@ -84,9 +86,11 @@ def as_integer(value: Any) -> int:
     TypeError
         If it is none.
     """
+    if isinstance(value, np.floating):
+        value = value.item()
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise TypeError(f"{value!r} is not an integer")
-    return int(value) if isinstance(value, float) else int(value.__index__())
+    return int(value) if isinstance(value, float) else index(value)
 
 
 def as_float(value: Any) -> float:
@@ -111,7 +115,7 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
         except (TypeError, AttributeError, ValueError, OverflowError):
             found = low - 1
         if not low <= found <= high:
-            raise ArgumentError(f"{what}: {value!r} is not an integer from {low} to {high}")
+            raise refusal(value)(f"{what}: {value!r} is not an integer from {low} to {high}")
         return found
 
     return read
@@ -124,7 +128,7 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
         for one in allowed:
             if type(one) is type(value) and one == value:
                 return one
-        raise ArgumentError(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+        raise refusal(value)(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
 
     return read
 
@@ -132,7 +136,7 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
 def items(value: Any, what: str) -> list[Any]:
     """Return the items of a list."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise ArgumentError(f"{what}: {value!r} is not a list")
+        raise refusal(value)(f"{what}: {value!r} is not a list")
     return list(value)
 
 
@@ -174,4 +178,4 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     found = stated(value)
     if found is not value:
         return plain(found, what, depth + 1)
-    raise ArgumentError(f"{what}: {value!r} is not JSON")
+    raise NotJSONError(f"{what}: {value!r} is not JSON")

@@ -8,13 +8,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, NotJSONError
 
-__all__ = ["KINDS", "Kind", "expected", "integer", "kind_of", "members", "one_of", "seconds"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "expected",
+    "integer",
+    "kind_of",
+    "members",
+    "one_of",
+    "refusal",
+    "seconds",
+    "within",
+]
 
 
 def expected(what: str, received: Any) -> ArgumentError:
-    """Return the error of JSON that is something else."""
+    """Return the error of JSON that is something else, or of what is no JSON at all."""
     from json import dumps
 
     try:
@@ -22,7 +33,18 @@ def expected(what: str, received: Any) -> ArgumentError:
     except (TypeError, ValueError, RecursionError):
         text = repr(type(received).__name__)
     shown = text if len(text) <= 200 else f"{text[:200]}…"
-    return ArgumentError(f"Expected {what}, but received: {shown}")
+    return refusal(received)(f"Expected {what}, but received: {shown}")
+
+
+def within(member: str, error: ArgumentError) -> ArgumentError:
+    """Return an error that tells in which member it is."""
+    return type(error)(f'Error parsing object member "{member}": {error}')
+
+
+def refusal(value: Any) -> type[ArgumentError]:
+    """Return what is raised for a value: `NotJSONError`, which is a TypeError, if it is no JSON."""
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    return ArgumentError if plain else NotJSONError
 
 
 def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
@@ -45,7 +67,7 @@ def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, 
             try:
                 found[name] = read(value[name])
             except ArgumentError as error:
-                raise ArgumentError(f'Error parsing object member "{name}": {error}') from None
+                raise within(name, error) from None
     return found
 
 

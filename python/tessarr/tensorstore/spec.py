@@ -21,6 +21,7 @@ from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take
 from tessarr.tensorstore.recall import Recall, key_of
+from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
 from tessarr.tensorstore.url import spec_of_url
@@ -88,7 +89,7 @@ class Spec(Indexable):
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')
         name = members.pop("driver")
         if not isinstance(name, str):
-            raise ArgumentError(f'"driver": {name!r} is not a string')
+            raise refusal(name)(f'"driver": {name!r} is not a string')
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
             name = "auto"
@@ -104,7 +105,7 @@ class Spec(Indexable):
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
-                raise ArgumentError(f'"dtype": {name!r} is not the name of a data type')
+                raise refusal(name)(f'"dtype": {name!r} is not the name of a data type')
             schema.update(dtype=name)
         if "rank" in members:
             rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")

@@ -115,10 +115,10 @@ def nested_json(
 ) -> JSONObject:
     """Return the JSON of a spec inside of another one, whose context has its resources."""
     found = spec._json(naming, include_defaults=include_defaults)
-    for name in ("context", *without):
+    for name in ("context", *(() if include_defaults else without)):
         found.pop(name, None)
-    if spec._context is not None:
-        found["context"] = spec._context.to_json()
+    if spec._context is not None or include_defaults:
+        found["context"] = {} if spec._context is None else spec._context.to_json()
     return found
 
 

@@ -123,6 +123,11 @@ class Zarr3(Constraints):
             result["attributes"] = attributes
         return {**result, **self.extra}
 
+    def told_always(self) -> JSONObject:
+        """Return members as they are with what JSON leaves out, because it is as by default."""
+        encoding = self.key_encoding
+        return {} if encoding is None else {"chunk_key_encoding": encoding.to_json()}
+
     @property
     def rank(self) -> int | None:
         """The number of dimensions of chunks, or None while it is open."""

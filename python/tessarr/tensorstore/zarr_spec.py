@@ -149,6 +149,8 @@ class ZarrSpec(PlacedSpec):
         metadata: JSONObject = self._recalled("json", self._wanted.to_json)
         if metadata or include_defaults:
             found["metadata"] = {**metadata, **self._always}
+        if include_defaults:
+            found["metadata"].update(self._wanted.told_always())
         return found
 
     _always: ClassVar[JSONObject] = {}

@@ -11,7 +11,7 @@ from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
-from tessarr.tensorstore.resources import expected
+from tessarr.tensorstore.resources import expected, within
 from tessarr.tensorstore.show import shown
 
 __all__ = ["Spec", "joined", "text_of"]
@@ -80,7 +80,7 @@ class Spec:
         driver = _driver(members)
         path = members.pop("path", "")
         if not isinstance(path, str):
-            raise ArgumentError(f'Error parsing object member "path": {expected("string", path)}')
+            raise within("path", expected("string", path))
         made = object.__new__(cls)
         made._driver = driver
         made._context = _context(members)
@@ -296,4 +296,4 @@ def _bases(driver: Driver, json: dict[str, Any]) -> tuple[Spec, ...]:
     try:
         return tuple(map(Spec, taken))
     except ArgumentError as error:
-        raise ArgumentError(f'Error parsing object member "base": {error}') from None
+        raise within("base", error) from None
