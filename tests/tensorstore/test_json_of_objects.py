@@ -120,3 +120,42 @@ def test_bound_resources_are_told_by_name() -> None:
 def test_a_line_has_room_for_the_commas_of_all_levels(length: int, lines: int) -> None:
     spec = ts.Spec({"driver": "array", "dtype": "json", "array": {"key": "x" * length}, "rank": 0})
     assert len(repr(spec).splitlines()) == lines
+
+
+MADE: dict[str, Any] = {
+    "spec": ts.Spec,
+    "schema": ts.Schema,
+    "codec": ts.CodecSpec,
+    "layout": ts.ChunkLayout,
+    "context": ts.Context,
+    "store": ts.KvStore.Spec,
+    "path": lambda value: ts.Spec({**SPEC, "path": value}),
+    "rank": lambda value: ts.Spec({**SPEC, "rank": value}),
+    "attributes": lambda value: ts.Spec({**SPEC, "metadata": {"attributes": {"a": value}}}),
+    "rank of schema": lambda value: ts.Schema({"rank": value}),
+    "keyword": lambda value: ts.Schema(rank=value),
+    "limit": lambda value: ts.Context({"cache_pool": {"total_bytes_limit": value}}),
+    "path of store": lambda value: ts.KvStore.Spec({"driver": "file", "path": value}),
+    "driver of codec": lambda value: ts.CodecSpec({"driver": value}),
+}
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, 1j], ids=["object", "set", "complex"])
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_no_json_is_a_type_error(name: str, value: Any) -> None:
+    with pytest.raises(TypeError):
+        MADE[name](value)
+
+
+def test_defaults_are_told_everywhere() -> None:
+    spec = ts.Spec({**SPEC, "metadata": {"chunk_key_encoding": {"name": "v2"}}})
+    assert spec.to_json()["metadata"]["chunk_key_encoding"] == {"name": "v2"}
+    told = spec.to_json(include_defaults=True)["metadata"]["chunk_key_encoding"]
+    assert told == {"name": "v2", "configuration": {"separator": "."}}
+    base = {"driver": "array", "array": [1, 2], "dtype": "int8"}
+    view = {"base": base, "downsample_factors": [2], "downsample_method": "mean"}
+    told = ts.Spec({"driver": "downsample", **view}).to_json(include_defaults=True)["base"]
+    assert (told["context"], told["dtype"]) == ({}, "int8")
+    assert ts.Spec({"driver": "downsample", **view}).to_json()["base"].keys() == {
+        "driver", "array", "transform",
+    }  # fmt: skip

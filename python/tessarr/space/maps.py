@@ -234,7 +234,7 @@ def _form(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[str, di
     """Tell which form of a map is meant, and give the arguments by name."""
     form = next((name for name in _FORMS if name and name in keywords), "")
     if not form and arguments:
-        if not hasattr(arguments[0], "__index__") or getattr(arguments[0], "ndim", 0):
+        if np.ndim(arguments[0]) or not hasattr(arguments[0], "__index__"):
             form = "index_array"
         elif len(arguments) > 1 or keywords:
             form = "input_dimension"

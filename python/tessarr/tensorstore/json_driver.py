@@ -25,6 +25,7 @@ from tessarr.tensorstore.future import Future, WriteFutures, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
+from tessarr.tensorstore.reading import text
 from tessarr.tensorstore.schema import Schema
 
 if TYPE_CHECKING:
@@ -238,11 +239,8 @@ class JsonSpec(PlacedSpec):
         made = cls(Schema(dtype=_JSON, rank=0).merged(schema))
         made._check_parts()
         made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
-        pointer = members.pop("json_pointer", "")
-        if not isinstance(pointer, str):
-            raise ArgumentError(f'"json_pointer": {pointer!r} is not a string')
-        steps_of(pointer)
-        made._pointer = pointer
+        made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
+        steps_of(made._pointer)
         made._mode = OpenMode.take(members)
         made._references = References.parse(_RESOURCES, members)
         made._recheck = recheck_of(

@@ -28,6 +28,7 @@ __all__ = [
     "refuse",
     "stated",
     "take",
+    "text",
 ]
 
 T = TypeVar("T")
@@ -131,6 +132,13 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
         raise refusal(value)(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
 
     return read
+
+
+def text(value: Any, what: str) -> str:
+    """Return a string."""
+    if not isinstance(value, str):
+        raise refusal(value)(f'"{what}": {value!r} is not a string')
+    return value
 
 
 def items(value: Any, what: str) -> list[Any]:

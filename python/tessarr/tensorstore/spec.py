@@ -19,7 +19,7 @@ from tessarr.tensorstore.driver_spec import (
 )
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
-from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take
+from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take, text
 from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.schema import Schema
@@ -87,9 +87,7 @@ class Spec(Indexable):
         members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
         if "driver" not in members:
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')
-        name = members.pop("driver")
-        if not isinstance(name, str):
-            raise refusal(name)(f'"driver": {name!r} is not a string')
+        name = text(members.pop("driver"), "driver")
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
             name = "auto"

@@ -31,7 +31,7 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
-from tessarr.tensorstore.reading import choice, members_of
+from tessarr.tensorstore.reading import choice, members_of, take, text
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
 from tessarr.tensorstore.zarr2 import Zarr2
@@ -84,9 +84,7 @@ class ZarrSpec(PlacedSpec):
         made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
         made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
         made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
-        name = members.pop("field", "")
-        if not isinstance(name, str):
-            raise ArgumentError(f'"field": {name!r} is not a string')
+        name = take(members, "field", text)
         made._field = Field(name or None, _flag(members, "open_as_void", default=False))
         made._read_more(members)
         made._check_parts()
@@ -418,9 +416,7 @@ class Zarr2Spec(ZarrSpec):
 
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
-        self._metadata_key = members.pop("metadata_key", v2.ARRAY)
-        if not isinstance(self._metadata_key, str):
-            raise ArgumentError(f'"metadata_key": {self._metadata_key!r} is not a string')
+        self._metadata_key = text(members.pop("metadata_key", v2.ARRAY), "metadata_key")
         super()._read_more(members)
         if "key_encoding" not in members:
             return
@@ -466,9 +462,7 @@ def _folder(place: Place) -> Place:
 
 def _place(members: dict[str, Any]) -> Place | None:
     given = "path" in members
-    path = members.pop("path", "")
-    if not isinstance(path, str):
-        raise ArgumentError(f'"path": {path!r} is not a string')
+    path = text(members.pop("path", ""), "path")
     if "kvstore" not in members:
         if given:
             raise ArgumentError('"path" without "kvstore"')
