@@ -258,6 +258,9 @@ class RegularGrid(ChunkGrid):
     def cuts(self) -> tuple[Cuts, ...]:
         return tuple(map(_evenly, self.chunk_shape))
 
+    def shapes(self) -> Iterator[Shape]:
+        yield self.chunk_shape
+
     def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
         lengths = list(self.chunk_shape)
         for axis, (length, chunk) in enumerate(zip(shape, self.chunk_shape, strict=False)):

@@ -237,3 +237,82 @@ def test_keywords_of_layouts_have_types(wrong: Any) -> None:
     with pytest.raises(TypeError):
         ts.ChunkLayout(**wrong)
     assert ts.ChunkLayout(rank=-1).rank == -1
+
+
+WISHES: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "default": ("zarr3", {}, {"dtype": "uint16"}),
+    "shards": (
+        "zarr3",
+        {},
+        {
+            "dtype": "uint16",
+            "chunk_layout": ts.ChunkLayout(read_chunk_elements=50, write_chunk_elements=500),
+        },
+    ),
+    "shards of a shape": (
+        "zarr3",
+        {},
+        {"dtype": "int8", "chunk_layout": ts.ChunkLayout(read_chunk_shape=[3, 4])},
+    ),
+    "whole axes": (
+        "zarr3",
+        {},
+        {"dtype": "int8", "chunk_layout": ts.ChunkLayout(chunk_shape=[-1, 4])},
+    ),
+    "order": (
+        "zarr3",
+        {"attributes": {"a": 1}},
+        {"dtype": "int8", "fill_value": 7, "chunk_layout": ts.ChunkLayout(inner_order=[1, 0])},
+    ),
+    "subchunks": (
+        "zarr3",
+        {
+            "codecs": [
+                {
+                    "name": "sharding_indexed",
+                    "configuration": {"chunk_shape": [2, 2], "codecs": ["zstd"]},
+                }
+            ],
+            "dimension_names": ["x", None],
+        },
+        {"dtype": "float32", "dimension_units": ["4nm", None]},
+    ),
+    "format 2": ("zarr", {"compressor": None}, {"dtype": "uint16"}),
+    "order of format 2": ("zarr", {"order": "F", "dtype": "<f4"}, {"fill_value": 1}),
+}
+SHAPES = [(1000, 1000), (4000, 3), (1, 1), (0, 9), (4000, 3), (1500, 1500), (2**40, 7), (999, 1)]
+
+
+@pytest.mark.parametrize("wish", WISHES)
+@pytest.mark.parametrize("stated", ["schema", "metadata"])
+def test_what_is_made_again_for_another_shape_is_as_if_it_were_made_alone(
+    wish: str, stated: str
+) -> None:
+    driver, metadata, parts = WISHES[wish]
+    for shape in SHAPES:
+        given = {**metadata, "shape": shape} if stated == "metadata" else metadata
+        schema = ts.Schema(**parts, **({} if stated == "metadata" else {"shape": shape}))
+        found = resolve.new_metadata(driver, given, schema)
+        assert found == resolve.read_constraints(driver, given).create(schema)
+        assert found.shape == shape
+        resolve.check(found, given, schema)
+
+
+def test_making_again_refuses_what_making_refuses() -> None:
+    """Of wishes that are equal but for the bounds, each is checked."""
+    resolve.new_metadata("zarr3", {}, ts.Schema(dtype="int8", shape=[4, 5]))
+    wrong = [
+        ts.IndexDomain(inclusive_min=[1, 0], shape=[4, 5]),
+        ts.IndexDomain(
+            inclusive_min=[0, 0], exclusive_max=[4, 2**62], implicit_upper_bounds=[0, 1]
+        ),
+        ts.IndexDomain(shape=[2**40, 2**40]),
+    ]
+    for domain in wrong:
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"domain|elements"):
+                resolve.new_metadata("zarr3", {}, ts.Schema(dtype="int8", domain=domain))
+    labelled = ts.Schema(dtype="int8", domain=ts.IndexDomain(shape=[4, 5], labels=["x", "y"]))
+    assert resolve.new_metadata("zarr3", {}, labelled).dimension_names == ("x", "y")
+    with pytest.raises(ValueError, match="rank"):
+        resolve.new_metadata("zarr3", {"shape": [4]}, ts.Schema(dtype="int8", rank=2))

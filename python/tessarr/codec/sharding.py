@@ -8,6 +8,7 @@ there is none, stands before or after them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -158,7 +159,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def _index_spec(self, shard: Shape) -> ArraySpec:
         grid = (length // part for length, part in zip(shard, self.chunk_shape, strict=False))
-        return ArraySpec((*grid, 2), dtype.of("uint64"))
+        return ArraySpec((*grid, 2), _offsets())
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
         index = self._index_spec(spec.shape)
@@ -233,3 +234,9 @@ def _read_chain(members: Members, name: str) -> Chain | None:
         return None
     strict = name == "index_codecs" or value == []
     return Chain.read(value, members.at(name), members.problems, strict=strict)
+
+
+@cache
+def _offsets() -> dtype.DataType:
+    """Return the data type of the index."""
+    return dtype.of("uint64")

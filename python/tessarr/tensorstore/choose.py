@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Final
 
 import numpy as np
@@ -77,7 +77,9 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
         read.lengths,
         inner_grid,
         domain,
-        lambda k, length: _nearest_divisor(outer[k], length) if outer[k] else length,
+        (lambda k, length: _nearest_divisor(outer[k], length) if outer[k] else length)
+        if any(outer)
+        else None,
     )
     whole = _filled(
         write.lengths,
@@ -144,33 +146,41 @@ def _nearest_divisor(of: int, target: int) -> int:
 
 
 def _filled(
-    lengths: Sequence[int], grid: GridConstraints, domain: Box, rounded: Callable[[int, int], int]
+    lengths: Sequence[int],
+    grid: GridConstraints,
+    domain: Box,
+    rounded: Callable[[int, int], int] | None = None,
 ) -> tuple[int, ...]:
     """Settle the open lengths by aspect ratio and number of elements."""
+    if all(lengths):
+        return tuple(lengths)
     ratios = [wish.value if wish is not None else 1.0 for wish in grid.ratios]
     ratios = ratios or [1.0] * len(domain)
     target = DEFAULT_ELEMENTS if grid.count is None else grid.count.value or DEFAULT_ELEMENTS
     most = [min(target, _extent(dim)) for dim in domain]
-    open_axes = [k for k, length in enumerate(lengths) if not length]
-    if not open_axes:
-        return tuple(lengths)
+    open_axes = [(k, ratios[k], float(most[k])) for k, length in enumerate(lengths) if not length]
+    fixed = prod(length for length in lengths if length)
 
-    def shape(factor: float) -> list[int]:
-        found = list(lengths)
-        for k in open_axes:
-            found[k] = rounded(k, max(1, int(min(ratios[k] * factor, float(most[k])))))
-        return found
+    def length_of(k: int, ratio: float, longest: float, factor: float) -> int:
+        length = int(min(ratio * factor, longest)) or 1
+        return length if rounded is None else rounded(k, length)
 
     def count(factor: float) -> int:
-        total = 1
-        for length in shape(factor):
-            total = min(_MOST, total * length)
-        return total
+        total = fixed
+        for k, ratio, longest in open_axes:
+            total *= length_of(k, ratio, longest, factor)
+        return min(_MOST, total)
 
-    return tuple(shape(_factor(count, target, [(ratios[k], most[k]) for k in open_axes])))
+    factor = _factor(count, target, [axis[1:] for axis in open_axes])
+    found = list(lengths)
+    for k, ratio, longest in open_axes:
+        found[k] = length_of(k, ratio, longest, factor)
+    return tuple(found)
 
 
-def _factor(count: Callable[[float], int], target: int, axes: Sequence[tuple[float, int]]) -> float:
+def _factor(
+    count: Callable[[float], int], target: int, axes: Sequence[tuple[float, float]]
+) -> float:
     step = min(1 / ratio for ratio, _ in axes) / 2
     high = 2 * max(most / ratio for ratio, most in axes)
     low, found = step, count(high)
@@ -205,4 +215,4 @@ def choose_one(layout: ChunkLayout, domain: Box) -> tuple[int, ...]:
     write, read, _ = layout.grids
     both = read.merged(write, "write_chunk")
     shape = _begun(both, domain, "chunk")
-    return _filled(shape.lengths, both, domain, lambda _, length: length)
+    return _filled(shape.lengths, both, domain)

@@ -7,11 +7,14 @@ dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr import dtype as data_types
+from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
+from tessarr.grid import RegularGrid
+from tessarr.metadata.node import check_codecs, check_sizes
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -117,15 +120,19 @@ class Constraints(ABC):
         """
 
     @abstractmethod
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks of a new array, read and written, in the first dimensions."""
+
+    @abstractmethod
     def _created(
         self,
         schema: Schema,
         stored: data_types.DataType,
         domain: IndexDomain,
-        chunked: int,
+        cut: tuple[Shape, Shape],
         layout: ChunkLayout,
     ) -> ArrayMeta:
-        """Return the metadata of a new array, of whose dimensions the first are chunked."""
+        """Return the metadata of a new array whose chunks have the shapes `cut`."""
 
     @abstractmethod
     def check_members(self, meta: ArrayMeta) -> None:
@@ -282,12 +289,32 @@ class Constraints(ABC):
             stored = stored_type(schema.dtype, self.driver)
         element = element_of(stored, of)
         schema = schema.merged(Schema(dtype=element.dtype))
-        rank = self._rank(schema, element.inner)
-        domain = self.domain(schema, rank, element.inner)
+        domain, layout, cut = self._bounded(schema, element.inner)
+        return self._created(schema, stored, domain, cut, layout)
+
+    def again(self, schema: Schema, of: Field, like: ArrayMeta) -> ArrayMeta | None:
+        """Return the metadata of a new array like one that was created of the same but for bounds.
+
+        None, if more of them would differ than shape and chunks.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other, or leave the shape open.
+        """
+        domain, _, cut = self._bounded(schema, element_of(like.data_type, of).inner)
+        return reshaped(like, domain.shape[: like.rank], *cut)
+
+    def _bounded(
+        self, schema: Schema, inner: Shape
+    ) -> tuple[IndexDomain, ChunkLayout, tuple[Shape, Shape]]:
+        """Return domain and layout of a new array, and the shapes of its chunks."""
+        rank = self._rank(schema, inner)
+        domain = self.domain(schema, rank, inner)
         if domain is None or not all(dim.finite for dim in domain.dims):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
-        layout = self.layout(schema, domain.rank, element.inner)
-        return self._created(schema, stored, domain, domain.rank - len(element.inner), layout)
+        layout = self.layout(schema, domain.rank, inner)
+        return domain, layout, self._cut(domain, domain.rank - len(inner), layout)
 
     def new_fill(self, schema: Schema, stored: data_types.DataType) -> bytes | None:
         """Return the fill value of a new array as the bytes of one element; None leaves it open.
@@ -325,6 +352,31 @@ class Constraints(ABC):
             )
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
+
+
+def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayMeta | None:
+    """Return metadata that differ in shape and chunks alone; None where more has to be found out.
+
+    Parameters
+    ----------
+    like
+        The metadata.
+    shape
+        Of the new array.
+    read, write
+        The shapes of the chunks that are read, and of those that are written.
+    """
+    if like.is_sharded != (read != write) or (like.is_sharded and like.chunk_shape != read):
+        return None
+    problems = Problems()
+    grid = like.chunk_grid if like.chunk_spec.shape == write else RegularGrid(write)
+    spec = ArraySpec(write, like.data_type, like.fill_value)
+    check_sizes(shape, spec, "", "", problems)
+    check_codecs(like.codecs, grid, spec, "", problems)
+    fits = grid.fit(shape, "", problems) is not None and not len(problems)
+    if not fits or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
+        return None
+    return replace(like, shape=shape, chunk_grid=grid)
 
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:

@@ -7,7 +7,7 @@ a dimension of their own, which comes last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tessarr import dtype as data_types
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.data_type import byte, char, of_stored
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.recall import RecallSame
 from tessarr.types import Shape
 
 __all__ = ["WHOLE", "Element", "Field", "element_of", "is_raw", "stored_type"]
@@ -65,7 +66,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     if not names:
         if field.name is not None:
             raise ArgumentError(f"field {field.name!r}: {stored} has no fields")
-        return _plain(stored)
+        return _elements.of(stored)
     name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
@@ -82,6 +83,9 @@ def _plain(stored: data_types.DataType) -> Element:
     if is_raw(stored):
         return Element(byte, (stored.item_bytes,))
     return _of_numpy(stored.numpy, ())
+
+
+_elements: Final = RecallSame(_plain)
 
 
 def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:

@@ -36,7 +36,7 @@ class PlacedSpec(ReferringSpec):
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
-        made = copy(self)
+        made = self._referring(self._references)
         if options.schema is not None:
             made.schema = self.schema.merged(options.schema)
             made._check_parts()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import marshal
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["Recall", "key_of"]
+__all__ = ["Recall", "RecallSame", "key_of"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _KEPT: Final = 256
 _KEPT_BYTES: Final = 1 << 14
@@ -49,3 +51,37 @@ class Recall(Generic[T]):
         if len(self._kept) >= _KEPT:
             self._kept.clear()
         self._kept[key] = made
+
+
+class RecallSame(Generic[T, U]):
+    """What was made of objects that never change, while they are the very same.
+
+    Parameters
+    ----------
+    make
+        Makes it.
+
+    Examples
+    --------
+    >>> recall = RecallSame(list)
+    >>> word = "abc"
+    >>> recall.of(word) is recall.of(word), recall.of("b")
+    (True, ['b'])
+    """
+
+    __slots__ = ("_kept", "_make")
+
+    def __init__(self, make: Callable[[T], U]) -> None:
+        self._make = make
+        self._kept: dict[int, tuple[T, U]] = {}
+
+    def of(self, value: T) -> U:
+        """Return what was made of an object, or make it."""
+        found = self._kept.get(id(value))
+        if found is not None and found[0] is value:
+            return found[1]
+        made = self._make(value)
+        if len(self._kept) >= _KEPT:
+            self._kept.clear()
+        self._kept[id(value)] = value, made
+        return made

@@ -104,29 +104,41 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     """
     constraints = read_constraints(driver, metadata)
     key = _key(driver, constraints, schema, field)
-    found = _made.find(key)
+    bounds = constraints.shape, schema.domain
+    known, like = _made.find(key) or (None, None)
+    if like is not None and known == bounds:
+        return like
+    found = None if like is None else constraints.again(schema, field, like)
     if found is None:
         found = constraints.create(schema, field)
         check(found, constraints, schema, field)
-        _made.keep(key, found)
+    else:
+        _check_chunks(facts_of(found, field), schema)
+    _made.keep(key, (bounds, found))
     return found
 
 
 _read: Final = Recall[Constraints]()
 """Constraints that were read."""
 
-_made: Final = Recall["ArrayMeta"]()
-"""Metadata that were made, by what was wanted: arrays that are alike share them."""
+_made: Final = Recall["tuple[Any, ArrayMeta]"]()
+"""Metadata that were made last of what was wanted but for the bounds, and those."""
 
 
 def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> bytes | None:
-    """Return bytes that only equal wishes have; None where they are long, or no plain values."""
+    """Return bytes that only wishes have that are equal but for the bounds.
+
+    None where they are long, or no plain values.
+    """
     fill = schema.fill_value  # with the bits of its NaNs
     bits = () if fill is None else (fill.dtype.str, fill.tobytes())
     if fill is not None and fill.dtype.hasobject:
         return None
-    stated = constraints.to_json(), schema.to_json(), bits
-    return key_of((driver, field.name, field.as_void, *stated))
+    stated, domain = constraints.to_json(), schema.domain
+    rank = len(stated.pop("shape", ()))
+    labels = None if domain is None else domain.labels
+    wishes = schema.unbounded().to_json(), labels, rank
+    return key_of((driver, field.name, field.as_void, stated, *wishes, bits))
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:

@@ -261,6 +261,12 @@ class Schema(Indexable):
         self._layout, self._codec = other._layout, other._codec
         self._fill, self._units = other._fill, other._units
 
+    def unbounded(self) -> Schema:
+        """Return all but the domain."""
+        made = self.copy()
+        made._domain = None
+        return made
+
     def hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
         made = self.copy()
@@ -407,10 +413,11 @@ class Schema(Indexable):
             result["dtype"] = self._dtype.to_json()
         if self._domain is not None:
             result["domain"] = self._domain.to_json()
-        layout = self._layout.to_json()
-        layout.pop("rank", None)
-        if layout:
-            result["chunk_layout"] = layout
+        if self._layout is not _NO_LAYOUT:
+            layout = self._layout.to_json()
+            layout.pop("rank", None)
+            if layout:
+                result["chunk_layout"] = layout
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:

@@ -122,15 +122,21 @@ class Zarr2(Constraints):
             return _known(rank, rank, None, None, ())
         return _known(chunked, rank, self.chunk_shape, self.order, inner)
 
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shape of chunks, twice."""
+        one = choose_one(layout, domain.dims)[:chunked]
+        return one, one
+
     def _created(
         self,
         schema: Schema,
         stored: data_types.DataType,
         domain: IndexDomain,
-        chunked: int,
+        cut: tuple[Shape, Shape],
         layout: ChunkLayout,
     ) -> ArrayMeta:
         """Return the metadata of a new array."""
+        chunked = len(cut[0])
         why = stored.refusal(2)
         if why is not None:
             raise UnsupportedError(
@@ -146,7 +152,7 @@ class Zarr2(Constraints):
         document: JSONObject = {
             "zarr_format": 2,
             "shape": list(domain.shape[:chunked]),
-            "chunks": list(choose_one(layout, domain.dims)[:chunked]),
+            "chunks": list(cut[0]),
             "dtype": stored.to_json(2),
             "compressor": compressor,
             "filters": compression.filters or None,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
+from tessarr import codec, keys
 from tessarr import dtype as data_types
-from tessarr import keys
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
 from tessarr.metadata import v3
@@ -31,6 +31,7 @@ from tessarr.tensorstore.reading import (
     refuse,
     take,
 )
+from tessarr.tensorstore.recall import RecallSame
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.units import Unit, Units, merged_units
 from tessarr.types import JSONObject, Shape
@@ -131,7 +132,10 @@ class Zarr3(Constraints):
     @property
     def rank(self) -> int | None:
         """The number of dimensions of chunks, or None while it is open."""
-        return next((len(part) for part in self._per_dimension().values()), None)
+        for part in (self.shape, self.chunk_shape, self.names, self.units):
+            if part is not None:
+                return len(part)
+        return None
 
     @property
     def codec(self) -> CodecSpec:
@@ -160,27 +164,32 @@ class Zarr3(Constraints):
         """Return what is known of chunks."""
         return _known(chunked, rank, self.chunk_shape, self.chain, inner)
 
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks that are read, and of those that are written."""
+        layout, dims = layout.leading(chunked), domain.dims[:chunked]
+        if self.chain is not None and self.chain.height == 0:
+            one = choose_one(layout, dims)  # it says that there are no shards
+            return one, one
+        return choose(layout, dims)
+
     def _created(
         self,
         schema: Schema,
         stored: data_types.DataType,
         domain: IndexDomain,
-        chunked: int,
+        cut: tuple[Shape, Shape],
         layout: ChunkLayout,
     ) -> ArrayMeta:
         """Return the metadata of a new array."""
-        layout, dims = layout.leading(chunked), domain.dims[:chunked]
-        if self.chain is not None and self.chain.height == 0:
-            read = write = choose_one(layout, dims)  # it says that there are no shards
-        else:
-            read, write = choose(layout, dims)
+        read, write = cut
+        chunked = len(read)
         chain = self.chain
         if schema.codec is not None:
             chain = self.codec.merged(schema.codec).chain
         chain = chain or Chain()
         if read != write and chain.height == 0:
             chain = chain.sharded(read)
-        order = None if layout.order is None else layout.order.value
+        order = layout.leading(chunked).order
         fill = self.new_fill(schema, stored)
         if fill is None:
             fill = stored.default_fill()
@@ -192,7 +201,9 @@ class Zarr3(Constraints):
             "chunk_grid": RegularGrid(write).to_json(),
             "chunk_key_encoding": (self.key_encoding or keys.DefaultKeys()).to_json(),
             "fill_value": stored.fill_to_json(fill, 3),
-            "codecs": chain.complete(Wanted(stored, chunked, read, order)),
+            "codecs": chain.complete(
+                Wanted(stored, chunked, read, None if order is None else order.value)
+            ),
             "attributes": self._new_attributes(schema, chunked),
             **self.extra,
         }
@@ -249,7 +260,14 @@ def units_of(meta: ArrayMeta) -> Units:
 
 def chain_of(meta: ArrayMeta) -> Chain:
     """Return the codecs of an array, with the options that documents may leave out."""
-    return Chain.read(meta.codecs.to_json()).stated()
+    return _chains.of(meta.codecs)
+
+
+def _read(codecs: codec.Chain) -> Chain:
+    return Chain.read(codecs.to_json()).stated()
+
+
+_chains: Final = RecallSame(_read)
 
 
 def key_encoding_json(encoding: keys.ChunkKeyEncoding) -> Any:
