@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from tessarr.errors import UnsupportedError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexTransform
 from tessarr.space.maps import identity
 from tessarr.tensorstore.bounds import propagated
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tessarr.space import IndexDomain
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.future import Future, WriteFutures
+    from tessarr.types import Shape
 
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
 
@@ -70,6 +71,39 @@ class Resizing:
     expand_only: bool = False
     shrink_only: bool = False
     within: Sequence[tuple[int, int] | None] = ()
+
+    def applied(self, shape: Shape) -> Shape:
+        """Return the new shape of an array, all of whose bounds begin at 0.
+
+        Raises
+        ------
+        ArgumentError
+            If it must not have it.
+        """
+        rank = len(shape)
+        for k, low in enumerate(self.lower[:rank]):
+            if low not in {None, 0}:
+                raise ArgumentError(f"dimension {k} begins at 0: it cannot begin at {low}")
+        new = tuple(
+            size if high is None else high for size, high in zip(shape, self.upper, strict=False)
+        )
+        for k, (before, after) in enumerate(zip(shape, new, strict=True)):
+            if after < 0:
+                raise ArgumentError(f"dimension {k} cannot have the length {after}")
+            if (self.expand_only and after < before) or (self.shrink_only and after > before):
+                option = "expand_only" if self.expand_only else "shrink_only"
+                raise ArgumentError(
+                    f"dimension {k} would be resized from {before} to {after}, which {option} "
+                    "refuses"
+                )
+        if any(high is not None for high in self.upper):
+            for k, (size, within) in enumerate(zip(shape, self.within, strict=False)):
+                if within is not None and (within[0] > 0 or within[1] < size):
+                    raise ArgumentError(
+                        f"also elements of dimension {k} outside of [{within[0]}, {within[1]}) "
+                        "would be affected: give resize_tied_bounds, if that is meant"
+                    )
+        return new
 
 
 class Driver:

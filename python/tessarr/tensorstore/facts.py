@@ -61,7 +61,7 @@ class Facts:
         self._bound()
 
     def _bound(self) -> None:
-        self.whole = array_view(self.meta.shape, self.meta.dimension_names, self._inner)
+        self.whole = array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
         self.domain = self.whole.domain
 
     def resized(self, meta: ArrayMeta) -> Facts:
@@ -74,14 +74,15 @@ class Facts:
         return made
 
     @property
-    def _inner(self) -> Shape:
+    def inner_shape(self) -> Shape:
+        """The lengths of the dimensions inside of an element."""
         return () if self.inner is None else self.inner.shape
 
     @cached_property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks; not to be modified."""
         of = zarr3.chunk_layout_of if self.meta.zarr_format == 3 else zarr2.chunk_layout_of
-        return of(self.meta, self._inner)
+        return of(self.meta, self.inner_shape)
 
     @cached_property
     def codec(self) -> CodecSpec:
@@ -100,7 +101,7 @@ class Facts:
         """The unit of each dimension."""
         meta = self.meta
         known = zarr3.units_of(meta) if meta.zarr_format == 3 else (None,) * meta.rank
-        return (*known, *(None for _ in self._inner))
+        return (*known, *(None for _ in self.inner_shape))
 
     @cached_property
     def schema(self) -> Schema:

@@ -5,37 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from tessarr.array import bind
-from tessarr.errors import ArgumentError, NotFoundError, SelectionError
+from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow.open import prefix_of
 from tessarr.resizing import again, resize
-from tessarr.space import lower
-from tessarr.store import LocalStore, MemoryStore
+from tessarr.tensorstore.access import Access
 from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
-from tessarr.tensorstore.future import (
-    Future,
-    Promise,
-    WriteFutures,
-    converted,
-    failed,
-    finished,
-    start,
-)
+from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.stored import statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
@@ -45,14 +33,12 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.facts import Facts
-    from tessarr.tensorstore.inner import Inner
+    from tessarr.tensorstore.future import WriteFutures
     from tessarr.tensorstore.schema import Schema
     from tessarr.tensorstore.units import Units
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
-
-_FEW: Final = 4
 
 
 class ZarrDriver(Driver):
@@ -76,23 +62,18 @@ class ZarrDriver(Driver):
 
     __slots__ = (
         "__weakref__",
+        "_access",
         "_array",
         "_arrays",
         "_assumed",
         "_dtype",
         "_field",
-        "_fields",
-        "_inner",
         "_known",
         "_looked_s",
         "_meta",
-        "_near",
-        "_numpy",
         "_opened_by",
         "_place",
         "_rechecks",
-        "_stored",
-        "_swift",
     )
 
     def __init__(
@@ -110,15 +91,13 @@ class ZarrDriver(Driver):
         self._field = field
         self._opened_by = opened_by
         facts = facts_of(array._meta, field)
-        self._dtype, self._numpy = facts.dtype, facts.numpy
-        self._fields, self._stored, self._inner = facts.fields, facts.stored, facts.inner
+        self._dtype = facts.dtype
+        self._access = Access(facts, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
-        self._near = isinstance(self._place, (MemoryStore, LocalStore))
-        self._swift: Shape = facts.swift if self._near else ()
         self._arrays: WeakKeyDictionary[Any, Array] | None = None
 
     # What it is
@@ -204,7 +183,7 @@ class ZarrDriver(Driver):
     def write_chunk(self) -> Shape:
         """How long chunks are, or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
-        return chunks if self._inner is None else (*chunks, *self._inner.shape)
+        return (*chunks, *self.facts.inner_shape)
 
     # Reading and writing
 
@@ -276,11 +255,6 @@ class ZarrDriver(Driver):
             missing=array._missing,
         )
 
-    @property
-    def _at_once(self) -> bool:
-        """Whether a small change takes less time than beginning it elsewhere."""
-        return self._near and not self._place.write_concurrency
-
     def _is_due(self) -> bool:
         """Whether the bounds have to be looked at before they are used."""
         if not self._rechecks:
@@ -304,139 +278,24 @@ class ZarrDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
         if using.batch is not None:
-            later: Future[Any] = using.batch._later(lambda: self._read(view, out, using))
+            later: Future[Any] = using.batch._later(lambda: self._read_in(using, view, out))
             return later
-        return self._read(view, out, using)
+        return self._read_in(using, view, out)
 
-    def _read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    def _read_in(
+        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
     ) -> Future[npt.NDArray[Any]]:
         try:
             array = self._within(using)
             if using.batch is not None and using.transaction is None:
                 array = using.batch._over(array)
-            if self._inner is not None:
-                return self._read_inner(array, self._inner, view, out)
-            chosen = lower(view, array._meta.shape)
-        except (SelectionError, NotFoundError) as error:
-            return failed(_outside(error))
-        buffer = None
-        if out is None:
-            buffer = np.empty(chosen.buffer_shape, self._stored)
-        elif self._stored == self._numpy:
-            buffer = _filled_in(out, chosen)
-        if buffer is None:
-            assert out is not None
-            return _filled(self._read(view, None, using), out)
-        result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, chosen, buffer, result)
-        if out is None and chosen.size > buffer.size:
-            # Something repeats: `result` was made before it was filled.
-            future = converted(future, lambda _: chosen.result(buffer))
-        return future if self._stored == self._numpy else converted(future, self._native)
-
-    def _elements(
-        self,
-        array: Array,
-        chosen: Selection,
-        buffer: npt.NDArray[Any],
-        result: Any,
-    ) -> Future[Any]:
-        if not chosen.size:
-            return finished(result)
-        parts = None if self._fields is None else self._fields.parts
-        if self._swift and _few(chosen, self._swift):
-            try:
-                array._read(chosen.axes, chosen.out_axes, buffer, parts)
-            except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-                return failed(error)
-            return finished(result)
-        promise, future = Promise.new()
-        array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
-        return future
-
-    def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return values.astype(self._numpy)
-
-    def _read_inner(
-        self,
-        array: Array,
-        inner: Inner,
-        view: IndexTransform,
-        out: npt.NDArray[Any] | None,
-    ) -> Future[npt.NDArray[Any]]:
-        split = inner.split(view)
-        chosen = lower(split.outer, array._meta.shape)
-        buffer = np.empty(chosen.buffer_shape, self._stored)
-        future = converted(
-            self._elements(array, chosen, buffer, buffer),
-            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
-        )
-        return future if out is None else _filled(future, out)
-
-    def _opened(self, values: Any, inner: Inner) -> npt.NDArray[Any]:
-        """Return whole elements with the dimensions inside of them."""
-        found = np.asarray(values)
-        if self._fields is not None and self._fields.inner is not None:
-            found = found[self._fields.inner]
-        if found.dtype != self._numpy and found.ndim + 1 - len(inner.shape) <= self._array.ndim + 1:
-            if found.dtype.itemsize != self._numpy.itemsize:
-                shape = found.shape
-                found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
-                return found.reshape(*shape, -1)
-            found = found.astype(self._numpy)
-        return found
+        except NotFoundError as error:
+            return failed(error)
+        return self._access.read(array, view, out)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
-        try:
-            array = self._within(using)
-            if self._inner is not None:
-                return self._write_inner(array, self._inner, view, values)
-            chosen = lower(view, array._meta.shape)
-        except SelectionError as error:
-            future: Future[None] = failed(_outside(error))
-            return WriteFutures._of(future, future)
-        parts = None if self._fields is None else self._fields.parts
-        future = self._store(array, chosen, values.astype(self._stored, copy=False), parts)
-        return WriteFutures._of(future, future)
-
-    def _store(
-        self, array: Array, chosen: Selection, values: npt.NDArray[Any], parts: Any
-    ) -> Future[None]:
-        if not chosen.size:
-            return finished(None)
-        ready = chosen.buffer(values)
-        if self._swift and _few(chosen, self._swift):
-            write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
-            return start(write, here=self._at_once)
-        promise, future = Promise.new()
-        array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
-        return future
-
-    def _write_inner(
-        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
-    ) -> WriteFutures:
-        """Start to write what is inside of elements; the rest of these stays as it is."""
-        base, element = self._inside()
-        size, futures = element.itemsize, []
-        elements = values.astype(element, copy=False)
-        for piece in inner.pieces(inner.split(view), elements):
-            chosen = lower(piece.outer, array._meta.shape)
-            packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
-            places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
-            ready = packed.reshape(piece.outer.domain.shape)
-            futures.append(self._store(array, chosen, ready, _runs(places, size)))
-        several = len(futures) != 1
-        done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
-        return WriteFutures._of(done, done)
-
-    def _inside(self) -> tuple[int, np.dtype[Any]]:
-        """Return where, in an element as stored, what is inside of it begins, and of what type."""
-        base, stored = 0, self._stored
-        if self._fields is not None and self._fields.inner is not None:
-            base, stored = self._fields.parts[0][0], stored[self._fields.inner].base
-        return base, stored if stored.itemsize == self._numpy.itemsize else self._numpy
+        return self._access.write(self._within(using), view, values)
 
     # Bounds
 
@@ -473,12 +332,12 @@ class ZarrDriver(Driver):
         array = self._looked_at(using)
         if array is not self._array:
             return start(self._resize_aside, array, how, using)
-        return start(self._resize, array, how, here=self._at_once)
+        return start(self._resize, array, how, here=self._access.at_once)
 
     def _resize(self, array: Array, how: Resizing) -> Driver:
         resize(
             array,
-            partial(_resized, how=how),
+            how.applied,
             trim=False,
             delete=not how.metadata_only,
             accept=partial(self._accept, array),
@@ -493,7 +352,7 @@ class ZarrDriver(Driver):
         self._resize(array, how)
         array._trim_kept()
         document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
-        transaction._may_redo(array._store, document, again(array, partial(_resized, how=how)))
+        transaction._may_redo(array._store, document, again(array, how.applied))
         transaction._after(lambda: self._accept(self._array, kept.array._meta))
         return self._moved(array, using)
 
@@ -506,7 +365,7 @@ class ZarrDriver(Driver):
             array = self._within(using)
             if using.transaction is not None:
                 using.transaction._settle_array(array)
-            outer = view if self._inner is None else self._inner.split(view).outer
+            outer = self._access.outer(view)
             return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
 
         return start(work)
@@ -528,85 +387,3 @@ def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
             "the metadata are no longer those with which it was opened: somebody created the "
             "array anew; open it again"
         )
-
-
-def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
-    """Return fields for places in an item and in the caller's, those that adjoin as one."""
-    runs: list[tuple[int, int, int]] = []
-    for item, caller in sorted(places):
-        first, given, length = runs[-1] if runs else (item, caller, 0)
-        if (first + length, given + length) == (item, caller):
-            runs[-1:] = [(first, given, length + size)]
-        else:
-            runs.append((item, caller, size))
-    return runs
-
-
-def _wait(futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()
-
-
-def _few(chosen: Selection, chunk: Shape) -> bool:
-    """Whether a selection touches so few chunks that it takes longer to begin elsewhere."""
-    cells = 1
-    for axis, length in zip(chosen.axes, chunk, strict=True):
-        if not isinstance(axis, tuple) or len(axis) == 1:
-            return False
-        start, step, count = axis
-        end = start + step * (count - 1)
-        cells *= abs(end // length - start // length) + 1
-    return cells <= _FEW
-
-
-def _resized(shape: Shape, how: Resizing) -> Shape:
-    """Return the new shape of an array, or raise an error if it must not have it."""
-    rank = len(shape)
-    for k, low in enumerate(how.lower[:rank]):
-        if low not in {None, 0}:
-            raise ArgumentError(f"dimension {k} begins at 0: it cannot begin at {low}")
-    new = tuple(
-        size if high is None else high for size, high in zip(shape, how.upper, strict=False)
-    )
-    for k, (before, after) in enumerate(zip(shape, new, strict=True)):
-        if after < 0:
-            raise ArgumentError(f"dimension {k} cannot have the length {after}")
-        if (how.expand_only and after < before) or (how.shrink_only and after > before):
-            option = "expand_only" if how.expand_only else "shrink_only"
-            raise ArgumentError(
-                f"dimension {k} would be resized from {before} to {after}, which {option} refuses"
-            )
-    if any(high is not None for high in how.upper):
-        for k, (size, within) in enumerate(zip(shape, how.within, strict=False)):
-            if within is not None and (within[0] > 0 or within[1] < size):
-                raise ArgumentError(
-                    f"also elements of dimension {k} outside of [{within[0]}, {within[1]}) would "
-                    "be affected: give resize_tied_bounds, if that is meant"
-                )
-    return new
-
-
-def _outside(error: SelectionError | NotFoundError) -> Exception:
-    """Return the error for a view that is outside of what is there when it is read."""
-    if isinstance(error, NotFoundError):
-        return error
-    found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
-    found.__cause__ = error
-    return found
-
-
-def _filled_in(out: npt.NDArray[Any], chosen: Selection) -> npt.NDArray[Any] | None:
-    """Return what the engine fills in order to fill `out`, if it can."""
-    buffer = chosen.buffer(out)
-    same = buffer.size == out.size and (not out.size or np.may_share_memory(buffer, out))
-    return buffer if same else None
-
-
-def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
-    """Return the future of `out`, filled with what is read."""
-
-    def fill(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        out[...] = values
-        return out
-
-    return converted(source, fill)
