@@ -183,7 +183,9 @@ def _told(value: JSON, begin: str, step: str, sort_keys: bool) -> str:
         return encode_basestring_ascii(value)
     if kind is int:
         return repr(value)
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
+        if not value:
+            return "{}"
         members = sorted(value.items()) if sort_keys else value.items()
         lines = [
             f"{encode_basestring_ascii(name)}: {_told(item, within, step, sort_keys)}"

@@ -15,6 +15,7 @@ import tessarr.tensorstore as ts
 from tessarr.store import CountingStore, MemoryStore
 
 WANTED: dict[str, Any] = {"dtype": ts.uint16, "shape": [100, 100]}
+LAYOUT, SCHEMA = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(dtype="uint16")
 
 
 def calls(act: Callable[[], object]) -> Counter[str]:
@@ -39,6 +40,14 @@ FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {
     "a spec": (96, lambda spec, _, context: ts.open(SPECS[str(spec)], context=context)),
     "a URL": (100, lambda _, url, context: ts.open(url, context=context)),
     "constraints": (110, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
+    "a layout": (
+        210,
+        lambda spec, _, context: ts.open(spec, context=context, chunk_layout=LAYOUT),
+    ),
+    "a schema": (
+        140,
+        lambda spec, _, context: ts.open(spec, context=context, schema=SCHEMA),
+    ),
     "found out": (130, lambda spec, _, context: ts.open(spec["kvstore"], context=context)),
 }
 SPECS: dict[str, ts.Spec] = {}

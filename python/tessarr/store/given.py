@@ -75,14 +75,14 @@ def split(store: Store, chunks: Store) -> Store:
 
 def given(store: Store) -> Any:
     """Return the object that a user gave, of which `store` was made."""
-    if isinstance(store, _Split):
+    if type(store) is _Split:
         store = store.metadata
-    return store.object if isinstance(store, _Adapted) else getattr(store, "_made_of", store)
+    return store.object if type(store) is _Adapted else getattr(store, "_made_of", store)
 
 
 def given_for_chunks(store: Store) -> Any:
     """Return the object that a user gave for chunks: that for everything, if for these none."""
-    return given(store.chunks if isinstance(store, _Split) else store)
+    return given(store.chunks if type(store) is _Split else store)
 
 
 def close(store: Store) -> None:

@@ -368,15 +368,16 @@ def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayM
     """
     if like.is_sharded != (read != write) or (like.is_sharded and like.chunk_shape != read):
         return None
-    problems = Problems()
-    grid = like.chunk_grid if like.chunk_spec.shape == write else RegularGrid(write)
+    problems, grid = Problems(), like.chunk_grid
     spec = ArraySpec(write, like.data_type, like.fill_value)
     check_sizes(shape, spec, "", "", problems)
-    check_codecs(like.codecs, grid, spec, "", problems)
+    if like.chunk_spec.shape != write:
+        grid = RegularGrid(write)
+        check_codecs(like.codecs, grid, spec, "", problems)
+        if len(problems) or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
+            return None
     fits = grid.fit(shape, "", problems) is not None and not len(problems)
-    if not fits or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
-        return None
-    return replace(like, shape=shape, chunk_grid=grid)
+    return replace(like, shape=shape, chunk_grid=grid) if fits else None
 
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:

@@ -93,6 +93,8 @@ class OpenMode:
             opened nor that new ones are created, it is in addition to this mode.
         """
         asked = {name for name, value in flags.items() if value}
+        if given is None and not asked:
+            return self
         if given is not None:
             asked |= {name for name in self.names() if getattr(given, name)}
         kept = (

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+import numpy as np
+
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
+from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.codec_spec import CodecSpec
 from tessarr.tensorstore.context import Context, Naming, Own
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.driver_spec import (
@@ -30,8 +34,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import View
-    from tessarr.tensorstore.chunk_layout import ChunkLayout
-    from tessarr.tensorstore.codec_spec import CodecSpec
     from tessarr.tensorstore.open_mode import OpenMode
     from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape
@@ -293,10 +295,10 @@ class Spec(Indexable):
 
     def _changed(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
-        dtype = keywords.get("dtype")
-        if isinstance(dtype, DataType):
-            keywords = {**keywords, "dtype": dtype.name}
-        key = None if self._made_of is None else key_of((self._made_of, keywords))
+        key = None
+        if self._made_of is not None:
+            told = (self._made_of, keywords)
+            key = key_of(told) or key_of((self._made_of, [*map(_told, keywords.items())]))
         found = _read.find(key)
         if found is not None:
             return found
@@ -438,6 +440,19 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
+
+
+def _told(keyword: tuple[str, Any]) -> Any:
+    """Return a keyword with its value told by what is plain, if it can be."""
+    name, value = keyword
+    if isinstance(value, DataType):
+        return name, value.name
+    if isinstance(value, type | np.dtype) and name == "dtype":
+        return name, DataType(value).name
+    told = isinstance(value, ChunkLayout | CodecSpec | IndexDomain)
+    if told or (isinstance(value, Schema) and value.fill_value is None):
+        return name, type(value).__name__, value.to_json()
+    return keyword
 
 
 def _json_of(context: Any) -> JSONObject:
