@@ -73,20 +73,8 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
     for k in range(len(domain)):
         _agree(read, write, k)
     outer = tuple(write.lengths)
-    inner = _filled(
-        read.lengths,
-        inner_grid,
-        domain,
-        (lambda k, length: _nearest_divisor(outer[k], length) if outer[k] else length)
-        if any(outer)
-        else None,
-    )
-    whole = _filled(
-        write.lengths,
-        outer_grid,
-        domain,
-        lambda k, length: _nearest_multiple(inner[k], length),
-    )
+    inner = _filled(read.lengths, inner_grid, domain, _nearest_divisor, outer)
+    whole = _filled(write.lengths, outer_grid, domain, _nearest_multiple, inner)
     return inner, whole
 
 
@@ -149,33 +137,39 @@ def _filled(
     lengths: Sequence[int],
     grid: GridConstraints,
     domain: Box,
-    rounded: Callable[[int, int], int] | None = None,
+    near: Callable[[int, int], int] = max,
+    parts: Sequence[int] = (),
 ) -> tuple[int, ...]:
-    """Settle the open lengths by aspect ratio and number of elements."""
+    """Settle the open lengths by aspect ratio and number of elements.
+
+    Those of dimensions that have a part are rounded by `near`.
+    """
     if all(lengths):
         return tuple(lengths)
     ratios = [wish.value if wish is not None else 1.0 for wish in grid.ratios]
-    ratios = ratios or [1.0] * len(domain)
     target = DEFAULT_ELEMENTS if grid.count is None else grid.count.value or DEFAULT_ELEMENTS
-    most = [min(target, _extent(dim)) for dim in domain]
-    open_axes = [(k, ratios[k], float(most[k])) for k, length in enumerate(lengths) if not length]
+    axes = []
+    for k, dim in enumerate(domain):
+        most = float(min(target, _extent(dim)))
+        ratio, part = ratios[k] if ratios else 1.0, parts[k] if parts else 0
+        if not lengths[k]:
+            axes.append((ratio, most, int(most), part))
     fixed = prod(length for length in lengths if length)
 
-    def length_of(k: int, ratio: float, longest: float, factor: float) -> int:
-        length = int(min(ratio * factor, longest)) or 1
-        return length if rounded is None else rounded(k, length)
+    def found(factor: float) -> list[int]:
+        found = []
+        for ratio, most, longest, part in axes:
+            wanted = ratio * factor
+            length = (int(wanted) or 1) if wanted < most else longest
+            found.append(near(part, length) if part else length)
+        return found
 
     def count(factor: float) -> int:
-        total = fixed
-        for k, ratio, longest in open_axes:
-            total *= length_of(k, ratio, longest, factor)
+        total = fixed * prod(found(factor))
         return min(_MOST, total)
 
-    factor = _factor(count, target, [axis[1:] for axis in open_axes])
-    found = list(lengths)
-    for k, ratio, longest in open_axes:
-        found[k] = length_of(k, ratio, longest, factor)
-    return tuple(found)
+    settled = iter(found(_factor(count, target, [axis[:2] for axis in axes])))
+    return tuple(length or next(settled) for length in lengths)
 
 
 def _factor(
