@@ -7,7 +7,7 @@ the engine of a view.
 
 from __future__ import annotations
 
-from tessarr._engine import View
+from tessarr._engine import Cells, Layers, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
@@ -20,12 +20,14 @@ __all__ = [
     "INFINITE",
     "Box",
     "Bracket",
+    "Cells",
     "Dim",
     "DimExpression",
     "DimSelection",
     "IndexDomain",
     "IndexTransform",
     "Indexable",
+    "Layers",
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",

@@ -221,7 +221,7 @@ class DownsampleDriver(Driver):
         def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             if straight:
                 return values
-            found = selected(values, order)
+            found = selected(values, order._as_view())
             if out is None:
                 return np.array(found, order="C")
             out[...] = found

@@ -14,7 +14,7 @@ from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.data_type import DTypeLike, dtype, element, json_value
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures
-from tessarr.tensorstore.in_memory import assign, selected
+from tessarr.tensorstore.in_memory import assign, copied, selected
 from tessarr.tensorstore.store import handle
 
 if TYPE_CHECKING:
@@ -193,11 +193,7 @@ class MemoryDriver(Driver):
 
         def work() -> npt.NDArray[Any]:
             self._check(using)
-            found = selected(self.values, view)
-            if out is None:
-                return np.array(found, order="C", copy=True, subok=False)
-            out[...] = found
-            return out
+            return copied(self.values, view._as_view(), out)
 
         return attempt(work)
 
@@ -206,7 +202,7 @@ class MemoryDriver(Driver):
 
         def work() -> npt.NDArray[Any]:
             self._check(using)
-            return selected(self.values, view)
+            return selected(self.values, view._as_view())
 
         return attempt(work)
 
@@ -217,10 +213,9 @@ class MemoryDriver(Driver):
             self._check(using)
             if not self.values.flags.writeable:
                 raise ArgumentError("the array cannot be written")
-            if self.values.dtype.kind == "O":
-                assign(self.values, view, _elements(values, self._data_type))
-            else:
-                assign(self.values, view, values)
+            objects = self.values.dtype.kind == "O"
+            items = _elements(values, self._data_type) if objects else values
+            assign(self.values, view._as_view(), items)
 
         done = attempt(work)
         return WriteFutures._of(done, done)

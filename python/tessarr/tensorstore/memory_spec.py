@@ -79,7 +79,7 @@ class MemorySpec(ReferringSpec):
         if not isinstance(context, References):
             context = References(_RESOURCES, {}).bind(context or _default())
         made._references = context
-        made._values, shown = _shown(np.asarray(selected(driver.values, view)), view)
+        made._values, shown = _shown(np.asarray(selected(driver.values, view._as_view())), view)
         units = units_through(driver.dimension_units, view)
         if any(unit is not None for unit in units):
             along = [one.input_dimension for one in shown.output]

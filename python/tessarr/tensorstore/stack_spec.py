@@ -11,7 +11,7 @@ from tessarr.tensorstore.driver_spec import Opened, Opening
 from tessarr.tensorstore.future import Future
 from tessarr.tensorstore.layers import StackDriver
 from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.stack import Access, layered
+from tessarr.tensorstore.stack import LayersKeywords, layered
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.view_spec import ViewSpec, nested_json, spec_inside
 
@@ -77,7 +77,8 @@ class StackSpec(ViewSpec):
         return known
 
     def _layered(self, transaction: Any) -> TensorStore:
-        return layered(self._nested, Access(None, None, None, transaction), {"schema": self.schema})
+        keywords: LayersKeywords = {"transaction": transaction, "schema": self.schema}
+        return layered(self._nested, "overlay", None, keywords)
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Open no layer yet: each is opened when it is needed."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.space import IndexDomain, View
 
 __all__ = ["ChunksAside"]
 
@@ -59,7 +59,7 @@ class ChunksAside:
         self._chunks: dict[tuple[int, ...], _Kept] = {}
         self._lock = Lock()
 
-    def put(self, box: IndexDomain, inside: IndexTransform, items: npt.NDArray[Any]) -> None:
+    def put(self, box: IndexDomain, inside: View, items: npt.NDArray[Any]) -> None:
         """Keep items aside, which go where a view of a chunk says."""
         with self._lock:
             kept = self._chunks.get(box.origin)
@@ -67,7 +67,7 @@ class ChunksAside:
                 kept = _Kept(box, self._new(box), np.zeros(box.shape, bool))
                 self._chunks[box.origin] = kept
             assign(kept.values, inside, items)
-            assign(kept.written, inside, np.broadcast_to(np.True_, inside.domain.shape))
+            assign(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
 
     def whole(self, box: IndexDomain) -> npt.NDArray[Any] | None:
         """Return a chunk all of which was written, or None."""

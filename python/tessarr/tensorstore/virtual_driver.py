@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
-from tessarr.space import Dim, IndexDomain, IndexTransform
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.space import Cells, Dim, IndexDomain, IndexTransform
 from tessarr.space.domain import INFINITE
 from tessarr.tensorstore.caching import memory_of
 from tessarr.tensorstore.choose import choose_one
@@ -25,8 +24,7 @@ from tessarr.tensorstore.functions import (
     stamp_of,
 )
 from tessarr.tensorstore.future import Future, WriteFutures, start
-from tessarr.tensorstore.in_memory import assign, check_finite, selected
-from tessarr.tensorstore.parts import Cutter, Part
+from tessarr.tensorstore.in_memory import assign, check_finite, outside, selected
 from tessarr.tensorstore.virtual_aside import ChunksAside
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.space import View
     from tessarr.tensorstore.context import References
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.driver import Using
@@ -151,19 +150,18 @@ class VirtualDriver(Driver):
             result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
             if view.size == 0:
                 return result
-            cutter = Cutter(view)
             parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
             aside = self._aside(using)
             begun = []
-            for box, part in self._chunks(cutter):
+            for box, inside, place in self._chunks(view):
                 whole = None if aside is None else aside.whole(box)
                 reading = self._read(box, parameters) if whole is None else self._had(box, whole)
                 if reading.called is None:
-                    _copy(reading, cutter, part, result, aside)
+                    _copy(reading, inside, result, place, aside)
                 else:
-                    begun.append((reading, part))
-            for reading, part in begun:
-                _copy(reading, cutter, part, result, aside)
+                    begun.append((reading, inside, place))
+            for reading, inside, place in begun:
+                _copy(reading, inside, result, place, aside)
             return result
 
         return start(work)
@@ -176,20 +174,16 @@ class VirtualDriver(Driver):
             check_finite(view)
             if view.size == 0:
                 return
-            cutter = Cutter(view)
-            chunks = [
-                (box, part, inside := cutter.inside(part, box.origin), _covers(inside, box))
-                for box, part in self._chunks(cutter)
-            ]
+            chunks = [(*one, one[1].covers(one[0]._as_view())) for one in self._chunks(view)]
             if aside is not None:
-                for box, part, inside, _ in chunks:
-                    aside.put(box, inside, cutter.items(values, part))
+                for box, inside, place, _ in chunks:
+                    aside.put(box, inside, selected(values, place))
                 return
             if not all(whole for *_, whole in chunks):
                 self._check_readable()
             begun = []
-            for box, part, inside, whole in chunks:
-                items = cutter.items(values, part)
+            for box, inside, place, whole in chunks:
+                items = selected(values, place)
                 if not whole:
                     self._change(box, partial(_assign, inside, items), using.batch)
                     continue
@@ -206,29 +200,15 @@ class VirtualDriver(Driver):
         done = start(work)
         return WriteFutures._of(done, done)
 
-    def _chunks(self, cutter: Cutter) -> Iterator[tuple[IndexDomain, Part]]:
-        """Give the domain of each chunk that a view touches, and the part of the view there."""
-        dims = self._domain.dims
-        for k, (low, high) in enumerate(cutter.reach()):
-            if low < dims[k].inclusive_min or high > dims[k].exclusive_max:
-                raise ArgumentError(
-                    f"dimension {k}: positions in [{low}, {high}) are not all in {dims[k]}",
-                    kind="out_of_bounds",
-                )
-        edges: list[dict[int, Dim]] = [{} for _ in dims]
-        for cell, part in cutter.cells(self._origin, self._shape):
-            box = []
-            for k, index in enumerate(cell):
-                if index not in edges[k]:
-                    edges[k][index] = self._along(k, index)
-                box.append(edges[k][index])
-            yield IndexDomain.of(tuple(box)), part
-
-    def _along(self, k: int, index: int) -> Dim:
-        """Return the positions along a dimension that a chunk has."""
-        dim, low = self._domain.dims[k], self._origin[k] + index * self._shape[k]
-        high = min(low + self._shape[k], dim.exclusive_max)
-        return Dim.of(max(low, dim.inclusive_min), high, dim.label)
+    def _chunks(self, view: IndexTransform) -> Iterator[tuple[IndexDomain, View, View]]:
+        """Give each chunk's domain, the part of a view in it, and where that is in the view."""
+        domain = self._domain._as_view()
+        try:
+            cells = Cells(view._as_view(), domain, self._origin, self._shape)
+        except SelectionError as error:
+            raise outside(error) from error
+        for box, inside, place in cells:
+            yield IndexDomain.of_view(box), inside, place
 
     def _new(self, box: IndexDomain) -> npt.NDArray[Any]:
         """Return an array for a chunk, whose axes are in memory as the layout says."""
@@ -301,7 +281,7 @@ class VirtualDriver(Driver):
         return _Reading(self._cache, box, chunk, None, (chunk, b"", 0.0))
 
 
-def _assign(inside: IndexTransform, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
+def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
     assign(chunk, inside, items)
 
 
@@ -355,27 +335,18 @@ class _Writing(NamedTuple):
 
 def _copy(
     reading: _Reading,
-    cutter: Cutter,
-    part: Part,
+    inside: View,
     result: npt.NDArray[Any],
+    place: View,
     aside: ChunksAside | None,
 ) -> None:
     """Wait for a chunk, and copy what is wanted of it."""
     chunk, _ = reading.end()
     if aside is not None:
         chunk = aside.over(reading.box, chunk)
-    cutter.put(result, part, selected(chunk, cutter.inside(part, reading.box.origin)))
+    assign(result, place, selected(chunk, inside))
 
 
 def _begin(dim: Dim, size: int) -> int:
     """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
     return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0
-
-
-def _covers(inside: IndexTransform, box: IndexDomain) -> bool:
-    """Tell whether a view of a chunk has every position of it; False where that is not plain."""
-    if inside.size < box.size or any(one.index_array is not None for one in inside.output):
-        return False
-    followed = {one.input_dimension for one in inside.output if one.factor}
-    repeats = prod(size for k, size in enumerate(inside.domain.shape) if k not in followed)
-    return inside.size == box.size * repeats

@@ -8,6 +8,8 @@ mod description;
 mod elements;
 mod error;
 mod kept;
+mod layers;
+mod memory;
 mod pool;
 mod reduce;
 mod selection;
@@ -20,6 +22,8 @@ mod strings;
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
     codec::register(module)?;
+    layers::register(module)?;
+    memory::register(module)?;
     pool::register(module)?;
     reduce::register(module)?;
     space::register(module)?;

@@ -140,6 +140,18 @@ impl View {
         self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
     }
 
+    /// Whether each element of an array of the shape of a domain surely has a position.
+    fn covers(&self, domain: &View) -> bool {
+        let shape: PerDimension<i64> = domain.0.dims.iter().map(Dim::size).collect();
+        self.0.covers(&shape)
+    }
+
+    /// Whether there are index arrays.
+    #[getter]
+    fn lists(&self) -> bool {
+        self.0.maps.iter().any(|map| matches!(map.source, Source::Array(_)))
+    }
+
     /// The view with implicit bounds that follow from the dimensions of the one that it views.
     fn settled(&self, py: Python<'_>, target: &View) -> PyResult<View> {
         self.0.settled(&target.0.dims).map(View).map_err(|error| to_py(py, error))
@@ -171,7 +183,7 @@ impl View {
 
     /// What the engine is to do for the view of an array of a shape: the arguments of
     /// `tessarr.indexing.Selection`.
-    fn lowered<'py>(&self, py: Python<'py>, shape: Vec<u64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn lowered<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
         let found = self.0.lowered(&shape).map_err(|error| to_py(py, error))?;
         let axes = found.axes.into_iter().map(|axis| match axis {
             Along::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
@@ -186,7 +198,17 @@ impl View {
     }
 }
 
+impl From<space::View> for View {
+    fn from(view: space::View) -> View {
+        View(view)
+    }
+}
+
 impl View {
+    pub(crate) fn inner(&self) -> &space::View {
+        &self.0
+    }
+
     fn acted(&self, py: Python<'_>, names: Option<&[Name]>, acts: Vec<Act>) -> PyResult<View> {
         self.0.acted(names, acts).map(View).map_err(|error| to_py(py, error))
     }

@@ -41,21 +41,11 @@ impl View {
     ///
     /// # Errors
     /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
-    pub fn lowered(&self, shape: &[u64]) -> Result<Lowered> {
-        if shape.len() != self.maps.len() {
-            let (maps, axes) = (self.maps.len(), shape.len());
-            return Err(selection(format!("a view of {maps} axes, the array has {axes}")));
-        }
-        if let Some(dim) = self.dims.iter().find(|dim| !dim.is_finite()) {
-            return Err(selection(format!("the dimension {dim} is not finite")));
-        }
-        let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
+    pub fn lowered(&self, shape: &[usize]) -> Result<Lowered> {
+        let size = self.checked(shape)?;
         if size.contains(&0) {
             let (axes, out_axes, buffer) = (PerDimension::new(), PerDimension::new(), size.clone());
             return Ok(Lowered { axes, out_axes, shape: size, buffer, order: None });
-        }
-        for (k, (map, &len)) in self.maps.iter().zip(shape).enumerate() {
-            self.check_inside(k, map, len)?;
         }
         let follows: PerDimension<u64> = self.maps.iter().map(followed).collect();
         let shares =
@@ -88,7 +78,25 @@ impl View {
         Ok(Lowered { axes, out_axes, shape: size, buffer, order: (!same).then_some(order) })
     }
 
-    fn check_inside(&self, k: usize, map: &Map, len: u64) -> Result<()> {
+    /// The size of each dimension, if all positions are inside of an array of a shape.
+    pub(super) fn checked(&self, shape: &[usize]) -> Result<PerDimension<usize>> {
+        if shape.len() != self.maps.len() {
+            let (maps, axes) = (self.maps.len(), shape.len());
+            return Err(selection(format!("a view of {maps} axes, the array has {axes}")));
+        }
+        if let Some(dim) = self.dims.iter().find(|dim| !dim.is_finite()) {
+            return Err(selection(format!("the dimension {dim} is not finite")));
+        }
+        let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
+        if !size.contains(&0) {
+            for (k, (map, &len)) in self.maps.iter().zip(shape).enumerate() {
+                self.check_inside(k, map, len)?;
+            }
+        }
+        Ok(size)
+    }
+
+    fn check_inside(&self, k: usize, map: &Map, len: usize) -> Result<()> {
         let ends = match &map.source {
             Source::Nothing => Some((0, 0)),
             Source::Dimension(along) => Some((self.dims[*along].lower, self.dims[*along].upper - 1)),
@@ -127,7 +135,7 @@ impl View {
     }
 
     /// The indices of a map at all positions of the joint dimensions.
-    fn flat(&self, map: &Map, joint: &[usize], size: &[usize]) -> Vec<i64> {
+    pub(super) fn flat(&self, map: &Map, joint: &[usize], size: &[usize]) -> Vec<i64> {
         let shape: PerDimension<usize> = joint.iter().map(|&k| size[k]).collect();
         let mut found = Vec::with_capacity(shape.iter().product());
         match &map.source {
@@ -153,7 +161,7 @@ impl View {
 }
 
 /// Which dimensions a map follows, a bit for each.
-fn followed(map: &Map) -> u64 {
+pub(super) fn followed(map: &Map) -> u64 {
     match &map.source {
         Source::Nothing => 0,
         Source::Dimension(k) => 1 << k,

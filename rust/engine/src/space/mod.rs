@@ -15,9 +15,12 @@ use smallvec::SmallVec;
 
 mod acts;
 mod brackets;
+mod cut;
 mod dim;
 mod indices;
+mod layers;
 mod lower;
+mod memory;
 mod names;
 mod resize;
 mod settle;
@@ -26,9 +29,12 @@ mod tests;
 
 pub use acts::{Act, PerDim, Place, Shift};
 pub use brackets::{Mode, Term};
+pub use cut::{Cells, Cutter, Grid, Part};
 pub use dim::{Dim, Slice, END, INFINITE};
 pub use indices::Indices;
+pub use layers::{Axis, Layers, Seen};
 pub use lower::{Along, Lowered};
+pub use memory::{Steps, Way};
 pub use names::Name;
 pub use resize::Moved;
 

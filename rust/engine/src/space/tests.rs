@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod cuts;
+
 /// All positions of some dimensions, in C order.
 fn positions(dims: &[Dim]) -> Vec<Vec<i64>> {
     dims.iter().fold(vec![vec![]], |before, dim| {

@@ -1,0 +1,208 @@
+//! Several views as layers of one domain: where they belong in it, and what a view of all sees of each.
+
+use super::cut::Cutter;
+use super::{check_labels, Dim, Map, PerDimension, View, END, INFINITE};
+use crate::error::{Error, Kind, Result};
+
+/// Views whose domains are where they belong, from the lowest to the topmost.
+pub struct Layers {
+    views: Vec<View>,
+    bounds: Vec<PerDimension<(i64, i64)>>,
+}
+
+/// A dimension, by its number, which may count from the end, or its label.
+pub enum Axis<'a> {
+    /// A number.
+    Number(i64),
+    /// A label.
+    Label(&'a str),
+}
+
+/// What a view sees of one layer.
+pub struct Seen {
+    /// The number of the layer.
+    pub layer: usize,
+    /// The view of what the layer is a view of.
+    pub view: View,
+    /// Where its positions are in an array of the shape of the whole view.
+    pub place: View,
+}
+
+impl Layers {
+    /// Layers that are where they belong.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if they differ in rank.
+    pub fn new(views: Vec<View>) -> Result<Layers> {
+        check_ranks(&views)?;
+        let bounds = |view: &View| view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect();
+        Ok(Layers { bounds: views.iter().map(bounds).collect(), views })
+    }
+
+    /// Layers one after the other along a dimension of theirs. The first one stays where it is.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if there is none, if they do not fit, or if one is infinite along it.
+    pub fn concatenated(views: &[View], axis: &Axis<'_>) -> Result<Layers> {
+        let Some(first) = views.first() else { return Err(wrong("concat needs a layer")) };
+        check_ranks(views)?;
+        let at = match axis {
+            Axis::Number(number) => place(*number, first.dims.len())?,
+            Axis::Label(label) => {
+                let labels = labels(views)?;
+                let found = labels.iter().position(|one| one.is_some() && *one == Some(label));
+                found.ok_or_else(|| {
+                    let labels: Vec<&str> = labels.iter().map(|label| label.unwrap_or_default()).collect();
+                    wrong(format!("no layer has a dimension {label:?}, only {labels:?}"))
+                })?
+            }
+        };
+        let mut end = match first.dims[at].upper {
+            upper if upper <= INFINITE => upper,
+            _ => return Err(endless(at, &first.dims[at])),
+        };
+        let mut placed = vec![first.clone()];
+        for view in &views[1..] {
+            let dim = &view.dims[at];
+            if !dim.is_finite() {
+                return Err(endless(at, dim));
+            }
+            let upper = end.checked_add(dim.size()).filter(|&upper| upper < END);
+            let upper = upper.ok_or_else(|| wrong("the layers are longer than the range of indices"))?;
+            let mut act = View::identity(view.dims.clone());
+            act.dims[at] = dim.with(end, upper, dim.implicit);
+            act.maps[at] = Map::along(at, dim.lower - end, 1);
+            placed.push(view.viewed(&act)?);
+            end = upper;
+        }
+        Layers::new(placed)
+    }
+
+    /// Layers side by side, along a new dimension.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if there is none, or they do not fit.
+    pub fn stacked(views: &[View], axis: i64) -> Result<Layers> {
+        let Some(first) = views.first() else { return Err(wrong("stack needs a layer")) };
+        check_ranks(views)?;
+        let at = place(axis, first.dims.len() + 1)?;
+        let side_by_side = |(k, view): (usize, &View)| {
+            let mut dims = view.dims.clone();
+            dims.insert(at, Dim::new(k as i64, k as i64 + 1));
+            check_labels(&dims)?;
+            let maps = (0..view.dims.len()).map(|k| Map::along(k + usize::from(k >= at), 0, 1)).collect();
+            view.viewed(&View { dims, maps })
+        };
+        Layers::new(views.iter().enumerate().map(side_by_side).collect::<Result<_>>()?)
+    }
+
+    /// The views, each where it belongs.
+    pub fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// The domain that contains all layers. Bounds that are given, and not infinite and implicit, take the
+    /// place of these.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if labels differ, or the rank is another one.
+    pub fn domain(&self, rank: Option<usize>, given: Option<&[Dim]>) -> Result<PerDimension<Dim>> {
+        let Some(first) = self.views.first() else {
+            let given = given.ok_or_else(|| wrong("the domain has to be given where there is no layer"))?;
+            return Ok(given.into());
+        };
+        let count = first.dims.len();
+        if let Some(rank) = rank.or(given.map(<[Dim]>::len)).filter(|&rank| rank != count) {
+            return Err(wrong(format!("rank {rank} is asked for, the layers have rank {count}")));
+        }
+        let labels = labels(&self.views)?;
+        let mut dims = PerDimension::new();
+        for (at, label) in labels.into_iter().enumerate() {
+            let mut dim = Dim::new(i64::MAX, i64::MIN);
+            for (lower, upper) in self.bounds.iter().map(|bounds| bounds[at]) {
+                (dim.lower, dim.upper) = (dim.lower.min(lower), dim.upper.max(upper));
+            }
+            dim.label = label.map(Into::into);
+            if let Some(wanted) = given.map(|given| &given[at]) {
+                match (&wanted.label, &dim.label) {
+                    (Some(one), Some(other)) if one != other => {
+                        let message =
+                            format!("dimension {at} is called {one:?}, and by the layers {other:?}");
+                        return Err(wrong(message));
+                    }
+                    (label, None) => dim.label.clone_from(label),
+                    _ => {}
+                }
+                if !(wanted.implicit.0 && wanted.lower == -INFINITE) {
+                    dim.lower = wanted.lower;
+                }
+                if !(wanted.implicit.1 && wanted.upper == END) {
+                    dim.upper = wanted.upper;
+                }
+            }
+            dims.push(dim);
+        }
+        Ok(dims)
+    }
+
+    /// What a view of the domain sees of each layer, the topmost first: a position belongs to the last layer
+    /// that has it.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if the view is not finite, or a position belongs to no layer; `Kind::Selection` if
+    /// it does not fit.
+    pub fn seen(&self, view: &View) -> Result<Vec<Seen>> {
+        let Some(cutter) = Cutter::new(view)? else { return Ok(Vec::new()) };
+        let parts = cutter.by_boxes(&self.bounds)?.into_iter();
+        parts
+            .map(|(layer, part)| {
+                Ok(Seen { layer, view: self.views[layer].viewed(&part.view)?, place: part.place })
+            })
+            .collect()
+    }
+}
+
+fn check_ranks(views: &[View]) -> Result<()> {
+    let rank = views.first().map_or(0, |view| view.dims.len());
+    match views.iter().enumerate().find(|(_, view)| view.dims.len() != rank) {
+        None => Ok(()),
+        Some((k, view)) => Err(wrong(format!("layer {k} has rank {}, layer 0 rank {rank}", view.dims.len()))),
+    }
+}
+
+/// The label of each dimension, of those layers that have one for it.
+fn labels(views: &[View]) -> Result<PerDimension<Option<&str>>> {
+    let rank = views.first().map_or(0, |view| view.dims.len());
+    let mut labels: PerDimension<Option<&str>> = (0..rank).map(|_| None).collect();
+    for (k, view) in views.iter().enumerate() {
+        for (at, dim) in view.dims.iter().enumerate() {
+            let Some(label) = dim.label.as_deref() else { continue };
+            match labels[at] {
+                Some(before) if before != label => {
+                    return Err(wrong(format!(
+                        "layer {k}: dimension {at} is called {label:?}, and {before:?} before"
+                    )));
+                }
+                _ => labels[at] = Some(label),
+            }
+        }
+    }
+    Ok(labels)
+}
+
+fn place(number: i64, rank: usize) -> Result<usize> {
+    let rank = rank as i64;
+    match number {
+        0.. if number < rank => Ok(number as usize),
+        ..0 if number >= -rank => Ok((number + rank) as usize),
+        _ => Err(wrong(format!("dimension {number} is not in [-{rank}, {rank})"))),
+    }
+}
+
+fn endless(at: usize, dim: &Dim) -> Error {
+    wrong(format!("dimension {at} of a layer is {dim}: it has to end somewhere"))
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::new(Kind::Argument, message)
+}

@@ -1,0 +1,155 @@
+//! Parts of views against the definition: each position is in one part, and leads where it has to.
+
+use std::collections::HashMap;
+
+use super::*;
+
+/// A view, and boxes of what it views, of which some may have no position of it.
+fn cut() -> impl Strategy<Value = (View, Vec<Vec<(i64, i64)>>)> {
+    dims().prop_flat_map(|base| {
+        let bounds = proptest::collection::vec((-4i64..6, 0i64..6), base.len());
+        let boxes = proptest::collection::vec(bounds, 0..6).prop_map(|boxes| {
+            let interval = |&(lower, size): &(i64, i64)| (lower, lower + size);
+            boxes.iter().map(|bounds| bounds.iter().map(interval).collect()).collect()
+        });
+        (act(base), boxes)
+    })
+}
+
+/// Each position of a part: the index in the whole view, and what the part says of it.
+fn told(view: &View, place: &View, whole: &View) -> Vec<(Vec<i64>, Vec<i64>)> {
+    let origin = || whole.dims.iter().map(|dim| dim.lower);
+    let at = |position: &Vec<i64>| {
+        indices(place, position).iter().zip(origin()).map(|(at, low)| at + low).collect()
+    };
+    positions(&view.dims).iter().map(|position| (at(position), indices(view, position))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn each_position_belongs_to_the_last_layer_that_has_it((view, boxes) in cut()) {
+        let of_box = |bounds: &Vec<(i64, i64)>| {
+            let dims = bounds.iter().map(|&(lower, upper)| Dim::new(lower, upper));
+            View::identity(dims.collect())
+        };
+        let layers = Layers::new(boxes.iter().map(of_box).collect()).unwrap();
+        let mut wanted = HashMap::new();
+        for position in positions(&view.dims) {
+            let index = indices(&view, &position);
+            let within = |bounds: &&Vec<(i64, i64)>| {
+                bounds.iter().zip(&index).all(|(&(lower, upper), at)| (lower..upper).contains(at))
+            };
+            let layer = boxes.iter().collect::<Vec<_>>().iter().rposition(within);
+            wanted.insert(position, (layer, index));
+        }
+        match layers.seen(&view) {
+            Err(_) => prop_assert!(wanted.values().any(|(layer, _)| layer.is_none())),
+            Ok(seen) => {
+                let mut found = HashMap::new();
+                for one in seen {
+                    for (position, index) in told(&one.view, &one.place, &view) {
+                        let before = found.insert(position, (Some(one.layer), index));
+                        prop_assert!(before.is_none());
+                    }
+                }
+                prop_assert_eq!(found, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn each_position_is_in_its_cell(
+        (view, shape, origin) in dims().prop_flat_map(|base| {
+            let count = base.len();
+            (act(base), proptest::collection::vec(1i64..4, count), proptest::collection::vec(-3i64..3, count))
+        })
+    ) {
+        let dims: PerDimension<Dim> = shape.iter().map(|_| Dim::new(-4, 9)).collect();
+        let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
+        let (low, size) = (grid.origin.clone(), grid.shape.clone());
+        let mut cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let mut found = HashMap::new();
+        let mut last = Vec::new();
+        while let Some(next) = cells.next_part() {
+            let (dims, part) = next.unwrap();
+            prop_assert!(!last.contains(&dims));
+            for (position, index) in told(&part.view, &part.place, &view) {
+                for (k, at) in index.iter().enumerate() {
+                    let begin = low[k] + (at - low[k]).div_euclid(size[k]) * size[k];
+                    prop_assert_eq!(&dims[k], &Dim::new(begin.max(-4), (begin + size[k]).min(9)));
+                }
+                prop_assert!(found.insert(position, index).is_none());
+            }
+            last.push(dims);
+        }
+        let wanted = positions(&view.dims).into_iter().map(|position| {
+            let index = indices(&view, &position);
+            (position, index)
+        });
+        prop_assert_eq!(found, wanted.collect::<HashMap<_, _>>());
+    }
+
+    #[test]
+    fn copies_go_where_positions_say((view, sizes) in dims().prop_flat_map(|base| {
+        let sizes: Vec<usize> = base.iter().map(|dim| dim.upper.max(1) as usize).collect();
+        let base = base.iter().map(|dim| Dim::new(0, dim.upper.max(1))).collect();
+        (act(base), Just(sizes))
+    })) {
+        let strides = |shape: &[usize]| -> Vec<isize> {
+            (0..shape.len()).map(|k| shape[k + 1..].iter().product::<usize>() as isize).collect()
+        };
+        let array: Vec<u8> = (0..sizes.iter().product::<usize>()).map(|at| at as u8 + 1).collect();
+        let shape: Vec<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
+        let mut items = vec![0u8; shape.iter().product()];
+        let item = crate::copy::Item { bytes: 1, swap: 0 };
+        let place = |position: &Vec<i64>| -> usize {
+            indices(&view, position).iter().zip(strides(&sizes)).map(|(at, step)| *at as usize * step as usize).sum()
+        };
+        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::Out).unwrap();
+        // SAFETY: the steps are those of both arrays.
+        unsafe { steps.run(array.as_ptr(), items.as_mut_ptr(), item) }.unwrap();
+        let wanted: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
+        prop_assert_eq!(&items, &wanted);
+        let mut written = vec![0u8; array.len()];
+        let mut should = written.clone();
+        for (at, position) in positions(&view.dims).iter().enumerate() {
+            should[place(position)] = at as u8;
+        }
+        let numbered: Vec<u8> = (0..items.len()).map(|at| at as u8).collect();
+        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::In).unwrap();
+        // SAFETY: the steps are those of both arrays.
+        unsafe { steps.run(numbered.as_ptr(), written.as_mut_ptr(), item) }.unwrap();
+        prop_assert_eq!(written, should);
+    }
+}
+
+#[test]
+fn many_points_in_far_cells_are_told_apart() {
+    // More pairs of bounds than there are places in a table.
+    let count = 3000;
+    let list = |by: i64| {
+        Map::by_array(
+            Indices::new((0..count).map(|at| at * by % 997).collect(), &[count as usize]).unwrap(),
+            0,
+            1,
+            WHOLE,
+        )
+    };
+    let view = View {
+        dims: [Dim::new(0, count)].into_iter().collect(),
+        maps: [list(7), list(31)].into_iter().collect(),
+    };
+    let square =
+        |at: i64| View::identity([Dim::new(at * 10, 1000), Dim::new(at * 7, 1000)].into_iter().collect());
+    let layers = Layers::new((0..100).map(square).collect()).unwrap();
+    let seen = layers.seen(&view).unwrap();
+    assert!(seen.len() > 50 && seen.len() <= 100);
+    for one in seen {
+        for index in positions(&one.view.dims).iter().map(|at| indices(&one.view, at)) {
+            let last = (0..100).rev().find(|at| index[0] >= at * 10 && index[1] >= at * 7);
+            assert_eq!(last, Some(one.layer as i64));
+        }
+    }
+}
