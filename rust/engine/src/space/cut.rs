@@ -65,8 +65,10 @@ impl Cutter {
         }
         let reach = view.maps.iter().map(|map| view.reached(map)).collect::<Result<_>>()?;
         let mut view = view.clone();
-        for map in view.maps.iter_mut().filter(|map| map.stride == 0) {
-            *map = Map::constant(map.offset);
+        for map in &mut view.maps {
+            if map.stride == 0 || followed(map) == 0 {
+                *map = Map::constant(map.fixed());
+            }
         }
         let lists = view.maps.iter().filter(|map| matches!(map.source, Source::Array(_)));
         let varied: u64 = lists.fold(0, |dims, map| dims | followed(map));

@@ -156,7 +156,7 @@ impl View {
         let mut start = 0;
         let mut steps: PerDimension<isize> = self.dims.iter().map(|_| 0).collect();
         for (map, stride) in self.maps.iter().zip(strides) {
-            let mut first = map.offset;
+            let mut first = if followed(map) == 0 { map.fixed() } else { map.offset };
             if let Source::Dimension(k) = map.source {
                 first += map.stride * self.dims[k].lower;
                 steps[k] += map.stride as isize * stride;

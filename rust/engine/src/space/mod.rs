@@ -112,6 +112,15 @@ impl Map {
         }
     }
 
+    /// The index that the map always gives, if it follows nothing.
+    fn fixed(&self) -> i64 {
+        let item = match &self.source {
+            Source::Array(listed) => listed.indices.first().unwrap_or(0),
+            _ => 0,
+        };
+        self.offset.wrapping_add(self.stride.wrapping_mul(item))
+    }
+
     /// A constant in place of an index array of one item, and where there is no position.
     fn simplified(self, dims: &[Dim]) -> Result<Map> {
         let Source::Array(listed) = &self.source else {
