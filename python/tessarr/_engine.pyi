@@ -11,6 +11,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "ArrayBase",
+    "Begun",
     "CachePool",
     "CachedStore",
     "Cells",
@@ -49,6 +50,12 @@ _Indices: TypeAlias = NDArray[np.int64]
 _Range: TypeAlias = tuple[int, int, int]
 _Axis: TypeAlias = _Range | _Indices | tuple[_Indices]
 _Field: TypeAlias = tuple[int, int, int]
+
+@final
+class Begun:
+    """An operation that a thread of the engine is to do."""
+
+    def help(self) -> None: ...
 
 @final
 class Description:
@@ -110,7 +117,7 @@ class ArrayBase:
         future: Any,
         result: Any,
         fields: Sequence[_Field] | None = None,
-    ) -> None: ...
+    ) -> Begun: ...
     def _write_future(
         self,
         axes: Sequence[_Axis],
@@ -118,7 +125,7 @@ class ArrayBase:
         value: NDArray[Any],
         future: Any,
         fields: Sequence[_Field] | None = None,
-    ) -> None: ...
+    ) -> Begun: ...
     def _keep(self, overlay: Overlay) -> None: ...
     def _store_kept(self, first: bytes | None = None, last: bytes | None = None) -> None: ...
     def _trim_kept(self) -> None: ...

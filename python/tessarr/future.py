@@ -32,11 +32,29 @@ class Future(concurrent.futures.Future[T]):
     def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
         super().__init__()
         self._finish = finish
+        self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
         self.set_running_or_notify_cancel()
 
     def set_result(self, result: Any) -> None:
         """Complete the work (called by the engine)."""
         super().set_result(result if self._finish is None else self._finish(result))
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result and return it, or raise the error.
+
+        Parameters
+        ----------
+        timeout
+            The most seconds to wait.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        """
+        if timeout is None and self._work is not None and not self.done():
+            self._work()
+        return super().result(timeout)
 
     def __await__(self) -> Generator[Any, None, T]:
         import asyncio

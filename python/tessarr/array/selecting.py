@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import ArrayBase
+    from tessarr._engine import ArrayBase, Begun
     from tessarr.array.lazy import LazyArray
     from tessarr.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
@@ -51,8 +51,8 @@ class Selecting(Facts):
         # What the engine offers (`tessarr._engine.ArrayBase`).
         _read: Callable[..., None]
         _write: Callable[..., None]
-        _read_future: Callable[..., None]
-        _write_future: Callable[..., None]
+        _read_future: Callable[..., Begun]
+        _write_future: Callable[..., Begun]
 
         def _whole_chunks(self) -> ArrayBase: ...
 
@@ -102,7 +102,9 @@ class Selecting(Facts):
         future: Future[Any] = Future(finish)
         if buffer.size:
             parts = fields.parts if fields else None
-            self._read_future(chosen.axes, chosen.out_axes, buffer, future, buffer, parts)
+            future._work = self._read_future(
+                chosen.axes, chosen.out_axes, buffer, future, buffer, parts
+            ).help
         else:
             future.set_result(buffer)
         return future
@@ -140,7 +142,9 @@ class Selecting(Facts):
         future: Future[None] = Future()
         parts = fields.parts if fields else None
         if ready.size and self._synchronizer is None:
-            self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
+            future._work = self._write_future(
+                chosen.axes, chosen.out_axes, ready, future, parts
+            ).help
         else:
             if ready.size:
                 self._put(chosen.axes, chosen.out_axes, ready, parts)

@@ -108,7 +108,9 @@ class Access:
                 return failed(error)
             return finished(result)
         promise, future = Promise.new()
-        array._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
+        future._work = array._read_future(
+            chosen.axes, chosen.out_axes, buffer, promise, result, parts
+        ).help
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -168,7 +170,7 @@ class Access:
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
         promise, future = Promise.new()
-        array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts)
+        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts).help
         return future
 
     def _write_inner(

@@ -221,6 +221,8 @@ class Future(Generic[T]):
         self.force()
         if timeout is None and deadline is None:
             self._help()
+            if self._state != _PENDING:
+                return
         elif deadline is not None:
             left = deadline - time.time()
             timeout = left if timeout is None else min(timeout, left)

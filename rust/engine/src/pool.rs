@@ -7,7 +7,9 @@
 //!   counter. The caller works until none are left, then waits only for tasks that
 //!   are running elsewhere. Hence nested calls cannot deadlock: every wait is for a
 //!   task deeper than the waiting one, and the deepest ones run.
-//! * [`spawn`]: one operation that nobody waits for. It queues until a worker is free.
+//! * [`spawn`]: one operation that its caller does not wait for. It queues until a worker is
+//!   free, or until somebody who waits for it does it himself: to wake a thread, and to be
+//!   woken by it, takes longer than small ones do.
 //!
 //! Workers sleep on one condition variable. Who brings work wakes one of them, and
 //! each that finds more to do than it takes wakes two others: the caller pays for one
@@ -21,7 +23,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -132,15 +134,54 @@ fn help<'s>(scope: &'s Scope<'s, '_>, number: usize, threads: usize, job: &'s Jo
     }
 }
 
-/// Run `operation` on a worker, as soon as one is free, in the order of the calls.
+/// Run `operation` on a worker, as soon as one is free, in the order of the calls; or in the
+/// thread of who waits for it, of which it is told.
 ///
 /// The operation reports its own outcome; a panic in it ends it and nothing else.
 /// A child made by `fork` does not run what its parent had queued.
-pub fn spawn(operation: impl FnOnce() + Send + 'static) {
+pub fn spawn(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
     let pool = Pool::get();
+    let queued =
+        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation: pool.generation };
     let mut state = pool.lock();
-    state.operations.push_back(Box::new(operation));
+    state.operations.push_back(queued.clone());
     pool.recruit(state, 1);
+    queued
+}
+
+/// Whose thread runs an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// A worker of the pool.
+    Worker,
+    /// Who waits for the operation, and may be interrupted.
+    Caller,
+}
+
+/// An operation that a worker is to run.
+#[derive(Clone)]
+pub struct Queued {
+    operation: Arc<Mutex<Option<Operation>>>,
+    generation: u32,
+}
+
+impl Queued {
+    /// Run it here, if nobody has begun it.
+    pub fn help(&self) {
+        if self.generation == GENERATION.load(Ordering::Relaxed) {
+            self.run(Runner::Caller);
+        }
+    }
+
+    fn run(&self, runner: Runner) {
+        // Whoever has the lock takes the operation; in a forked child it may be held for ever.
+        let operation = self.operation.try_lock().ok().and_then(|mut operation| operation.take());
+        let Some(operation) = operation else { return };
+        // The panic hook has printed it; the operation's owner reports to its user.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| operation(runner))) {
+            std::mem::forget(panic);
+        }
+    }
 }
 
 /// The numbered tasks of one `parallel_for`, on the stack of its caller.
@@ -274,13 +315,13 @@ struct Entry {
 // pointer's validity is argued above.
 unsafe impl Send for Entry {}
 
-type Operation = Box<dyn FnOnce() + Send>;
+type Operation = Box<dyn FnOnce(Runner) + Send>;
 
 /// What the pool's lock guards.
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Entry>,
-    operations: VecDeque<Operation>,
+    operations: VecDeque<Queued>,
     /// Which of the workers "tessarr-0", "tessarr-1", … exist.
     alive: Vec<bool>,
     /// Sleeping workers, those that were just woken included.
@@ -441,7 +482,7 @@ impl Pool {
         while !state.alive.contains(&true) {
             let Some(operation) = state.operations.pop_front() else { break };
             drop(state);
-            run(operation);
+            operation.run(Runner::Worker);
             state = self.lock();
         }
     }
@@ -502,7 +543,7 @@ impl Pool {
     {
         let operation = state.operations.pop_front();
         self.pass_on(state);
-        operation.into_iter().for_each(run);
+        operation.into_iter().for_each(|operation| operation.run(Runner::Worker));
         self.lock()
     }
 
@@ -511,13 +552,6 @@ impl Pool {
         if state.has_work() {
             self.recruit(state, 2);
         }
-    }
-}
-
-fn run(operation: Operation) {
-    // The panic hook has printed it; the operation's owner reports to its user.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(operation)) {
-        std::mem::forget(panic);
     }
 }
 

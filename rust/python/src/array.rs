@@ -13,6 +13,7 @@ use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
+use tessarr_engine::pool::Runner;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
@@ -20,7 +21,7 @@ use tessarr_engine::{pool, read, write, Error, Kind};
 
 use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
-use crate::error::to_py;
+use crate::error::{foreign, to_py};
 use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::store::Store;
 
@@ -165,25 +166,34 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> PyResult<Arena> {
-        let pending = Mutex::new(None::<PyErr>);
-        let done = py.detach(|| {
-            let interrupt = || {
-                // None: Python shuts down; the operation may end as it began.
-                let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
-                raised.is_some_and(|error| {
-                    *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    true
-                })
-            };
-            pool::guarded(|| self.transfer(state, Some(&interrupt), selection, memory, writes))
-        });
+        py.detach(|| self.transfer_here(state, selection, memory, writes)).map_err(|error| to_py(py, error))
+    }
+
+    /// Transfer without the GIL in the thread of who waits for it: Ctrl-C raises what is pending.
+    fn transfer_here(
+        &self,
+        state: &State,
+        selection: &Selection,
+        memory: &Memory,
+        writes: bool,
+    ) -> tessarr_engine::Result<Arena> {
+        let pending = Mutex::new(None);
+        let interrupt = || {
+            // None: Python shuts down; the operation may end as it began.
+            let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
+            Python::try_attach(raised).flatten().is_some_and(|error| {
+                *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            })
+        };
+        let done = pool::guarded(|| self.transfer(state, Some(&interrupt), selection, memory, writes));
         match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => done.map_err(|error| to_py(py, error)),
+            None => done,
         }
     }
 
-    /// Start the operation on the pool; `future` is told how it ended.
+    /// Start the operation on the pool; `future` is told how it ended. Who waits for it may help.
     fn start(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
@@ -192,17 +202,20 @@ impl ArrayBase {
         future: Py<PyAny>,
         result: Py<PyAny>,
         writes: bool,
-    ) -> PyResult<()> {
+    ) -> PyResult<Begun> {
         let base = slf.clone().unbind();
         let elements = &state.description.bind(slf.py()).get().elements;
         let prepare = if writes { Memory::to_write } else { Memory::to_read };
         let memory = prepare(elements, &buffer)?;
         let buffer = buffer.unbind();
-        let operation = move || {
+        let operation = move |runner| {
             let memory = memory;
             let this = base.get();
             // Whatever happens, the future is told.
-            let done = pool::guarded(|| this.transfer(&state, None, &selection, &memory, writes));
+            let done = match runner {
+                Runner::Worker => pool::guarded(|| this.transfer(&state, None, &selection, &memory, writes)),
+                Runner::Caller => this.transfer_here(&state, &selection, &memory, writes),
+            };
             // At interpreter exit nobody waits any more.
             Python::try_attach(move |py| {
                 let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| {
@@ -224,8 +237,19 @@ impl ArrayBase {
             });
         };
         // Where no thread can be made, the operation runs here: others may need the GIL for it.
-        slf.py().detach(|| pool::spawn(operation));
-        Ok(())
+        Ok(Begun(slf.py().detach(|| pool::spawn(operation))))
+    }
+}
+
+/// An operation that a thread of the engine is to do.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Begun(pool::Queued);
+
+#[pymethods]
+impl Begun {
+    /// Do it in this thread, if no other has begun it.
+    fn help(&self, py: Python<'_>) {
+        py.detach(|| self.0.help());
     }
 }
 
@@ -366,7 +390,7 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
-    /// `_read` on the pool; `future` gets `result` when it is done.
+    /// `_read` on the pool; `future` gets `result` when it is done. Who waits for it may help.
     #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
     fn _read_future(
         slf: &Bound<'_, Self>,
@@ -376,13 +400,13 @@ impl ArrayBase {
         future: Py<PyAny>,
         result: Py<PyAny>,
         fields: Option<Fields>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Begun> {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
         Self::start(slf, state, selection, out, future, result, false)
     }
 
-    /// `_write` on the pool; `future` gets None when it is done.
+    /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
     #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
     fn _write_future(
         slf: &Bound<'_, Self>,
@@ -391,7 +415,7 @@ impl ArrayBase {
         value: Bound<'_, PyUntypedArray>,
         future: Py<PyAny>,
         fields: Option<Fields>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Begun> {
         slf.get().check_writable(slf.py())?;
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
@@ -546,6 +570,7 @@ pub(crate) fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Description>()?;
     module.add_class::<ArrayBase>()?;
+    module.add_class::<Begun>()?;
     module.add_class::<Overlay>()?;
     Ok(())
 }

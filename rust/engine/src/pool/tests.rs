@@ -124,6 +124,30 @@ fn the_lowest_of_simultaneous_errors_is_returned() {
     });
 }
 
+/// While all workers are busy, who waits for an operation does it himself, once.
+#[test]
+fn who_waits_for_an_operation_runs_it() {
+    with_limit(2, || {
+        let busy = Arc::new(Mutex::new(()));
+        let held = busy.lock().unwrap();
+        for _ in 0..2 {
+            let busy = busy.clone();
+            spawn(move |_| drop(busy.lock().unwrap()));
+        }
+        let (sender, receiver) = mpsc::channel();
+        let again = sender.clone();
+        let queued = spawn(move |runner| sender.send((runner, std::thread::current().id())).unwrap());
+        queued.help();
+        queued.help();
+        let here = std::thread::current().id();
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(Runner::Caller, here)]);
+        drop(held);
+        spawn(move |runner| again.send((runner, std::thread::current().id())).unwrap());
+        let others: Vec<_> = receiver.iter().collect();
+        assert!(matches!(others[..], [(Runner::Worker, thread)] if thread != here));
+    });
+}
+
 /// Running tasks end before an error is returned.
 #[test]
 fn an_error_waits_for_running_tasks() {
@@ -230,7 +254,7 @@ fn spawned_operations_run() {
             let (sender, receiver) = mpsc::channel();
             for index in 0..500 {
                 let sender = sender.clone();
-                spawn(move || {
+                spawn(move |_| {
                     assert!(index != 7, "operation 7 is bad");
                     sender.send(index).unwrap();
                 });
@@ -252,7 +276,7 @@ fn spawned_operations_run_jobs() {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..20 {
             let sender = sender.clone();
-            spawn(move || {
+            spawn(move |_| {
                 count_runs(50, 4);
                 sender.send(()).unwrap();
             });
@@ -331,7 +355,7 @@ fn a_forked_child_has_its_own_pool() {
                 in_child(|| {
                     count_runs(200, 4);
                     let (sender, receiver) = mpsc::channel();
-                    spawn(move || sender.send(5).unwrap());
+                    spawn(move |_| sender.send(5).unwrap());
                     assert_eq!(receiver.recv().unwrap(), 5);
                     // A grandchild too.
                     in_child(|| count_runs(50, 4));
@@ -392,7 +416,7 @@ fn stress() {
                         jobs.fetch_sub(tasks as u64, Ordering::Relaxed);
                         if round % 10 == 0 {
                             let operations = operations.clone();
-                            spawn(move || {
+                            spawn(move |_| {
                                 operations.fetch_add(1, Ordering::SeqCst);
                             });
                             set_threads(1 + round / 10 % 4);
