@@ -116,24 +116,29 @@ impl Store {
             .map_err(|error| to_py(py, error))
     }
 
-    /// Change `key` to what `make` gives for its value (None: absent; given back: remove it)
-    /// while nobody else changes it. What `make` was given, given back, stays. It may be called
-    /// again, and use every other key. More than `limit` bytes are a `DataError`.
+    /// Change `key` to what `make` gives for its value (None: absent) while nobody else changes
+    /// it: None removes it, and what was given leaves it. `make` may be called again, and use
+    /// every other key. More than `limit` bytes are a `DataError`.
     #[pyo3(signature = (key, make, *, limit = None))]
     fn change(&self, key: &str, make: &Bound<'_, PyAny>, limit: Option<u64>) -> PyResult<()> {
         let py = make.py();
         let make = make.clone().unbind();
+        let mut raised: Option<PyErr> = None;
         let changed = py.detach(|| {
             self.inner.update(key, engine::Need::CURRENT, &mut |current| {
                 let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
                 let current = current.map(read).transpose()?;
-                let made = Python::try_attach(|py| {
-                    made_of(make.bind(py), current.as_deref()).map_err(|raised| foreign(py, raised))
-                });
-                made.unwrap_or_else(|| Err(Error::internal("a value was made while Python shuts down")))
+                raised = None;
+                let made = Python::try_attach(|py| made_of(make.bind(py), current.as_deref()));
+                made.and_then(|made| made.map_err(|error| raised = Some(error)).ok())
+                    .ok_or_else(|| Error::internal("no value was made"))
             })
         });
-        changed.map(drop).map_err(|error| to_py(py, error.at_key(key)))
+        match (changed, raised) {
+            (Ok(_), _) => Ok(()),
+            (Err(_), Some(error)) => Err(error),
+            (Err(error), None) => Err(to_py(py, error.at_key(key))),
+        }
     }
 
     /// Call `work` while nobody else holds `key`, which need not exist, and give

@@ -200,7 +200,9 @@ pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
             Ok(()) => grown.push(folder.parent().unwrap_or(path).to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => break,
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            Err(error) if folder.symlink_metadata().is_ok() && !folder.is_dir() => return Err(error),
+            Err(_) if folder.symlink_metadata().is_ok() && !folder.is_dir() => {
+                return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+            }
             Err(_) => {}
         }
     }
