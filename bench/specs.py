@@ -7,6 +7,7 @@ round counts, as other work on the machine only adds to it.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import sys
 import tempfile
@@ -24,9 +25,18 @@ def calls(ts: Any, driver: str, url: str) -> dict[str, Callable[[], object]]:
     parsed, context = ts.Spec(spec), ts.Context()
     pool = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
     memory = {"driver": driver, "kvstore": "memory://a/"}
-    new = {"create": True, "delete_existing": True, "dtype": "uint16", "shape": [1000, 1000]}
+    kind: dict[str, Any] = {"dtype": "uint16", "shape": [1000, 1000]}
+    new = {"create": True, "delete_existing": True, **kind}
     ts.open(memory, context=context, **new).result()
+    near = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}}, context)
     within, store = ts.Spec(memory), ts.open(spec).result()
+    layout, schema = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(**kind)
+    lengths = itertools.count(1000)
+
+    def create(**more: Any) -> object:
+        parts = {**new, "shape": [next(lengths), 1000], **more}
+        return ts.open({"driver": driver, "kvstore": "memory://c/"}, **parts).result()
+
     view, told = store[10:500:3, 20:], store.spec()
     whole = {**told.to_json(), "kvstore": "memory://b/"}
     return {
@@ -36,13 +46,22 @@ def calls(ts: Any, driver: str, url: str) -> dict[str, Callable[[], object]]:
         "open, format found out": lambda: ts.open(url).result(),
         "open in a context": lambda: ts.open(spec, context=context).result(),
         "open in a context with a pool": lambda: ts.open(spec, context=pool).result(),
-        "open with constraints": lambda: ts.open(spec, dtype="uint16", shape=[1000, 1000]).result(),
+        "open with constraints": lambda: ts.open(spec, **kind).result(),
+        "open with a layout": lambda: ts.open(spec, chunk_layout=layout).result(),
+        "open with a schema": lambda: ts.open(spec, schema=schema).result(),
+        "open or create": lambda: ts.open(spec, open=True, create=True, **kind).result(),
+        "open for reading": lambda: ts.open(spec, read=True).result(),
         "memory: open by JSON": lambda: ts.open(memory, context=context).result(),
         "memory: open by a spec": lambda: ts.open(within, context=context).result(),
         "memory: open by a URL": lambda: ts.open(
             f"memory://a/|{driver}:", context=context
         ).result(),
+        "memory: open with constraints": lambda: ts.open(memory, context=context, **kind).result(),
+        "memory: open, format found out": lambda: ts.open("memory://a/", context=context).result(),
+        "memory: open in a context with a pool": lambda: ts.open(memory, context=near).result(),
         "memory: create by keywords": lambda: ts.open(memory, **new).result(),
+        "memory: create, always another shape": create,
+        "memory: the same with a layout": lambda: create(chunk_layout=layout),
         "memory: create by JSON": lambda: ts.open(whole, create=True).result(),
         "spec()": store.spec,
         "spec().to_json()": lambda: store.spec().to_json(),

@@ -39,9 +39,9 @@ FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {
     "JSON": (100, lambda spec, _, context: ts.open(spec, context=context)),
     "a spec": (96, lambda spec, _, context: ts.open(SPECS[str(spec)], context=context)),
     "a URL": (100, lambda _, url, context: ts.open(url, context=context)),
-    "constraints": (110, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
+    "constraints": (116, lambda spec, _, context: ts.open(spec, context=context, **WANTED)),
     "a layout": (
-        210,
+        125,
         lambda spec, _, context: ts.open(spec, context=context, chunk_layout=LAYOUT),
     ),
     "a schema": (
@@ -110,3 +110,28 @@ def test_specs_that_are_recalled_are_not_changed_by_updates() -> None:
     bound.update(context=ts.Context())
     bound.update(shape=[4], dtype="int8")
     assert bound != other  # resources of a context are not recalled
+
+
+@pytest.mark.parametrize("layout", [None, ts.ChunkLayout(chunk_shape=[20, 10])])
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_creating_another_shape_reads_nothing_of_what_is_made(name: str, layout: Any) -> None:
+    context, lengths = ts.Context(), iter(range(1500, 2000))
+    spec = {"driver": name, "kvstore": "memory://a/"}
+
+    def create() -> None:
+        shape = [next(lengths), 1000]
+        ts.open(
+            spec,
+            context=context,
+            create=True,
+            delete_existing=True,
+            dtype="uint16",
+            shape=shape,
+            chunk_layout=layout,
+        ).result()
+
+    create()
+    python = calls(create)
+    for costly in ("_parse_array", "read_members", "Chain.read", "Constraints.create", "check"):
+        assert python[costly] == 0, python
+    assert python.total() <= 520, python

@@ -6,7 +6,7 @@ wish for what is created); `wish` says how constraints are merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
@@ -361,6 +361,10 @@ class ChunkLayout:
             begin = origin if origin is not None and known else -INFINITE
             dims.append(Dim.of(begin, begin + length if known else INFINITE + 1))
         return IndexDomain.of(tuple(dims))
+
+    def _values(self) -> Hashable:
+        """Return what only equal constraints have."""
+        return self._rank, self._order, self._origin, self._grids
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""

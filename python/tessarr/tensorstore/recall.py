@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
 
 __all__ = ["Recall", "RecallSame", "key_of"]
@@ -38,13 +38,13 @@ class Recall(Generic[T]):
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, T] = {}
+        self._kept: dict[Hashable, T] = {}
 
-    def find(self, key: bytes | None) -> T | None:
+    def find(self, key: Hashable) -> T | None:
         """Return what was made of a value, or None."""
         return None if key is None else self._kept.get(key)
 
-    def keep(self, key: bytes | None, made: T) -> None:
+    def keep(self, key: Hashable, made: T) -> None:
         """Remember what was made of a value."""
         if key is None:
             return

@@ -137,7 +137,7 @@ def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) ->
     stated, domain = constraints.to_json(), schema.domain
     rank = len(stated.pop("shape", ()))
     labels = None if domain is None else domain.labels
-    wishes = schema.unbounded().to_json(), labels, rank
+    wishes = schema._unbounded().to_json(), labels, rank
     return key_of((driver, field.name, field.as_void, stated, *wishes, bits))
 
 

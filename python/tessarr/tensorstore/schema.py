@@ -6,7 +6,7 @@ hard; chunk layouts and codecs are merged by rules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy as np
@@ -261,7 +261,13 @@ class Schema(Indexable):
         self._layout, self._codec = other._layout, other._codec
         self._fill, self._units = other._fill, other._units
 
-    def unbounded(self) -> Schema:
+    def _values(self) -> Hashable:
+        """Return what only equal constraints have, or None where that is not known."""
+        if self._fill is not None or self._codec is not None:
+            return None
+        return self._rank, self._dtype, self._domain, self._units, self._layout._values()
+
+    def _unbounded(self) -> Schema:
         """Return all but the domain."""
         made = self.copy()
         made._domain = None

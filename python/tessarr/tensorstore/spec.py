@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import numpy as np
@@ -73,7 +74,7 @@ class Spec(Indexable):
     _driver: DriverSpec
     _view: IndexTransform | None
     _context: Any
-    _made_of: bytes | None  # what only specs that are equal have, or None
+    _made_of: Hashable  # what only specs that are equal have, or None
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -295,10 +296,7 @@ class Spec(Indexable):
 
     def _changed(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
-        key = None
-        if self._made_of is not None:
-            told = (self._made_of, keywords)
-            key = key_of(told) or key_of((self._made_of, [*map(_told, keywords.items())]))
+        key = None if self._made_of is None else _key_of(self._made_of, keywords)
         found = _read.find(key)
         if found is not None:
             return found
@@ -442,17 +440,26 @@ def spec_of(given: Any) -> Spec:
     return Spec(given)
 
 
-def _told(keyword: tuple[str, Any]) -> Any:
-    """Return a keyword with its value told by what is plain, if it can be."""
-    name, value = keyword
-    if isinstance(value, DataType):
-        return name, value.name
+def _key_of(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
+    """Return what only equal specs with equal keywords have, or None."""
+    key = key_of((made_of, keywords))
+    if key is not None:
+        return key
+    told = tuple([_told(name, value) for name, value in keywords.items()])
+    return None if None in told else (made_of, told)
+
+
+def _told(name: str, value: Any) -> Hashable:
+    """Return what only keywords have that are equal, or None."""
     if isinstance(value, type | np.dtype) and name == "dtype":
-        return name, DataType(value).name
-    told = isinstance(value, ChunkLayout | CodecSpec | IndexDomain)
-    if told or (isinstance(value, Schema) and value.fill_value is None):
-        return name, type(value).__name__, value.to_json()
-    return keyword
+        value = DataType(value)
+    if isinstance(value, ChunkLayout | Schema):
+        key = value._values()
+    elif isinstance(value, DataType | IndexDomain):
+        key = value
+    else:
+        key = key_of(value.to_json() if isinstance(value, CodecSpec) else value)
+    return None if key is None else (name, type(value), key)
 
 
 def _json_of(context: Any) -> JSONObject:
