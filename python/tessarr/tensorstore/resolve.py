@@ -5,6 +5,7 @@ Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
@@ -125,20 +126,15 @@ _made: Final = Recall["tuple[Any, ArrayMeta]"]()
 """Metadata that were made last of what was wanted but for the bounds, and those."""
 
 
-def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> bytes | None:
-    """Return bytes that only wishes have that are equal but for the bounds.
-
-    None where they are long, or no plain values.
-    """
-    fill = schema.fill_value  # with the bits of its NaNs
-    bits = () if fill is None else (fill.dtype.str, fill.tobytes())
-    if fill is not None and fill.dtype.hasobject:
-        return None
+def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> Hashable:
+    """Return what only wishes have that are equal but for the bounds; None if that is not known."""
     stated, domain = constraints.to_json(), schema.domain
     rank = len(stated.pop("shape", ()))
+    told, wishes = key_of((driver, stated)), schema._unbounded()._values()
+    if told is None or wishes is None:
+        return None
     labels = None if domain is None else domain.labels
-    wishes = schema._unbounded().to_json(), labels, rank
-    return key_of((driver, field.name, field.as_void, stated, *wishes, bits))
+    return told, field.name, field.as_void, rank, labels, wishes
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:

@@ -30,6 +30,7 @@ from tessarr.tensorstore.reading import (
     nothing_else,
     stated,
 )
+from tessarr.tensorstore.recall import key_of
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
     UnitLike,
@@ -46,6 +47,7 @@ __all__ = ["Schema", "SchemaKeywords"]
 
 _MAX_RANK: Final = 32
 _NO_LAYOUT: Final = ChunkLayout()
+_MOST_BYTES: Final = 1 << 12
 
 
 class SchemaKeywords(TypedDict, total=False):
@@ -263,9 +265,18 @@ class Schema(Indexable):
 
     def _values(self) -> Hashable:
         """Return what only equal constraints have, or None where that is not known."""
-        if self._fill is not None or self._codec is not None:
-            return None
-        return self._rank, self._dtype, self._domain, self._units, self._layout._values()
+        codec = bits = None
+        if self._fill is not None:
+            fill = self._fill
+            if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
+                return None
+            bits = fill.dtype.str, fill.shape, fill.tobytes()  # which NaNs have, too
+        if self._codec is not None:
+            codec = key_of(self._codec.to_json())
+            if codec is None:
+                return None
+        layout = self._layout._values()
+        return self._rank, self._dtype, self._domain, self._units, layout, codec, bits
 
     def _unbounded(self) -> Schema:
         """Return all but the domain."""
