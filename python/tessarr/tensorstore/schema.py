@@ -275,8 +275,9 @@ class Schema(Indexable):
             codec = key_of(self._codec.to_json())
             if codec is None:
                 return None
+        units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
         layout = self._layout._values()
-        return self._rank, self._dtype, self._domain, self._units, layout, codec, bits
+        return self._rank, self._dtype, self._domain, units, layout, codec, bits
 
     def _unbounded(self) -> Schema:
         """Return all but the domain."""
