@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
@@ -185,14 +184,16 @@ def over(
         metadata = memory.documents() if metadata_since > now else memory.pool
     if data is None and metadata is None:
         return store
-    make = partial(
-        RememberingStore,
-        store,
-        metadata=metadata,
-        data=data,
-        metadata_since=metadata_since,
-        data_since=data_since,
-    )
+
+    def make() -> Store:
+        return RememberingStore(
+            store,
+            metadata=metadata,
+            data=data,
+            metadata_since=metadata_since,
+            data_since=data_since,
+        )
+
     one = data if metadata is None else metadata
     if one is None or data not in {None, one} or not _EVER.issuperset(sinces):
         return make()  # one pool must not keep another
