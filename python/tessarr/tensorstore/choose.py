@@ -142,7 +142,8 @@ def _filled(
 ) -> tuple[int, ...]:
     """Settle the open lengths by aspect ratio and number of elements.
 
-    Those of dimensions that have a part are rounded by `near`.
+    Those of dimensions that have a part are rounded by `near`. Of multiples of all parts, the parts
+    themselves are the only ones that are not too many where twice as many elements are.
     """
     if all(lengths):
         return tuple(lengths)
@@ -155,6 +156,9 @@ def _filled(
         if not lengths[k]:
             axes.append((ratio, most, int(most), part))
     fixed = prod(length for length in lengths if length)
+    least = fixed * prod(part for _, _, _, part in axes)
+    if near is _nearest_multiple and least <= target < 2 * least:
+        return tuple(length or part for length, part in zip(lengths, parts, strict=True))
 
     def found(factor: float) -> list[int]:
         found = []
