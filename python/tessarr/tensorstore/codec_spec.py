@@ -12,7 +12,7 @@ from tessarr import codec as codecs
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.chain import Chain, merged_chains
-from tessarr.tensorstore.reading import integer, members_of, nothing_else, plain
+from tessarr.tensorstore.reading import integer, items, members_of, nothing_else, plain
 from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
@@ -34,6 +34,17 @@ OPEN: Final = _Open()
 """A member that is not stated, where None says that there is none."""
 
 _LEVELS: Final = {"zlib": (0, 9), "gzip": (0, 9), "bz2": (1, 9), "zstd": (-131072, 22)}
+
+
+def filters_from_json(value: Any) -> list[Any] | None:
+    """Return the filters of format 2 that JSON states: a list, or null for none.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither.
+    """
+    return None if value is None else items(plain(value, "filters"), "filters")
 
 
 def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | None:
@@ -140,7 +151,7 @@ class CodecSpec:
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
-            filters = plain(members.pop("filters", None), "filters")
+            filters = filters_from_json(members.pop("filters", None))
             self._set("zarr", None, Compression(compressor, filters))
         else:
             raise refusal(driver)(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")

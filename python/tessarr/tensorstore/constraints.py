@@ -20,7 +20,7 @@ from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of, stored_type
-from tessarr.tensorstore.fill import new_fill, scalar_of
+from tessarr.tensorstore.fill import new_fill, record_fill, scalar_of
 from tessarr.tensorstore.reading import compare, refuse
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.through import merged_domains
@@ -329,7 +329,7 @@ class Constraints(ABC):
         if schema.fill_value is None:
             return None
         if stored.numpy.names:
-            raise ArgumentError("fill_value: that of records is given in metadata")
+            return record_fill(schema.fill_value, stored)
         return new_fill(schema.fill_value, stored)
 
     def check_common(self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any) -> None:

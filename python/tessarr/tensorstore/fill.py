@@ -16,9 +16,18 @@ from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.element import Field, element_of, is_raw
 from tessarr.tensorstore.through import unbroadcast
 
-__all__ = ["fill_from_json", "fill_of", "fill_to_json", "new_fill", "same_fill", "scalar_of"]
+__all__ = [
+    "fill_from_json",
+    "fill_of",
+    "fill_to_json",
+    "new_fill",
+    "record_fill",
+    "same_fill",
+    "scalar_of",
+]
 
 _MAX_RANK: Final = 32
+_LONGEST: Final = 400
 
 
 def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
@@ -84,8 +93,8 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
         raise ArgumentError(f"fill_value: {value!r} is not true or false")
     if kind in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    if kind in "iu" and isinstance(value, str):
-        value = int(value) if value.removeprefix("-").isdecimal() and len(value) < 30 else value
+    if kind != "b" and isinstance(value, str):
+        value = _number(value, stored.numpy)
     if isinstance(value, float) and not isfinite(value):
         value = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     problems = Problems()
@@ -93,6 +102,20 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
     if fill is None:
         raise ArgumentError("; ".join(str(problem) for problem in problems.found))
     return fill
+
+
+def _number(text: str, wanted: np.dtype[Any]) -> Any:
+    """Return the number that is written; what is none is given back."""
+    text = text.strip()
+    whole = wanted.kind in "iu" or np.can_cast(wanted, np.int64, "same_kind")
+    try:
+        if "_" in text or len(text) > _LONGEST:
+            return text
+        if whole:
+            return int(text)
+        return float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        return text
 
 
 def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
@@ -170,6 +193,25 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
         return fill_bytes(stored, value)
     except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+
+
+def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
+    """Return the bytes of a record of one field, whose fill value a schema states.
+
+    Raises
+    ------
+    ArgumentError
+        If the record has more fields, or the value is not one of the field.
+    """
+    names = stored.numpy.names or ()
+    if len(names) != 1:
+        raise ArgumentError("fill_value: that of records of several fields is given in metadata")
+    record = np.zeros((), stored.numpy)
+    try:
+        record[names[0]] = fill
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    return record.tobytes()
 
 
 def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:

@@ -99,9 +99,9 @@ class StackDriver(Driver):
         """What is said, or what the layers agree upon."""
         given = self._units or (None,) * self._domain.rank
         found = [layer.dimension_units for layer in self.layers]
-        said = [{units[k] for units in found if units and units[k]} for k in range(len(given))]
+        said = [[units[k] for units in found if units and units[k]] for k in range(len(given))]
         return tuple(
-            unit or (those.pop() if len(those) == 1 else None)
+            unit or (those[0] if those and those.count(those[0]) == len(those) else None)
             for unit, those in zip(given, said, strict=True)
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from tessarr._json import MAX_DEPTH
 from tessarr.errors import ArgumentError, NotJSONError
 from tessarr.problems import Problems
+from tessarr.space.domain import MAX_RANK
 from tessarr.tensorstore.resources import refusal
 
 __all__ = [
@@ -152,8 +153,10 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
     """Return what reads a list of integers of at least `low`."""
 
     def read(value: Any, what: str) -> tuple[int, ...]:
-        one = integer(low)
-        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
+        one, found = integer(low), items(value, what)
+        if len(found) > MAX_RANK:
+            raise ArgumentError(f"{what}: {len(found)} dimensions, at most {MAX_RANK} are possible")
+        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(found))
 
     return read
 

@@ -384,8 +384,8 @@ class Spec(Indexable):
             result["context"] = context
         schema = self._driver.schema.to_json()
         known = self._driver.outline()
-        rank = schema.pop("rank", None)
-        schema.pop("dtype", None)
+        for name in ("rank", "dtype"):
+            schema.pop(name, None)
         if include_defaults:
             told = known.to_json()
             if self._view is not None:
@@ -399,8 +399,10 @@ class Spec(Indexable):
             result["transform"] = self._view.to_json()
         elif known.domain is not None:
             result["transform"] = IndexTransform(known.domain).to_json()
-        elif rank is not None:
-            result["rank"] = rank
+        elif known.rank == 0:
+            result["transform"] = {"input_rank": 0}
+        elif known.rank is not None:
+            result["rank"] = known.rank
         return result
 
     def __eq__(self, other: object) -> bool:

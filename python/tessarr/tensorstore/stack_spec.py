@@ -72,7 +72,8 @@ class StackSpec(ViewSpec):
         for one in self._nested:
             if one.dtype is not None:
                 known.update(dtype=one.dtype)
-        if known.domain is None and self._nested and all(one.domain for one in self._nested):
+        domains = [one.domain for one in self._nested]
+        if known.domain is None and domains and None not in domains:
             known.update(domain=self._layered(None).domain)
         return known
 

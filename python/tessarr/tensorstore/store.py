@@ -483,9 +483,6 @@ class TensorStore(Indexable):
     def __copy__(self) -> TensorStore:
         return self
 
-    def __deepcopy__(self, memo: Any) -> TensorStore:
-        return self
-
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")
 

@@ -18,6 +18,7 @@ from tessarr.tensorstore.codec_spec import (
     CodecSpec,
     Compression,
     compressor_from_json,
+    filters_from_json,
 )
 from tessarr.tensorstore.constraints import Constraints, data_type_from_json
 from tessarr.tensorstore.reading import (
@@ -58,7 +59,7 @@ class Zarr2(Constraints):
         if "zarr_format" in members:
             stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
         if "filters" in members:
-            stated["filters"] = plain(members["filters"], "filters") or None
+            stated["filters"] = filters_from_json(members["filters"]) or None
         compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))

@@ -121,6 +121,9 @@ class ZarrSpec(PlacedSpec):
         made = opened._with(opened._references, opened._place)
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
         made.schema = facts.element
+        names = driver._array._meta.data_type.numpy.names
+        if names and made._field == WHOLE:
+            made._field = Field(names[0])  # the only one: else one was chosen
         made._wanted, made._known = cls._nothing, {}
         if not minimal:
             made._wanted, made._known = facts.constraints, facts.known

@@ -1,0 +1,132 @@
+"""What specs state of ranks, fields, units, fill values and filters: as TensorStore has it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
+
+MEMORY = {"kvstore": "memory://"}
+ONE_FIELD: dict[str, Any] = {"dtype": [["x", "<u2", [2, 3]]], "shape": [4]}
+
+
+def _spec(**members: Any) -> Callable[[Any], Any]:
+    return lambda ts: ts.Spec({**MEMORY, **members}).to_json()
+
+
+def _made(**members: Any) -> Callable[[Any], Any]:
+    def make(ts: Any) -> Any:
+        array = ts.open({**MEMORY, **members}, create=True).result()
+        fill = array.fill_value
+        return array.spec().to_json(), None if fill is None else fill.tolist()
+
+    return make
+
+
+def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any]:
+    def make(ts: Any) -> Any:
+        layers = [
+            ts.open(
+                {"driver": "zarr3", **MEMORY},
+                create=True,
+                dtype="int8",
+                shape=[4],
+                dimension_units=one,
+            ).result()
+            for one in units
+        ]
+        stack = ts.stack(layers, **stated)
+        return [str(unit) for unit in stack.dimension_units], stack.spec().to_json()
+
+    return make
+
+
+SCENES: dict[str, Callable[[Any], Any]] = {
+    "a rank that follows from chunks": _spec(
+        driver="zarr", metadata={"chunks": [3, 4, 5], "dtype": "<u2"}
+    ),
+    "a rank that follows from units": _spec(
+        driver="zarr3",
+        metadata={"attributes": {"dimension_units": ["m", "m", "s"]}, "data_type": "uint16"},
+    ),
+    "rank 0": _spec(driver="zarr3", rank=0),
+    "a stack of rank 0": lambda ts: ts.Spec(
+        {"driver": "stack", "layers": [{"driver": "array", "array": 1, "dtype": "int8"}]}
+    ).to_json(),
+    "the only field": _made(driver="zarr", metadata={"dtype": [["x", "<i2"]], "shape": [4]}),
+    "the fill value of the only field": _made(
+        driver="zarr", metadata=ONE_FIELD, schema={"fill_value": [[1, 2, 3], [4, 5, 6]]}
+    ),
+    "units of layers": _layers([["4nm"], ["4nm"]]),
+    "units of some layers": _layers([["4nm"], [None]]),
+    "units that differ": _layers([["4nm"], ["5nm"]]),
+    "units that are stated": _layers([["4nm"], ["5nm"]], dimension_units=["2s", None]),
+    "numbers as text": lambda ts: [
+        ts.Schema({"dtype": "float32", "fill_value": text}).to_json()
+        for text in ("-inf", "1e3", " 1 ", "0x10", ".5")
+    ],
+    "integers as text": lambda ts: [
+        ts.Schema({"dtype": name, "fill_value": " 1"}).to_json() for name in ("int4", "uint64")
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_as_tensorstore_has_it(name: str) -> None:
+    assert SCENES[name](ours) == SCENES[name](theirs)
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "no filters": _spec(driver="zarr", metadata={"filters": 5}),
+    "33 dimensions": _spec(driver="zarr", metadata={"shape": [1] * 33}),
+    "text that is no number": lambda ts: ts.Schema({"dtype": "float32", "fill_value": "1_0"}),
+    "a fill value of several fields": _made(
+        driver="zarr",
+        field="x",
+        metadata={"dtype": [["x", "<u2"], ["y", "<u2"]], "shape": [4]},
+        schema={"fill_value": 7},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_refused(ts: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        REFUSED[name](ts)
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_a_deep_copy_has_caches_of_its_own(ts: Any, tmp_path: Path) -> None:
+    one = ts.open(
+        {
+            "driver": "zarr",
+            "kvstore": {"driver": "file", "path": f"{tmp_path}/"},
+            "recheck_cached_data": False,
+            "recheck_cached_metadata": False,
+        },
+        create=True,
+        dtype=ts.uint16,
+        shape=[100, 100],
+        context=ts.Context({"cache_pool": {"total_bytes_limit": 10**6}}),
+    ).result()
+    assert copy.copy(one) is one
+    other = copy.deepcopy(one)
+    one[0, 0] = 42
+    assert other[0, 0].read().result() == 42
+    one[0, 0] = 43
+    assert (one[0, 0].read().result(), other[0, 0].read().result()) == (43, 42)
+
+
+def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
+    future = ours.stack([ours.array(np.zeros(2))]).storage_statistics()
+    with pytest.raises(NotImplementedError):
+        future.result()
