@@ -32,8 +32,8 @@ __all__ = [
 
 DRIVERS: Final[dict[str, str]] = {
     "zarr3": "tessarr.tensorstore.zarr_spec:Zarr3Spec",
-    "zarr": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
-    "zarr2": "tessarr.tensorstore.zarr_spec:Zarr2Spec",
+    "zarr": "tessarr.tensorstore.zarr2_spec:Zarr2Spec",
+    "zarr2": "tessarr.tensorstore.zarr2_spec:Zarr2Spec",
     "auto": "tessarr.tensorstore.auto:AutoSpec",
     "array": "tessarr.tensorstore.memory_spec:MemorySpec",
     "cast": "tessarr.tensorstore.cast_spec:CastSpec",

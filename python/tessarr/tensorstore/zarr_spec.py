@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -13,11 +12,9 @@ from tessarr.drive import Get
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
-from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
-from tessarr.store.aliased import aliased
 from tessarr.tensorstore import resolve
 from tessarr.tensorstore.caching import Known, bound_of, memory_of, over, pool_of
 from tessarr.tensorstore.context import Naming, References
@@ -31,10 +28,9 @@ from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
-from tessarr.tensorstore.reading import choice, members_of, take, text
+from tessarr.tensorstore.reading import members_of, take, text
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
-from tessarr.tensorstore.zarr2 import Zarr2
 from tessarr.tensorstore.zarr3 import Zarr3
 
 if TYPE_CHECKING:
@@ -46,7 +42,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject, ZarrFormat
 
-__all__ = ["Zarr2Spec", "Zarr3Spec"]
+__all__ = ["Zarr3Spec", "ZarrSpec"]
 
 _RESOURCES: Final = {
     "cache_pool": "cache_pool",
@@ -399,61 +395,6 @@ class Zarr3Spec(ZarrSpec):
     _marker = "zarr.json"
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
-
-
-class Zarr2Spec(ZarrSpec):
-    """What a spec says of an array of format 2."""
-
-    name = "zarr"
-    zarr_format = 2
-    _nothing = Zarr2()
-    _marker = v2.ARRAY
-    _scheme = "zarr2"
-
-    _metadata_key: str = v2.ARRAY
-
-    @property
-    def document(self) -> str:
-        """The key of the document."""
-        return self._metadata_key
-
-    def _read_more(self, members: dict[str, Any]) -> None:
-        """Read the members that only one format has."""
-        self._metadata_key = text(members.pop("metadata_key", v2.ARRAY), "metadata_key")
-        super()._read_more(members)
-        if "key_encoding" not in members:
-            return
-        separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
-        if self._wanted.separator not in {None, separator}:
-            raise ArgumentError(
-                f'"key_encoding": {separator!r} does not match metadata, which have '
-                f"{self._wanted.separator!r}"
-            )
-        self._wanted = replace(self._wanted, separator=separator)
-
-    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
-        """Return the members of its JSON."""
-        found = super().members(naming, include_defaults=include_defaults)
-        if self._metadata_key != v2.ARRAY:
-            found["metadata_key"] = self._metadata_key
-        return found
-
-    def _suffix(self) -> str:
-        if self._metadata_key != v2.ARRAY:
-            raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
-        return super()._suffix()
-
-    def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
-        attributes = None
-        if self.wants_attributes:
-            attributes = drive.document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
-        return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
-
-    def _at(self, store: Store, at: str) -> Store:
-        if self._metadata_key == v2.ARRAY:
-            return store
-        prefix = open_flow.prefix_of(at)
-        return aliased(store, {prefix + v2.ARRAY: prefix + self._metadata_key})
 
 
 def _folder(place: Place) -> Place:
