@@ -200,39 +200,58 @@ def _alone(array: _Array, work: Callable[[], T]) -> T:
         return array._store.hold(prefix + ".shape", work)
 
 
+class _OvertakenError(StoreError):
+    """Somebody else has changed the shape in the meantime."""
+
+
 def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
-    old = _refreshed(array, accept)
-    rank = len(old.shape)
-    axis = _axis(axis, rank)
+    # What is behind the end is nobody else's as long as it is held. Where that excludes only
+    # those of this process, it is ours as soon as the shape covers it: then that comes first.
+    last = array._store.is_exclusive
+    while True:
+        old = _refreshed(array, accept)
+        axis = _axis(axis, len(old.shape))
+        values = _behind(old, data, axis, part_bytes)
+        end, count = old.shape[axis], int(values.shape[axis])
+        new = _with_shape(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
+        grown = partial(_grown, path=array.path, old=old, new=new)
+        grow = partial(edit.shape, array.path, old.zarr_format, grown)
+        try:
+            if not last:
+                drive.run(grow(), array._store)
+            break
+        except _OvertakenError:
+            continue
+
+    def along(start: int | None, stop: int | None) -> tuple[slice, ...]:
+        return tuple(slice(start, stop) if i == axis else slice(None) for i in range(old.rank))
+
+    try:
+        for start, stop in _parts(new, axis, end, count, part_bytes):
+            part = values if part_bytes is None else _values(old, values[along(start, stop)])
+            chosen = basic(along(end + start, end + stop), new.shape)
+            ready = broadcast_value(part, chosen, old.data_type.numpy)
+            _write(array, new, chosen, ready, store_fill=array.write_empty_chunks)
+        if last:
+            drive.run(grow(), array._store)
+    except BaseException as error:
+        _undo_append(array, old, new, basic(along(end, None), new.shape), error)
+        raise
+    accept(new)
+    return new.shape
+
+
+def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any:
+    """Return what is to be appended, if it has a shape that fits; all in memory, or in parts."""
     values = _values(old, data) if part_bytes is None else data
-    others = [i for i in range(rank) if i != axis]
-    if len(values.shape) != rank or any(values.shape[i] != old.shape[i] for i in others):
+    others = [i for i in range(old.rank) if i != axis]
+    if len(values.shape) != old.rank or any(values.shape[i] != old.shape[i] for i in others):
         raise ArgumentError(
             f"cannot append data of shape {values.shape} along axis {axis} "
             f"of an array of shape {old.shape}",
             kind="shape_mismatch",
         )
-    end, count = old.shape[axis], int(values.shape[axis])
-    shape = tuple(n + count * (i == axis) for i, n in enumerate(old.shape))
-    new = _with_shape(old, shape)
-
-    def along(start: int | None, stop: int | None) -> tuple[slice, ...]:
-        return tuple(slice(start, stop) if i == axis else slice(None) for i in range(rank))
-
-    behind = basic(along(end, None), shape)
-    try:
-        for start, stop in _parts(new, axis, end, count, part_bytes):
-            part = values if part_bytes is None else _values(old, values[along(start, stop)])
-            chosen = basic(along(end + start, end + stop), shape)
-            ready = broadcast_value(part, chosen, old.data_type.numpy)
-            _write(array, new, chosen, ready, store_fill=array.write_empty_chunks)
-        grown = partial(_grown, path=array.path, old=old, new=new)
-        drive.run(edit.shape(array.path, old.zarr_format, grown), array._store)
-    except BaseException as error:
-        _undo_append(array, old, new, behind, error)
-        raise
-    accept(new)
-    return shape
+    return values
 
 
 def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
@@ -269,10 +288,14 @@ def _undo_append(
     error: BaseException,
 ) -> None:
     """Remove what was stored behind the end, unless it has become somebody else's."""
+    form, stored = old.zarr_format, old if array._store.is_exclusive else new
     try:
-        if drive.run(edit.stored(array.path, old.zarr_format), array._store).shape == old.shape:
+        if drive.run(edit.stored(array.path, form), array._store).shape == stored.shape:
             fill = np.broadcast_to(_fill(old), behind.buffer_shape)
             _write(array, new, behind, fill)
+            if stored is new:
+                shrunk = partial(_grown, path=array.path, old=new, new=old)
+                drive.run(edit.shape(array.path, form, shrunk), array._store)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
         error.add_note(f"what had been stored behind the end could not be removed: {second}")
 
@@ -307,7 +330,7 @@ def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
 def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
     """Return those that were found with the new shape, if they have the old one still."""
     if found.shape != old.shape:
-        raise StoreError(
+        raise _OvertakenError(
             f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
             "meantime: open it again",
             retryable=True,

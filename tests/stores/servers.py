@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import json
 import logging
 import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 
@@ -46,7 +48,7 @@ class Door:
         self.refusals: list[int] = []
         self.delay_s = 0.0
         self.now = self.most = 0
-        self.lock = threading.Lock()
+        self.lock, self.changing = threading.Lock(), threading.Lock()
         self.url = ""
 
     @contextmanager
@@ -70,6 +72,14 @@ class Door:
         self.requests, self.headers, self.most = [], [], 0
 
 
+class Answer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: dict[str, str]
+    data: bytes
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     door: Door
@@ -85,21 +95,31 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            there = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)
-            there.request(self.command, self.path, body or None, headers)
-            answer = there.getresponse()
-            data = answer.read()
-            there.close()
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
+            # The servers themselves compare first, and change something later.
+            with nullcontext() if self.command in {"GET", "HEAD"} else self.door.changing:
+                found = self._answer(body, headers)
+        self.send_response(found.status)
+        for name, value in found.headers.items():
             if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
                 self.send_header(name, value)
-        size = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+        data = found.data
+        size = found.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
         if size is not None:
             self.send_header("Content-Length", size)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
+
+    def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
+        return self._asked(self.command, self.path, body, headers)
+
+    def _asked(self, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        there = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)
+        there.request(command, path, body or None, headers)
+        answer = there.getresponse()
+        data = answer.read()
+        there.close()
+        return Answer(answer.status, dict(answer.getheaders()), data)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -117,6 +137,29 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class _GcsHandler(_Handler):
+    """What the server of GCS does not know: generations of objects."""
+
+    def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
+        parts = urlsplit(self.path)
+        query = parse_qs(parts.query)
+        name = query.get("name") or [unquote(parts.path.rpartition("/o/")[2])]
+        generation = self._generation(name[0]) if name[0] else "0"
+        if query.get("ifGenerationMatch", [generation]) != [generation]:
+            return Answer(412, {}, b"")
+        answer = super()._answer(body, headers)
+        if self.command == "GET" and "media" in query.get("alt", []):
+            if self._generation(name[0]) != generation:
+                return self._answer(body, headers)
+            answer.headers["X-Goog-Generation"] = generation
+        return answer
+
+    def _generation(self, name: str) -> str:
+        path = f"/storage/v1/b/bucket/o/{quote(name, safe='')}"
+        found = self._asked("GET", path, b"", {})
+        return json.loads(found.data)["generation"] if found.status == 200 else "0"
+
+
 @contextmanager
 def _serving(handler: Any) -> Iterator[int]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -131,9 +174,9 @@ def _serving(handler: Any) -> Iterator[int]:
 
 
 @contextmanager
-def _door(port: int) -> Iterator[Door]:
+def _door(port: int, handler: type[_Handler] = _Handler) -> Iterator[Door]:
     door = Door(port)
-    with _serving(type("Handler", (_Handler,), {"door": door})) as own:
+    with _serving(type("Handler", (handler,), {"door": door})) as own:
         door.url = f"http://127.0.0.1:{own}"
         yield door
 
@@ -190,7 +233,7 @@ def gcs() -> Iterator[Door]:
     server.start()
     try:
         port = server._api._httpd.server_port  # it tells it nowhere else
-        with _door(port) as door, _environment(TENSORSTORE_GCS_HTTP_URL=door.url):
+        with _door(port, _GcsHandler) as door, _environment(TENSORSTORE_GCS_HTTP_URL=door.url):
             yield door
     finally:
         server.stop()

@@ -52,13 +52,17 @@ class FsspecStore(DescribedStore):
     retries : bool, default True
         Whether the file system may ask again by itself. False is for `RetryingStore`, where it
         is one of s3fs or gcsfs: others do not, or do it as their arguments say.
+    conditional_writes : bool, default True
+        Whether S3 and GCS are told to change a value only if it is still what it was when the
+        change was decided on. False is for servers that cannot do that.
 
     Notes
     -----
     A value is replaced as the file system replaces files: object stores and memory do it at once.
-    Threads of one process that write parts of one chunk lose nothing, where all have opened
-    the same folder, together or apart; several processes may. On the local file system everything
-    holds that `LocalStore` promises. Listings are never taken from fsspec's cache.
+    Whoever writes parts of one chunk, resizes an array or appends to it loses nothing of what
+    others do at the same time: on S3 and GCS in any process on any machine; elsewhere in threads
+    of one process, where all have opened the same folder, together or apart. On the local file
+    system everything holds that `LocalStore` promises. Listings are not taken from fsspec's cache.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class FsspecStore(DescribedStore):
         allowed_exceptions: tuple[type[Exception], ...] | None = None,
         concurrency: int = 16,
         retries: bool = True,
+        conditional_writes: bool = True,
     ) -> Self:
         arguments = {
             "fs": fs,
@@ -89,6 +94,7 @@ class FsspecStore(DescribedStore):
             "allowed_exceptions": allowed_exceptions,
             "concurrency": concurrency,
             "retries": retries,
+            "conditional_writes": conditional_writes,
         }
         return cls._over(fs, path, arguments)
 
@@ -102,8 +108,14 @@ class FsspecStore(DescribedStore):
         if schemes & {"file", "local"}:
             made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
         else:
-            retries: bool = arguments.get("retries", True)
-            files = _files_of(fs, path, missing, arguments["concurrency"], retries=retries)
+            files = _files_of(
+                fs,
+                path,
+                missing,
+                arguments["concurrency"],
+                retries=arguments.get("retries", True),
+                conditional=arguments.get("conditional_writes", True),
+            )
             made = cls._make(arguments, ForeignStore(files, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
         return made
@@ -342,14 +354,18 @@ def _files_of(
     concurrency: int,
     *,
     retries: bool,
+    conditional: bool,
 ) -> Files:
     """Return the same object for all who open the same place, which share its locks."""
-    place = (*_token(fs), root, missing, concurrency, retries)
+    place = (*_token(fs), root, missing, concurrency, retries, conditional)
     with _opening:
         found = _opened.get(place)
         if found is None:
             own = fs if retries else _asking_once(fs)
-            found = _opened[place] = files_of(own, root, missing, concurrency)
+            found = files_of(own, root, missing, concurrency, conditional=conditional)
+            if not isinstance(place[0], _Itself):
+                found.identity = repr(place)
+            _opened[place] = found
     return found
 
 

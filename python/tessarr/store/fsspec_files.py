@@ -27,6 +27,8 @@ def protocols(fs: Any) -> set[str]:
 class Files:
     """The methods of `tessarr.store.protocol.StoreProtocol`."""
 
+    identity: str
+
     def __init__(
         self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
     ) -> None:
@@ -72,15 +74,21 @@ class Files:
             return None
         return data
 
-    def get_prefix(self, key: str, count: int) -> bytes | None:
-        """Give the first bytes, in one request."""
+    def open_head(self, key: str, count: int | None) -> OpenedValue | None:
+        """Open a file, by its first bytes, or by all."""
+        path = self._at(key)
+        options = {} if count is None else {"start": 0, "end": count}
         try:
-            data: bytes = self._fs.cat_file(self._at(key), start=0, end=count)
+            data: bytes = self._fs.cat_file(path, **options)
         except self._missing:
             return None
-        except Exception:  # noqa: BLE001 (servers refuse a range of nothing, each in its way)
-            return self.get(key)
-        return data
+        except Exception:
+            if count is None:
+                raise
+            return self.open_head(key, None)  # servers refuse a range of nothing, each in its way
+        if count is not None and len(data) >= count:
+            return self.open_value(key)
+        return _OpenedFile(self, path, len(data), data)
 
     def open_value(self, key: str) -> OpenedValue | None:
         fs, path = self._fs, self._at(key)
@@ -97,7 +105,7 @@ class Files:
             return None
         return _OpenedFile(self, path, size, None)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> bytes | bool | None:
         fs, path = self._fs, self._at(key)
         try:
             try:
@@ -107,6 +115,7 @@ class Files:
                 fs.pipe_file(path, data)
         except NotImplementedError as error:
             raise self._refusal(key) from error
+        return None
 
     def delete(self, key: str) -> None:
         try:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import StoreError
 
-__all__ = ["may_pass", "status_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["causes", "may_pass", "status_of"]
 
 _BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING: Final = frozenset(
@@ -40,8 +43,18 @@ _CONNECTIONS: Final = frozenset(
 )
 
 
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Return an error, and what it was caused by."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
 def status_of(error: BaseException) -> int:
     """Return the status with which a server has answered; 0 where the error does not say."""
+    answer = getattr(error, "response", None)  # of botocore
+    if isinstance(answer, dict):
+        return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     name = "status" if hasattr(error, "status") else "code"  # which may warn that it is old
     status = getattr(error, name, None)
     return int(status) if isinstance(status, (int, str)) and str(status).isdigit() else 0
@@ -55,16 +68,15 @@ def may_pass(error: BaseException | None) -> bool:
     >>> may_pass(ConnectionResetError()), may_pass(FileNotFoundError())
     (True, False)
     """
-    while error is not None:
-        if isinstance(error, StoreError):
-            return error.retryable
-        if isinstance(error, (ConnectionError, TimeoutError)):
+    for cause in causes(error):
+        if isinstance(cause, StoreError):
+            return cause.retryable
+        if isinstance(cause, (ConnectionError, TimeoutError)):
             return True
-        if status_of(error) in _BUSY:
+        if status_of(cause) in _BUSY:
             return True
-        if isinstance(error, OSError) and error.errno in _PASSING:
+        if isinstance(cause, OSError) and cause.errno in _PASSING:
             return True
-        if any(kind.__name__ in _CONNECTIONS for kind in type(error).__mro__):
+        if any(kind.__name__ in _CONNECTIONS for kind in type(cause).__mro__):
             return True
-        error = error.__cause__
     return False

@@ -41,10 +41,18 @@ class StoreProtocol(Protocol):
     ``open_tail(key, count) -> OpenedValue | None``
         The same, where the last ``count`` bytes are read first: with them its size can be had
         by one request. Without it `open_value` is called.
-    ``get_prefix(key, count) -> bytes | None``
-        Give the first ``count`` bytes, or all if there are fewer. With it beside
-        ``open_value`` a document is had with one request, and one that is too large
-        is not fetched.
+    ``open_head(key, count) -> OpenedValue | None``
+        The same, where the first ``count`` bytes are read first, or all, if that is None. With
+        it a document is had with one request, and one that is too large is not fetched.
+    ``replace_version(key, data, version) -> bytes | bool``
+        As ``replace``, where what is expected is the ``version`` of what was opened: bytes, at
+        most 47 of them, that are an attribute of an `OpenedValue`, and tell the state of the key
+        from all others. Gives the version of what is there now, or True; then so may ``put``.
+        It needs ``open_head``. Where a value has no such attribute, or it is None, writers of it
+        exclude each other within one process only.
+    ``identity``
+        A str that is the same for stores that are the same place. Without it what is remembered
+        of versions is not shared among them.
     ``hold(key)``
         Give a context manager that keeps other processes out while it is entered. Without
         it those that resize an array, or append to it, exclude each other within one process.

@@ -141,6 +141,32 @@ impl Store {
         }
     }
 
+    /// Change `key` to `data` (None: remove it), where `version` is given only if its value is in
+    /// the state that it is of (empty: absent). Give whether that was done, and the version of
+    /// the new value, None where the store cannot tell.
+    #[pyo3(signature = (key, data, version = None))]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        data: Option<&Bound<'py, PyAny>>,
+        version: Option<&[u8]>,
+    ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
+        let data = data.map(bytes_of).transpose()?;
+        let expected = match version {
+            None => engine::Expected::Anything,
+            Some([]) => engine::Expected::Absent,
+            Some(version) => match engine::Version::new(version) {
+                Some(version) => engine::Expected::Version(version),
+                None => return Ok((false, None)), // that of no value
+            },
+        };
+        let (done, version) = py
+            .detach(|| self.inner.write(key, data.as_deref(), &expected))
+            .map_err(|error| to_py(py, error))?;
+        Ok((done, version.map(|version| PyBytes::new(py, version.bytes()))))
+    }
+
     /// Call `work` while nobody else holds `key`, which need not exist, and give
     /// what it returns. Threads exclude each other, and processes where the store
     /// is a folder. `work` may use every other key; to hold `key` again would wait
@@ -199,6 +225,13 @@ impl Store {
         self.inner.write_concurrency()
     }
 
+    /// Whether `hold` keeps out everybody whose changes of one key are kept apart: not
+    /// where that is done by comparing, on servers.
+    #[getter]
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
     /// Whether the store refuses every change.
     #[getter]
     fn read_only(&self) -> bool {
@@ -231,11 +264,17 @@ impl Value {
         self.0.size()
     }
 
+    /// Which state was opened, to be compared with a version that was had before: it may be too
+    /// young to be one.
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.state().map(|state| PyBytes::new(py, state.bytes()))
+    }
+
     /// What tells this state of the value from others; None where the store cannot say.
     #[getter]
     fn version<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let words = self.0.version()?.0;
-        Some(PyBytes::new(py, words.map(u64::to_le_bytes).as_flattened()))
+        self.0.version().map(|version| PyBytes::new(py, version.bytes()))
     }
 
     /// Exactly `count` bytes from `offset`.

@@ -6,13 +6,12 @@ import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tessarr.store import MemoryStore
 from tessarr.tensorstore.kvstore.values import MISSING, TimestampedStorageGeneration
 
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["generation_of", "has", "replace_if", "written"]
+__all__ = ["generation_of", "has", "write"]
 
 _VERSION: Final = b"\x00"
 _DIGEST: Final = b"\x01"
@@ -23,6 +22,9 @@ class _Opened(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    @property
+    def state(self) -> bytes | None: ...
 
     @property
     def version(self) -> bytes | None: ...
@@ -51,33 +53,48 @@ def _digest_of(data: bytes) -> bytes:
 
 def has(value: _Opened | None, generation: bytes) -> bool:
     """Return whether a value is in the state that a generation means."""
-    if value is not None and generation.startswith(_DIGEST):
+    if value is None:
+        return generation == MISSING
+    if generation.startswith(_DIGEST):
         return _digest(value) == generation
-    return generation_of(value) == generation
+    state = value.state
+    return state is not None and generation == _VERSION + state
 
 
-def replace_if(store: Store, key: str, data: bytes | None, generation: bytes) -> bool:
-    """Change a key where its value has a generation; False: it has another one."""
+def write(
+    store: Store, key: str, data: bytes | None, expected: bytes | None
+) -> TimestampedStorageGeneration | None:
+    """Change a key, if something is expected only where its value has that generation.
+
+    Returns
+    -------
+    TimestampedStorageGeneration, optional
+        What the value is now; None: it had another generation, and stays.
+    """
+    if expected is not None and expected.startswith(_DIGEST):
+        done, version = _replace(store, key, data, expected), None
+    else:
+        done, version = store.write(key, data, _state(expected))
+    if not done:
+        return None
+    new = MISSING if version is None else _VERSION + version
+    if data is not None and version is None:
+        new = _digest_of(data)
+    return TimestampedStorageGeneration._of(new, time.time())
+
+
+def _state(generation: bytes | None) -> bytes | None:
+    """Return the version that a generation means, empty if it means that there is no value."""
+    if generation is None:
+        return None
+    return b"" if generation == MISSING else generation[len(_VERSION) :] or generation
+
+
+def _replace(store: Store, key: str, data: bytes | None, generation: bytes) -> bool:
+    """Change a key where the bytes of its value have a digest."""
     while True:
         value = store.open_value(key)
-        if not has(value, generation):
+        if value is None or _digest(value) != generation:
             return False
-        expected = None if value is None else value.read(0, value.size)
-        if store.replace(key, data, expected):
+        if store.replace(key, data, value.read(0, value.size)):
             return True
-
-
-def written(store: Store, key: str, data: bytes | None) -> TimestampedStorageGeneration:
-    """Return the generation of what was just written.
-
-    Only in memory a value has a version at once, and is it looked for: elsewhere it is that of
-    the bytes.
-    """
-    now = time.time()
-    if data is None:
-        return TimestampedStorageGeneration._of(MISSING, now)
-    if isinstance(store, MemoryStore):
-        value = store.open_value(key)
-        if value is not None and value.size == len(data) and value.read(0, len(data)) == data:
-            return TimestampedStorageGeneration._of(generation_of(value), now)
-    return TimestampedStorageGeneration._of(_digest_of(data), now)

@@ -15,7 +15,7 @@ from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
-from tessarr.tensorstore.kvstore.stamps import generation_of, has, replace_if, written
+from tessarr.tensorstore.kvstore.stamps import generation_of, has, write
 from tessarr.tensorstore.kvstore.values import (
     MISSING,
     KeyRange,
@@ -454,16 +454,10 @@ def _span(chosen: Any) -> tuple[int, int | None]:
 def _write(
     store: Store, key: str, data: bytes | None, known: bytes | None, staged: bool
 ) -> TimestampedStorageGeneration:
-    if known:
-        if not replace_if(store, key, data, known):
-            return TimestampedStorageGeneration._of(b"", time.time())
-    elif data is None:
-        store.delete(key)
-    else:
-        store.put(key, data)
-    if staged:
-        return TimestampedStorageGeneration._of(b"", inf)
-    return written(store, key, data)
+    stamp = write(store, key, data, known or None)
+    if stamp is None:
+        return TimestampedStorageGeneration._of(b"", time.time())
+    return TimestampedStorageGeneration._of(b"", inf) if staged else stamp
 
 
 def _read(

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Epoch, Found, Part, Piece, Shelf, Whole};
 use super::{check_key, check_prefix, fork, joined, read_all, read_from};
-use super::{Change, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want};
+use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
 
@@ -352,7 +352,11 @@ impl Store for CachedStore {
             (known, shelf.epoch(&name))
         });
         let mut new = Written::Unknown;
-        let need = Need { version: true, ..need };
+        let thought = known.as_ref().and_then(|whole| whole.version).map(Known::Version);
+        let need = match (need.known, thought) {
+            (Known::Nothing, Some(known)) => Need { version: true, known, ..need },
+            _ => Need { version: true, ..need },
+        };
         let made = self.inner.update(key, need, &mut |current| {
             // What is remembered of this very state need not be read again.
             let same = |object: &&dyn Object| object.state();
@@ -426,6 +430,10 @@ impl Store for CachedStore {
 
     fn read_only(&self) -> bool {
         self.inner.read_only()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
     }
 
     fn concurrency(&self) -> usize {

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::keylock::KeyLocks;
-use super::{check_key, check_prefix, is_key, joined, read_all};
-use super::{Change, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use super::{check_key, check_prefix, is_key, joined};
+use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
 /// What a foreign store has to offer. Keys are checked before it is called.
@@ -14,16 +14,20 @@ pub trait Foreign: Send + Sync + Debug {
     /// The value, opened; None if the key is absent.
     fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
 
-    /// Replaces the value.
-    fn put(&self, key: &str, data: &[u8]) -> Result<()>;
+    /// Replaces the value; gives its version, where that is known.
+    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>>;
 
     /// Removes the key; a missing key is fine.
     fn delete(&self, key: &str) -> Result<()>;
 
-    /// Changes the key to `data` if it holds `expected` (None: absent), at once
-    /// for all users of the store; Some(false) if it does not hold it. None: the
-    /// store has no such call.
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<Option<bool>>;
+    /// Changes the key to `data` if it is still what was opened (None: absent), at once
+    /// for all users of the store.
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced>;
+
+    /// Whether `replace` compares no more of what was opened than its version.
+    fn compares_versions(&self) -> bool {
+        false
+    }
 
     /// Every key under `prefix`, in any order.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
@@ -40,6 +44,11 @@ pub trait Foreign: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// As [`Store::is_exclusive`].
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     /// As [`Store::exchange`].
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
@@ -48,6 +57,34 @@ pub trait Foreign: Send + Sync + Debug {
     /// As [`Store::concurrency`].
     fn concurrency(&self) -> usize {
         0
+    }
+}
+
+/// What became of a value that was to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// The store has no such call.
+    Cannot,
+    /// Nothing: it is not what was expected.
+    Not,
+    /// The new one, which has this version, where that is known.
+    Done(Option<Version>),
+}
+
+/// A value of which only the version is known.
+struct Thought(Version);
+
+impl Object for Thought {
+    fn size(&self) -> u64 {
+        0
+    }
+
+    fn version(&self) -> Option<Version> {
+        Some(self.0)
+    }
+
+    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+        Err(Error::internal("a value was read of which only the version was known"))
     }
 }
 
@@ -84,11 +121,16 @@ impl<F: Foreign> ForeignStore<F> {
         Ok(())
     }
 
-    /// Stores `change`; false if the key no longer holds `current`.
-    fn apply(&self, key: &str, change: &Change<'_>, current: Option<Option<&dyn Object>>) -> Result<bool> {
+    /// Stores `change`, if the key still holds `current`.
+    fn apply(
+        &self,
+        key: &str,
+        change: &Change<'_>,
+        current: Option<Option<&dyn Object>>,
+    ) -> Result<Replaced> {
         let single;
         let data = match change {
-            Change::Keep => return Ok(true),
+            Change::Keep => return Ok(Replaced::Done(None)),
             Change::Delete => None,
             Change::Write(parts) => Some(match &parts[..] {
                 [super::Part::Owned(bytes)] => &bytes[..],
@@ -100,35 +142,51 @@ impl<F: Foreign> ForeignStore<F> {
             }),
         };
         if let Some(current) = current {
-            let copy;
-            let expected = match current {
-                None => None,
-                Some(object) => Some(match object.bytes() {
-                    Some(bytes) => bytes,
-                    None => {
-                        copy = read_all(object)?;
-                        &copy[..]
-                    }
-                }),
-            };
-            if let Some(done) = self.foreign.replace(key, data, expected)? {
-                return Ok(done);
+            match self.foreign.replace(key, data, current)? {
+                Replaced::Cannot => {}
+                done => return Ok(done),
             }
         }
-        match data {
+        Ok(Replaced::Done(match data {
             Some(data) => self.foreign.put(key, data)?,
-            None => self.foreign.delete(key)?,
-        }
-        Ok(true)
+            None => self.foreign.delete(key).map(|()| None)?,
+        }))
     }
 
-    fn update_held<'a>(&self, key: &str, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    /// Makes a change of what is `known` of the value, if that is so; None: it is not, or nothing
+    /// would be changed.
+    fn update_known<'a>(
+        &self,
+        key: &str,
+        known: Known,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Option<Made<'a>>> {
+        let thought = match known {
+            Known::Version(version) if self.foreign.compares_versions() => Some(Thought(version)),
+            Known::Absent if self.foreign.compares_versions() => None,
+            _ => return Ok(None),
+        };
+        let current = thought.as_ref().map(|thought| thought as &dyn Object);
+        let change = updater(current)?;
+        if matches!(change, Change::Keep) {
+            return Ok(None);
+        }
+        Ok(match self.apply(key, &change, Some(current))? {
+            Replaced::Done(version) => Some(Made { change, version }),
+            Replaced::Not | Replaced::Cannot => None,
+        })
+    }
+
+    fn update_held<'a>(&self, key: &str, known: Known, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        if let Some(made) = self.update_known(key, known, updater)? {
+            return Ok(made);
+        }
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
             let change = updater(current)?;
-            if self.apply(key, &change, Some(current))? {
-                return Ok(change.into());
+            if let Replaced::Done(version) = self.apply(key, &change, Some(current))? {
+                return Ok(Made { change, version });
             }
         }
         let kind = Kind::Store { retryable: true, errno: None };
@@ -148,8 +206,11 @@ impl<F: Foreign> Store for ForeignStore<F> {
         let early = if need.current { None } else { Some(updater(None)?) };
         let _held = self.changing.hold(key)?;
         match early {
-            None => self.update_held(key, updater),
-            Some(change) => self.apply(key, &change, None).map(|_| change.into()),
+            None => self.update_held(key, need.known, updater),
+            Some(change) => self.apply(key, &change, None).map(|done| match done {
+                Replaced::Done(version) => Made { change, version },
+                Replaced::Not | Replaced::Cannot => change.into(),
+            }),
         }
         .map_err(|error| error.at_key(key))
     }
@@ -210,6 +271,10 @@ impl<F: Foreign> Store for ForeignStore<F> {
 
     fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.foreign.is_exclusive()
     }
 
     fn concurrency(&self) -> usize {

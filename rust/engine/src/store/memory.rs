@@ -36,7 +36,7 @@ pub(super) fn fresh_version() -> Version {
 
 fn version_of(state: u64) -> Version {
     // No device has this number, so no file has this version.
-    Version([u64::MAX, 0, 0, state])
+    Version::of([u64::MAX, 0, 0, state])
 }
 
 impl MemoryStore {

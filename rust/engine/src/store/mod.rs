@@ -16,6 +16,7 @@ mod retrying;
 mod shared;
 mod split;
 mod staged;
+mod version;
 mod wait;
 mod watched;
 
@@ -26,7 +27,7 @@ use crate::error::{Error, Kind, Result};
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
 pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
-pub use foreign::{Foreign, ForeignStore};
+pub use foreign::{Foreign, ForeignStore, Replaced};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use limits::{Limited, Limits, Rate, Turn};
 pub use local::{LocalStore, Locking, Reading, Settings};
@@ -37,14 +38,9 @@ pub use retrying::{Retries, RetryingStore};
 pub use shared::SharedStore;
 pub use split::SplitStore;
 pub use staged::{Outcome, Redo, StagedStore};
+pub use version::Version;
 pub use wait::while_waiting;
 pub use watched::{Call, Done, Latency, Watch, WatchedStore};
-
-/// Identifies one state of a value: equal versions mean equal bytes.
-/// Local: (device, inode, size, mtime ns and ctime ns mixed); memory: a counter.
-/// Foreign stores have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Version(pub [u64; 4]);
 
 /// What the caller is going to read, so that a remote store can fetch it with
 /// the first request. Local and memory stores need no hint.
@@ -177,17 +173,42 @@ pub struct Need {
     pub current: bool,
     /// The version of the new one, where the store can tell.
     pub version: bool,
+    /// What the current value is thought to be. A store that compares when it makes a change
+    /// need not open the value then: who decides is given an object of that version, with
+    /// nothing in it, and is asked again if the value is another one.
+    pub known: Known,
+}
+
+/// What somebody thinks that a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Anything.
+    Nothing,
+    /// There is none.
+    Absent,
+    /// It is in this state.
+    Version(Version),
 }
 
 impl Need {
     /// Nothing.
-    pub const NOTHING: Need = Need { current: false, version: false };
+    pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing };
     /// The current value.
-    pub const CURRENT: Need = Need { current: true, version: false };
+    pub const CURRENT: Need = Need { current: true, version: false, known: Known::Nothing };
 
     /// The current value, or nothing.
     pub fn of_current(current: bool) -> Self {
         Need { current, ..Need::NOTHING }
+    }
+
+    /// The current value, in order to compare it with what it is expected to be.
+    pub fn of_expected(expected: &Expected) -> Self {
+        let known = match expected {
+            Expected::Absent => Known::Absent,
+            Expected::Version(version) => Known::Version(*version),
+            Expected::Anything | Expected::Bytes(_) => Known::Nothing,
+        };
+        Need { known, ..Need::of_current(*expected != Expected::Anything) }
     }
 }
 
@@ -280,6 +301,12 @@ pub trait Store: Send + Sync + Debug {
         false
     }
 
+    /// Whether [`Store::hold`] keeps out everybody whose updates it keeps apart, in other
+    /// processes, too.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     /// How many requests should be under way at a time, because each is waited for;
     /// 0: answers come at once.
     fn concurrency(&self) -> usize {
@@ -367,6 +394,27 @@ impl dyn Store + '_ {
             })
         })?;
         Ok(matched)
+    }
+
+    /// The same where what is expected is a state. Gives the version of the new value, too, where
+    /// the store can tell.
+    pub fn write(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        expected: &Expected,
+    ) -> Result<(bool, Option<Version>)> {
+        let mut matched = true;
+        let need = Need { version: true, ..Need::of_expected(expected) };
+        let made = self.update(key, need, &mut |current| {
+            matched = expected.matches(current)?;
+            Ok(match data {
+                _ if !matched => Change::Keep,
+                Some(data) => Change::Write(vec![Part::Borrowed(data)]),
+                None => Change::Delete,
+            })
+        })?;
+        Ok((matched, made.version))
     }
 }
 

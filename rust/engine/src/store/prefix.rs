@@ -83,6 +83,10 @@ impl Store for PrefixStore {
         self.inner.read_only()
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }

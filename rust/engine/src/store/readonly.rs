@@ -59,6 +59,10 @@ impl Store for ReadOnlyStore {
         true
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
         self.inner.decoding()
     }

@@ -43,7 +43,7 @@ impl Retries {
 /// Asks another store, and again if it could not answer.
 ///
 /// Not again for [`Store::exchange`]: nobody knows whether it was made. A change that was made
-/// without an answer is made twice, which gives the same.
+/// without an answer is made twice, which gives the same, or is decided anew.
 pub struct RetryingStore<F> {
     inner: Arc<dyn Store>,
     asking: Arc<Asking<F>>,
@@ -130,6 +130,10 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn read_only(&self) -> bool {
         self.inner.read_only()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
     }
 
     fn concurrency(&self) -> usize {

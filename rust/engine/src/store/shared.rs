@@ -98,6 +98,10 @@ impl Store for SharedStore {
         self.inner.read_only()
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
     }

@@ -81,6 +81,10 @@ impl Store for SplitStore {
         self.metadata.read_only() || self.chunks.read_only()
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.metadata.is_exclusive() && self.chunks.is_exclusive()
+    }
+
     fn concurrency(&self) -> usize {
         self.metadata.concurrency().max(self.chunks.concurrency())
     }

@@ -236,7 +236,8 @@ impl StagedStore {
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
-        self.inner.update(&exchange.key, Need::of_current(looks), &mut |current| {
+        let need = Need { version: true, ..Need::of_expected(&exchange.expected) };
+        self.inner.update(&exchange.key, need, &mut |current| {
             matched = !looks || exchange.expected.matches(current)?;
             if matched {
                 return Ok(match &exchange.new {
@@ -358,6 +359,10 @@ impl Store for StagedStore {
 
     fn read_only(&self) -> bool {
         self.inner.read_only()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
     }
 
     fn concurrency(&self) -> usize {

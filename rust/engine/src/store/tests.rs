@@ -49,6 +49,9 @@ impl Object for Bytes {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         read_from(&self.0, offset, out)
     }
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
 }
 
 impl Foreign for Map {
@@ -56,30 +59,31 @@ impl Foreign for Map {
         let found = self.items.lock().unwrap().get(key).cloned();
         Ok(found.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn Object>))
     }
-    fn put(&self, key: &str, data: &[u8]) -> Result<()> {
+    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
-        Ok(())
+        Ok(None)
     }
     fn delete(&self, key: &str) -> Result<()> {
         self.items.lock().unwrap().remove(key);
         Ok(())
     }
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<Option<bool>> {
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
         if !self.has_replace {
-            return Ok(None);
+            return Ok(Replaced::Cannot);
         }
+        let expected = expected.and_then(Object::bytes);
         let mut items = self.items.lock().unwrap();
         if self.others.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             items.entry(key.to_owned()).or_default().push(b'!');
         }
         if items.get(key).map(Vec::as_slice) != expected {
-            return Ok(Some(false));
+            return Ok(Replaced::Not);
         }
         match data {
             Some(data) => items.insert(key.to_owned(), data.to_owned()),
             None => items.remove(key),
         };
-        Ok(Some(true))
+        Ok(Replaced::Done(None))
     }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         Ok(self.items.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).rev().cloned().collect())

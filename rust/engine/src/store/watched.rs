@@ -180,6 +180,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         self.inner.read_only()
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.inner.is_exclusive()
+    }
+
     fn concurrency(&self) -> usize {
         self.inner.concurrency().max(self.watch.concurrency())
     }

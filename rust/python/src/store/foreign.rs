@@ -1,13 +1,17 @@
 //! Calls a store that is written in Python.
 
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
-use tessarr_engine::store::{Exchange, Expected, Foreign, Listing, New, Object, Version, Want};
+use pyo3::types::{PyBool, PyBytes, PyDict};
+use tessarr_engine::store::{
+    read_all, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
+};
 use tessarr_engine::{Error, Result};
 
 use super::bytes_of;
@@ -20,15 +24,21 @@ pub(super) struct PyForeign {
     object: Py<PyAny>,
     mapping: bool,
     has_open_value: bool,
+    has_open_head: bool,
     has_open_tail: bool,
-    has_get_prefix: bool,
     has_replace: bool,
+    has_replace_version: bool,
     has_replace_all: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
     has_hold: bool,
     concurrency: usize,
+    /// Stands for the store, among all whose values have versions.
+    number: u64,
 }
+
+/// Counts the stores that do not say what they are.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl PyForeign {
     /// Finds out what `object` offers; also whether it can be changed at all.
@@ -52,13 +62,20 @@ impl PyForeign {
             Some(wanted) if !mapping => wanted.extract()?,
             _ => 0,
         };
+        let mut number = DefaultHasher::new();
+        match object.getattr_opt("identity")? {
+            Some(identity) if !mapping => identity.extract::<String>()?.hash(&mut number),
+            _ => NUMBERS.fetch_add(1, Ordering::Relaxed).hash(&mut number),
+        }
         let foreign = PyForeign {
             concurrency,
+            number: number.finish(),
             mapping,
             has_open_value: !mapping && has("open_value")?,
+            has_open_head: !mapping && has("open_head")? && has("open_value")?,
             has_open_tail: !mapping && has("open_tail")? && has("open_value")?,
-            has_get_prefix: !mapping && has("get_prefix")? && has("open_value")?,
             has_replace: !mapping && has("replace")?,
+            has_replace_version: !mapping && has("replace_version")? && has("open_head")?,
             has_replace_all: !mapping && has("replace_all")?,
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
@@ -75,6 +92,36 @@ impl PyForeign {
     /// Whether it is a mapping without the methods of a store.
     pub(super) fn is_mapping(&self) -> bool {
         self.mapping
+    }
+
+    /// What tells the state of an opened value from others, where the store says so.
+    fn version(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
+        let found = value.getattr_opt(intern!(value.py(), "version"))?;
+        found.map_or(Ok(None), |tag| self.tagged(&tag, key))
+    }
+
+    fn whole(&self, value: &Bound<'_, PyAny>, key: &str, version: Option<Version>) -> PyResult<Whole> {
+        let bytes = bytes_of(value).map_err(|_| self.no_bytes(value, key))?;
+        Ok(Whole { bytes: Kept::new(bytes), version })
+    }
+
+    fn no_bytes(&self, value: &Bound<'_, PyAny>, key: &str) -> PyErr {
+        let name =
+            |object: &Bound<'_, PyAny>| object.get_type().fully_qualified_name().map(|it| it.to_string());
+        match (name(self.object.bind(value.py())), name(value)) {
+            (Ok(store), Ok(given)) => PyTypeError::new_err(format!(
+                "the store {store} gave a {given} for the key {key:?}, not bytes"
+            )),
+            (Err(raised), _) | (_, Err(raised)) => raised,
+        }
+    }
+
+    /// The version that a store calls by a name; None, True and False are no names.
+    fn tagged(&self, tag: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
+        if tag.is_none() || tag.is_instance_of::<PyBool>() {
+            return Ok(None);
+        }
+        Ok(Version::foreign(self.number, key, &bytes_of(tag)?))
     }
 
     fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
@@ -102,61 +149,51 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 
 impl Foreign for PyForeign {
     fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let ranged = self.has_open_value && want != Want::Whole;
-        let found = self.call(|object| {
+        self.call(|object| {
             let py = object.py();
-            let mut head = None;
-            if let (true, Want::Prefix(count)) = (self.has_get_prefix, want) {
-                let arguments = (key, count.saturating_add(1));
-                let found = object.call_method1(intern!(py, "get_prefix"), arguments);
-                let Some(found) = unless_missing(py, found)?.filter(|found| !found.is_none()) else {
-                    return Ok(None);
-                };
-                let bytes = Kept::new(bytes_of(&found)?);
-                let whole = Whole { bytes };
-                if whole.size() <= count {
-                    return Ok(Some(Box::new(whole) as Box<dyn Object>));
-                }
-                head = Some(whole);
-            }
-            let value = match (self.mapping, ranged) {
-                (true, _) => object.get_item(key),
-                (false, true) => match want {
-                    Want::Suffix(count) if self.has_open_tail => {
-                        object.call_method1(intern!(py, "open_tail"), (key, count))
-                    }
-                    _ => object.call_method1(intern!(py, "open_value"), (key,)),
-                },
-                (false, false) => object.call_method1(intern!(py, "get"), (key,)),
+            let (method, count, whole) = match want {
+                Want::Whole if self.has_replace_version => ("open_head", None, u64::MAX),
+                Want::Prefix(most) if self.has_open_head => ("open_head", most.checked_add(1), most),
+                Want::Suffix(count) if self.has_open_tail => ("open_tail", Some(count), 0),
+                Want::Whole => ("get", None, u64::MAX),
+                _ if self.has_open_value => ("open_value", None, 0),
+                _ => ("get", None, u64::MAX),
             };
-            let Some(value) = unless_missing(py, value)?.filter(|value| !value.is_none()) else {
+            let found = match method {
+                "get" if self.mapping => object.get_item(key),
+                "get" | "open_value" => object.call_method1(method, (key,)),
+                _ => object.call_method1(method, (key, count)),
+            };
+            let Some(value) = unless_missing(py, found)?.filter(|value| !value.is_none()) else {
                 return Ok(None);
             };
-            if ranged {
-                let size = value.getattr(intern!(py, "size"))?.extract()?;
-                let (key, value) = (key.to_owned(), Kept::new(value.unbind()));
-                return Ok(Some(Box::new(Ranged { key, value, size, head }) as Box<dyn Object>));
-            }
-            match bytes_of(&value) {
-                Ok(bytes) => Ok(Some(Box::new(Whole { bytes: Kept::new(bytes) }) as Box<dyn Object>)),
-                Err(_) => Err(PyTypeError::new_err(format!(
-                    "the store {} gave a {} for the key {key:?}, not bytes",
-                    object.get_type().fully_qualified_name()?,
-                    value.get_type().fully_qualified_name()?
-                ))),
-            }
-        });
-        found
+            let made: Box<dyn Object> = match method {
+                "get" => Box::new(self.whole(&value, key, None)?),
+                _ => {
+                    let size = value.getattr(intern!(py, "size"))?.extract()?;
+                    let version = self.version(&value, key)?;
+                    if size <= whole {
+                        let bytes = value.call_method1(intern!(py, "read"), (0, size))?;
+                        Box::new(self.whole(&bytes, key, version)?)
+                    } else {
+                        let (key, value) = (key.to_owned(), Kept::new(value.unbind()));
+                        Box::new(Ranged { key, value, size, version })
+                    }
+                }
+            };
+            Ok(Some(made))
+        })
     }
 
-    fn put(&self, key: &str, data: &[u8]) -> Result<()> {
+    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.call(|object| {
             let py = object.py();
             let data = PyBytes::new(py, data);
-            match self.mapping {
-                true => object.set_item(key, data),
-                false => object.call_method1(intern!(py, "put"), (key, data)).map(drop),
+            if self.mapping {
+                return object.set_item(key, data).map(|()| None);
             }
+            let answer = object.call_method1(intern!(py, "put"), (key, data))?;
+            Ok(if self.has_replace_version { self.tagged(&answer, key)? } else { None })
         })
     }
 
@@ -171,16 +208,30 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<Option<bool>> {
-        if !self.has_replace {
-            return Ok(None);
-        }
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+        let (method, expected) = match (expected, expected.map(Object::version)) {
+            (None, _) if self.has_replace_version => ("replace_version", None),
+            (_, Some(Some(version))) if self.has_replace_version => {
+                ("replace_version", Some(version.tag().to_vec()))
+            }
+            _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
+            _ => return Ok(Replaced::Cannot),
+        };
         self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
-            let expected = expected.map(|bytes| PyBytes::new(py, bytes));
-            object.call_method1(intern!(py, "replace"), (key, data, expected))?.is_truthy().map(Some)
+            let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
+            let answer = object.call_method1(method, (key, data, expected))?;
+            Ok(match (answer.is_truthy()?, self.has_replace_version) {
+                (false, _) => Replaced::Not,
+                (true, true) => Replaced::Done(self.tagged(&answer, key)?),
+                (true, false) => Replaced::Done(None),
+            })
         })
+    }
+
+    fn compares_versions(&self) -> bool {
+        self.has_replace_version
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
@@ -196,7 +247,6 @@ impl Foreign for PyForeign {
                     Expected::Anything => {}
                     Expected::Absent => conditions.set_item(&change.key, py.None())?,
                     Expected::Bytes(bytes) => conditions.set_item(&change.key, PyBytes::new(py, bytes))?,
-                    // Stores of Python have no versions.
                     Expected::Version(_) => return Ok(None),
                 }
                 match &change.new {
@@ -255,6 +305,10 @@ impl Foreign for PyForeign {
         })
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.has_hold || !(self.has_replace || self.has_replace_version)
+    }
+
     fn concurrency(&self) -> usize {
         self.concurrency
     }
@@ -290,6 +344,7 @@ impl Drop for Entered {
 /// A value that the store gave whole.
 struct Whole {
     bytes: Kept<PyBackedBytes>,
+    version: Option<Version>,
 }
 
 impl Whole {
@@ -304,7 +359,7 @@ impl Object for Whole {
     }
 
     fn version(&self) -> Option<Version> {
-        None
+        self.version
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -321,8 +376,7 @@ struct Ranged {
     key: String,
     value: Kept<Py<PyAny>>,
     size: u64,
-    /// The first bytes, where they came before the value was opened.
-    head: Option<Whole>,
+    version: Option<Version>,
 }
 
 impl Object for Ranged {
@@ -331,27 +385,22 @@ impl Object for Ranged {
     }
 
     fn version(&self) -> Option<Version> {
-        None
+        self.version
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let end = offset.saturating_add(out.len() as u64);
-        if let Some(head) = self.head.as_ref().filter(|head| end <= head.size()) {
-            return head.read_at(offset, out);
-        }
         let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
         let piece =
             attached(|py| match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
                 Err(raised) if is_replaced(py, &raised) => Ok(None),
-                done => Ok(Some(Whole { bytes: Kept::new(bytes_of(&done?)?) })),
+                done => Ok(Some(bytes_of(&done?)?)),
             })?;
         let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };
-        let piece = piece.slice();
         if piece.len() != out.len() {
             let (gave, asked) = (piece.len(), out.len());
             return Err(Error::size(format!("the store gave {gave} bytes at offset {offset}, not {asked}")));
         }
-        out.copy_from_slice(piece);
+        out.copy_from_slice(&piece);
         Ok(())
     }
 }

@@ -94,7 +94,7 @@ impl State {
         let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         State {
             size: found.len(),
-            stamps: Version([found.dev(), found.ino(), found.len(), mixed]),
+            stamps: Version::of([found.dev(), found.ino(), found.len(), mixed]),
             racy: u128::from(modified.max(changed)) >= racy_since,
         }
     }

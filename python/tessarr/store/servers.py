@@ -1,0 +1,272 @@
+"""How servers of S3, GCS and the web are asked, by fsspec's file systems: one request each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from tessarr.errors import UnsupportedError
+from tessarr.store.fsspec_files import protocols
+from tessarr.store.passing import causes, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["Part", "Server", "changed", "fetched", "server_of", "version_of"]
+
+
+class Part(NamedTuple):
+    """What a server gave of a file.
+
+    Parameters
+    ----------
+    data
+        The bytes; all, where the server knows no ranges.
+    first
+        Where they begin in the file.
+    size
+        How many bytes the file has.
+    tag
+        What tells this state of the file from others; "" where the server does not say.
+    """
+
+    data: bytes
+    first: int
+    size: int
+    tag: str
+
+
+Answer: TypeAlias = "tuple[bytes, str | None, str | None]"
+"""The bytes, and the headers ``Content-Range`` and ``ETag``."""
+
+
+class Server(NamedTuple):
+    """How servers of one kind are asked.
+
+    Parameters
+    ----------
+    needs
+        A method that file systems of this kind have.
+    get
+        Gives a range of a file, or all of it.
+    change
+        Replaces a file, or removes it where there are no bytes, if it is in a state: that of a
+        tag; "": absent; None: any one. Gives the new tag. None where there is no such thing.
+    """
+
+    needs: str
+    get: Callable[[Any, str, str | None], Awaitable[Answer]]
+    change: Callable[[Any, str, bytes | None, str | None], Awaitable[str | None]] | None
+
+
+def server_of(fs: Any) -> Server | None:
+    """Return how the server of a file system is asked; None: only as fsspec does."""
+    found = (_SERVERS[name] for name in protocols(fs) if name in _SERVERS)
+    return next((server for server in found if hasattr(fs, server.needs)), None)
+
+
+def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
+    """Return a range of a file, or all of it."""
+    from fsspec.asyn import sync
+
+    answer: Any
+    try:
+        answer = sync(fs.loop, server.get, fs, path, span)
+    except Exception as error:
+        if span is None or not _says_empty(error):
+            raise
+        answer = sync(fs.loop, server.get, fs, path, None)
+    data, content_range, tag = answer
+    if not content_range:
+        return Part(data, 0, len(data), tag or "")
+    begin, _, size = content_range.removeprefix("bytes ").replace("/", "-").split("-")
+    return Part(data, int(begin), int(size), tag or "")
+
+
+def changed(
+    fs: Any, server: Server, path: str, data: bytes | None, tag: str | None
+) -> bytes | bool:
+    """Replace or remove a file, if it is in a state; else give False.
+
+    Returns
+    -------
+    bytes or bool
+        The version of what is stored now; True where it is not known.
+
+    Raises
+    ------
+    UnsupportedError
+        If the server makes no changes that depend on a state.
+    """
+    from fsspec.asyn import sync
+
+    try:
+        new = sync(fs.loop, server.change, fs, path, data, tag)
+    except Exception as error:
+        if tag is None:
+            raise
+        if any(status_of(cause) == _NOT_IMPLEMENTED for cause in causes(error)):
+            raise _no_conditions("the server") from error
+        if not _is_refused(error, there=tag != ""):
+            raise
+        return False
+    fs.invalidate_cache(path)
+    return version_of(new) or True
+
+
+def version_of(tag: str | None) -> bytes | None:
+    """Return what a tag says of the state of a file; None if that is not sure."""
+    return tag.encode() if tag and not tag.startswith("W/") else None
+
+
+def _says_empty(error: BaseException) -> bool:
+    """Return whether a range was refused, because there is nothing in it."""
+    return any(
+        status_of(cause) == _UNSATISFIABLE or "InvalidRange" in str(cause)
+        for cause in causes(error)
+    )
+
+
+def _is_refused(error: BaseException, *, there: bool) -> bool:
+    """Return whether a file was not changed because it is in another state.
+
+    It was to be there, or not: then what is not found is the bucket.
+    """
+    return any(
+        isinstance(cause, FileExistsError)
+        or status_of(cause) == _OTHERWISE
+        or "ConditionalRequestConflict" in str(cause)
+        or (there and isinstance(cause, FileNotFoundError))
+        for cause in causes(error)
+    )
+
+
+def _no_conditions(who: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{who} knows no conditional requests, without which changes of several processes can be "
+        "lost; where there is only one at a time, conditional_writes=False (use_conditional_write "
+        "in the spec of a key-value store) does without",
+        extension="conditional_writes",
+    )
+
+
+# S3
+
+
+async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
+    from s3fs.core import _error_wrapper
+
+    bucket, key, version = fs.split_path(path)
+    options = {"VersionId": version} if version else {}
+    if span is not None:
+        options["Range"] = span
+
+    async def ask() -> Answer:
+        answer = await fs._call_s3("get_object", fs.req_kw, Bucket=bucket, Key=key, **options)
+        try:
+            data = await answer["Body"].read()
+        finally:
+            answer["Body"].close()
+        return data, answer.get("ContentRange"), answer.get("ETag")
+
+    found: Answer = await _error_wrapper(ask, retries=fs.retries)
+    return found
+
+
+async def _s3_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
+    bucket, key, _ = fs.split_path(path)
+    condition: dict[str, Any] = {}
+    if tag is not None:
+        client = await fs.get_s3(bucket)
+        if (
+            "IfMatch"
+            not in client.meta.service_model.operation_model("PutObject").input_shape.members
+        ):
+            raise _no_conditions("botocore before 1.35.77")  # s3fs would leave it out
+        condition = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}
+    where = {"Bucket": bucket, "Key": key}
+    if data is None:
+        await fs._call_s3("delete_object", **where, **condition)
+        return None
+    if len(data) <= _S3_PUT_BYTES:
+        answer = await fs._call_s3("put_object", **where, Body=data, **condition)
+    else:
+        answer = await _s3_put_parts(fs, where, data, condition)
+    new: str | None = answer.get("ETag")
+    return new
+
+
+async def _s3_put_parts(fs: Any, where: dict[str, Any], data: bytes, condition: Any) -> Any:
+    """Store what is too large for one request, one part after another."""
+    upload = await fs._call_s3("create_multipart_upload", **where)
+    where = {**where, "UploadId": upload["UploadId"]}
+    parts: list[dict[str, Any]] = []
+    try:
+        for start in range(0, len(data), _S3_PART_BYTES):
+            body = memoryview(data)[start : start + _S3_PART_BYTES].tobytes()
+            number = {"PartNumber": len(parts) + 1}
+            answer = await fs._call_s3("upload_part", **where, **number, Body=body)
+            parts.append({**number, "ETag": answer["ETag"]})
+        whole = {"Parts": parts}
+        return await fs._call_s3(
+            "complete_multipart_upload", **where, MultipartUpload=whole, **condition
+        )
+    except BaseException:
+        await fs._call_s3("abort_multipart_upload", **where)
+        raise
+
+
+# GCS
+
+
+async def _gcs_get(fs: Any, path: str, span: str | None) -> Answer:
+    headers = {} if span is None else {"Range": span}
+    answer, data = await fs._call("GET", fs.url(path), headers=headers)
+    return data, answer.get("Content-Range"), answer.get("X-Goog-Generation") or answer.get("ETag")
+
+
+async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
+    bucket, key, _ = fs.split_path(path)
+    condition = {} if tag is None else {"ifGenerationMatch": tag or "0"}
+    if data is None:
+        await fs._call("DELETE", "b/{}/o/{}", bucket, key, **condition)
+        return None
+    answer = await fs._call(
+        "POST",
+        f"{fs._location}/upload/storage/v1/b/{{}}/o",
+        bucket,
+        uploadType="media",
+        name=key,
+        headers={"Content-Type": "application/octet-stream"},
+        data=data,
+        json_out=True,
+        **condition,
+    )
+    new: str | None = answer.get("generation")
+    return new
+
+
+# Web servers
+
+
+async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
+    options = dict(fs.kwargs)
+    if span is not None:
+        options["headers"] = {**options.get("headers", {}), "Range": span}
+    session = await fs.set_session()
+    async with session.get(fs.encode_url(path), **options) as answer:
+        fs._raise_not_found_for_status(answer, path)
+        data = await answer.read()
+        ranged = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
+        return data, ranged, answer.headers.get("ETag")
+
+
+_PARTIAL: Final = 206
+_OTHERWISE: Final = 412
+_UNSATISFIABLE: Final = 416
+_NOT_IMPLEMENTED: Final = 501
+_S3_PUT_BYTES: Final = 5 << 30
+_S3_PART_BYTES: Final = 1 << 28
+_S3: Final = Server("_call_s3", _s3_get, _s3_change)
+_GCS: Final = Server("_call", _gcs_get, _gcs_change)
+_WEB: Final = Server("encode_url", _web_get, None)
+_SERVERS: Final = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "http": _WEB, "https": _WEB}
