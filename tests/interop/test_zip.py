@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.tensorstore as ours
 
 zarr = pytest.importorskip("zarr", reason="zarr-python is not installed")
 
@@ -49,3 +50,17 @@ def test_zarr_python_is_read_and_tidied(tmp_path: Path, zarr_format: Any) -> Non
     store = zarr.storage.ZipStore(path, mode="r")
     assert zarr.open_array(store, mode="r")[:].tolist() == [5] + [4] * 9
     store.close()
+
+
+@pytest.mark.parametrize("compression", ["store", "deflate", "zstd", "xz"])
+def test_tensorstore_and_ours_read_each_other(tmp_path: Path, compression: str) -> None:
+    theirs = pytest.importorskip("tensorstore", reason="TensorStore is not installed")
+    values = np.arange(100, dtype="i4")
+    for number, (writes, reads) in enumerate([(theirs, ours), (ours, theirs)]):
+        base = f"file://{tmp_path}/{number}.zip"
+        kvstore = {"driver": "zip", "base": base, "compression": compression, "path": "x/"}
+        spec = {"driver": "zarr3", "kvstore": kvstore}
+        written = writes.open(spec, create=True, dtype=writes.int32, shape=[100]).result()
+        written.write(values).result()
+        del written  # closes the file
+        assert (reads.open(spec).result().read().result() == values).all()

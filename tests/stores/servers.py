@@ -9,7 +9,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,8 @@ class Door:
         With which status the next requests are answered.
     delay_s
         How long each one takes at least.
+    then
+        What happens after the next requests, one after each.
     """
 
     def __init__(self, port: int) -> None:
@@ -47,6 +49,7 @@ class Door:
         self.headers: list[dict[str, str]] = []
         self.refusals: list[int] = []
         self.delay_s = 0.0
+        self.then: list[Callable[[], object]] = []
         self.now = self.most = 0
         self.lock, self.changing = threading.Lock(), threading.Lock()
         self.url = ""
@@ -66,6 +69,9 @@ class Door:
         finally:
             with self.lock:
                 self.now -= 1
+                work = self.then.pop(0) if self.then else None
+            if work is not None:
+                work()
 
     def forget(self) -> None:
         """Begin to count anew."""

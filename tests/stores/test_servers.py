@@ -14,6 +14,7 @@ import tessarr.tensorstore as ts
 from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
+from tessarr.errors import UnsupportedError
 from tessarr.stores import FsspecStore
 
 COUNT = 5  # changes of each process
@@ -118,3 +119,58 @@ def test_processes_lose_nothing_through_the_interface_of_tensorstore(
     run(_TENSORSTORE, kind, door, path)
     assert (new.read().result() == np.arange(1, COUNT + 1)[:, None]).all()
     assert ts.open(spec).result().shape == (99 + COUNT, 99 + COUNT)
+
+
+def test_what_is_replaced_while_it_is_read(place: tuple[str, Door, str]) -> None:
+    """Index and chunks of a shard are of one state: if it has become another one, of that."""
+    kind, door, path = place
+    old = np.arange(64 * 64, dtype="f8").reshape(64, 64)
+    stores = [store_of(kind, door.url, f"{path}/{name}") for name in ("a", "b")]
+    for store, values in zip(stores, (old, -old), strict=True):
+        tessarr.create_array(store, data=values, chunks=8, shards=64, compressors=None)
+    other = stores[1].get("c/0/0")
+    assert other is not None
+    array = tessarr.open_array(stores[0], mode="r")
+    door.forget()
+    door.then = [lambda: stores[0].put("c/0/0", other)]
+    found = array[20:40, 20:40]
+    assert door.then == []
+    # The server of GCS knows no ranges from the end, and gives everything at once.
+    expected = -old if kind == "s3" else old
+    assert (found == expected[20:40, 20:40]).all()
+    assert sum("GET" in line for line in door.requests) > (3 if kind == "s3" else 0)
+
+
+def test_large_values_are_stored_one_part_after_another(
+    s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
+    monkeypatch.setattr("tessarr.store.servers._S3_PUT_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.servers._S3_PART_BYTES", 5 << 20)
+    data = np.random.default_rng(0).bytes(11 << 20)
+    store = store_of("s3", s3.url, tmp_path.name)
+    s3.forget()
+    store.put("k", data)
+    assert (len(s3.requests), s3.most) == (5, 1)
+    assert store.get("k") == data
+    s3.forget()
+    rival = FsspecStore(store.fs, store.path, concurrency=1)  # with locks of its own
+    s3.then = [lambda: rival.put("other", b"first")]  # after it was found to be absent
+    assert not store.replace("other", data, None)
+    assert store.get("other") == b"first"
+    assert sum("uploadId" in line and "DELETE" in line for line in s3.requests) == 1
+
+
+def test_a_server_without_conditions(s3: Door, tmp_path: Path) -> None:
+    """That is said, unless it is known; then only one process at a time may write."""
+    door = s3
+    store = store_of("s3", door.url, tmp_path.name)
+    array = tessarr.create_array(store, shape=(4, 4), chunks=4, dtype="i4")
+    door.then = [lambda: door.refusals.append(501)]
+    with pytest.raises(UnsupportedError, match="conditional_writes=False"):
+        array[0] = 1
+    plain = FsspecStore(store.fs, store.path, conditional_writes=False)
+    door.forget()
+    tessarr.open_array(plain)[0] = 1
+    assert not any("If-Match" in headers or "If-None-Match" in headers for headers in door.headers)
+    assert array[:].sum() == 4

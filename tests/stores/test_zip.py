@@ -34,6 +34,7 @@ from tessarr.store.zip.format import Entry, directory_bytes, local_header
 from tessarr.stores import LocalStore, ZipStore
 
 METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+OURS = [93, 95]  # Zstandard and xz, which zipfile does not know before Python 3.14
 
 
 def contents(path: Any) -> dict[str, bytes]:
@@ -101,6 +102,27 @@ def test_what_the_standard_library_writes_is_read(method: int) -> None:
     store = opened(zipped(values | {"a/": b""}, method=method))
     assert dict(store) == values
     assert store.list_dir("") == (["c"], ["a/", "é/"])
+
+
+@pytest.mark.parametrize("method", OURS)
+def test_zstandard_and_xz(tmp_path: Path, method: int) -> None:
+    """No more is unpacked than an entry claims, and it cannot claim too much."""
+    path = tmp_path / "a.zip"
+    values = {"a/b": bytes(1 << 20), "é/ü": b"", "c": os.urandom(3000)}
+    with ZipStore(path, method, mode="x") as store:
+        store.update(values)
+    assert dict(ZipStore(path, mode="r")) == values
+    assert path.stat().st_size < 6000
+    with zipfile.ZipFile(path) as file:
+        assert {info.compress_type for info in file.infolist()} == {method}
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, data.index(b"PK\1\2") + 24, 100)
+    with pytest.raises(DataError, match=r"cannot be unpacked|it unpacks to more"):
+        opened(bytes(data))["a/b"]
+    if method == 93:
+        struct.pack_into("<I", data, data.index(b"PK\1\2") + 24, 1 << 30)
+        with pytest.raises(DataError, match=r"claims that .* bytes unpack to 1073741824"):
+            opened(bytes(data))
 
 
 @pytest.mark.covers("V3-ZIP-01")

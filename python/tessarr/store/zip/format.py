@@ -20,6 +20,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tessarr import _engine
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ LAYOUTS: Final = {
 
 PERMISSIONS: Final = 0o100644 << 16
 
-STORED, DEFLATED, BZIP2, LZMA = 0, 8, 12, 14
-METHODS: Final = frozenset((STORED, DEFLATED, BZIP2, LZMA))
+STORED, DEFLATED, BZIP2, LZMA, ZSTD, XZ = 0, 8, 12, 14, 93, 95
+METHODS: Final = frozenset((STORED, DEFLATED, BZIP2, LZMA, ZSTD, XZ))
 
 _ENCRYPTED: Final = 0x1
 DESCRIBED: Final = 0x8  # sizes stand behind the bytes, not before
@@ -74,8 +75,11 @@ _MARKED: Final = 0x2  # LZMA ends with a mark
 _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
 _LIKELY_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
-# Deflate makes at most 258 bytes of two bits.
-_MOST_DEFLATED: Final = 1032
+# How many bytes may come of one: deflate makes at most 258 of two bits, Zstandard blocks of 128 KiB
+# of four bytes.
+_MOST: Final = {DEFLATED: 1032, ZSTD: 1 << 15}
+_ZSTD: Final = {"name": "zstd", "level": 3, "checksum": False}
+_XZ_MEMORY: Final = 1 << 28  # as much as the strongest preset takes, and more
 
 
 class Entry(NamedTuple):
@@ -210,7 +214,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _version(entry: Entry, *, large: bool) -> int:
-    return max(45 if large else 20, {BZIP2: 46, LZMA: 63}.get(entry.method, 20))
+    return max(45 if large else 20, {BZIP2: 46, LZMA: 63, ZSTD: 63, XZ: 63}.get(entry.method, 20))
 
 
 def read_directory(read: Read, size: int) -> Directory:
@@ -377,10 +381,10 @@ def _checked_key(name: str) -> str:
 
 def check_size(entry: Entry) -> None:
     """Refuse an entry that claims a size that its bytes cannot have."""
-    possible = entry.packed * _MOST_DEFLATED + _MOST_DEFLATED
+    most = _MOST.get(entry.method)
     whole = entry.method == STORED and not entry.flags & _ENCRYPTED
     if (whole and entry.size != entry.packed) or (
-        entry.method == DEFLATED and entry.size > possible
+        most is not None and entry.size > (entry.packed + 1) * most
     ):
         raise DataError(
             f"its entry {entry.key!r} claims that {entry.packed} bytes unpack to {entry.size}"
@@ -423,10 +427,16 @@ def compress(data: bytes, method: int) -> bytes:
         filters = [{"id": lzma.FILTER_LZMA1, **properties}]
         packed = lzma.compress(data, lzma.FORMAT_RAW, filters=filters)
         return struct.pack("<BBHBI", 9, 4, 5, (2 * 5 + 0) * 9 + 3, 1 << 23) + packed
+    if method == ZSTD:
+        return _engine.encode(_ZSTD, data)
+    if method == XZ:
+        import lzma
+
+        return lzma.compress(data)
     if method != STORED:
         raise ArgumentError(
             f"compression {method!r} is not one of {', '.join(map(str, sorted(METHODS)))}: "
-            "ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of zipfile"
+            "ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of zipfile, Zstandard and xz"
         )
     return data
 
@@ -463,7 +473,20 @@ def _unpacked(packed: bytes, entry: Entry) -> bytes:
         import bz2
 
         return bz2.BZ2Decompressor().decompress(packed, most)
+    if entry.method == ZSTD:
+        return _engine.decode(_ZSTD, packed, None, entry.size)
+    if entry.method == XZ:
+        return _unpacked_xz(packed, most)
     return _unpacked_lzma(packed, most)
+
+
+def _unpacked_xz(packed: bytes, most: int) -> bytes:
+    import lzma
+
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY).decompress(packed, most)
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from error
 
 
 def _unpacked_lzma(packed: bytes, most: int) -> bytes:

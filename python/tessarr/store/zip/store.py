@@ -35,8 +35,9 @@ class ZipStore(DescribedStore):
         the mode is "r".
     compression : int, default 0
         How new values are compressed, beside what the codecs of arrays do: the constants
-        ZIP_STORED (0: not at all), ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of `zipfile`. Parts
-        of values, such as the chunks in a shard, are read by themselves only if it is 0.
+        ZIP_STORED (0: not at all), ZIP_DEFLATED, ZIP_BZIP2 and ZIP_LZMA of `zipfile`,
+        93 (Zstandard) or 95 (xz). Parts of values, such as the chunks in a shard, are read by
+        themselves only if it is 0.
     allowZip64 : bool, default True
         Whether the file may become larger than 2 GiB, or a value in it, or have more than
         65 535 values: that not all programs can read.

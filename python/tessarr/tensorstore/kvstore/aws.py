@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from tessarr.errors import UnsupportedError
@@ -11,10 +12,11 @@ from tessarr.packages import for_scheme
 __all__ = ["session"]
 
 
-def session(json: dict[str, Any]) -> Any:
+def session(json: dict[str, Any], host: str | None = None) -> Any:
     """Return the session of aiobotocore that has the credentials which JSON means.
 
-    They are looked up when they are needed, and again when they have expired.
+    They are looked up when they are needed, and again when they have expired. Where there is a
+    `host`, requests say that they are for that one, whichever they are sent to.
 
     Raises
     ------
@@ -34,12 +36,14 @@ def session(json: dict[str, Any]) -> Any:
         """A session that is equal to, and pickled as, its JSON: stores of one are shared."""
 
         def __reduce__(self) -> Any:
-            return session, (json,)
+            return session, (json, host)
 
         def __repr__(self) -> str:
-            return f"Session({json!r})"
+            return f"Session({json!r}, {host!r})"
 
     made = Session(profile=json.get("profile"))
+    if host:
+        made.register("request-created.s3", partial(_address, host))
     for option, name in (
         ("credentials_file", "filename"),
         ("credentials_file", "credentials_file"),
@@ -54,6 +58,10 @@ def session(json: dict[str, Any]) -> Any:
 
         made.register_component("credential_provider", AioCredentialResolver([provider]))
     return made
+
+
+def _address(host: str, request: Any, **_: Any) -> None:
+    request.headers["Host"] = host
 
 
 def _provider(made: Any, json: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError
 from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retried
 from tessarr.tensorstore.kvstore.driver import (
     Driver,
@@ -57,14 +57,15 @@ def _opened(at: Opening, kind: str, url: str, options: dict[str, Any], **setting
 
 
 def _check_s3(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    if "bucket" not in found and "endpoint" not in found:
-        raise ArgumentError('"bucket" must be specified when "endpoint" is not set')
+    if "endpoint" not in found:
+        if "bucket" not in found:
+            raise ArgumentError('"bucket" must be specified when "endpoint" is not set')
+        if "host_header" in found:
+            raise ArgumentError('"host_header" cannot be set without also setting "endpoint"')
     return found, path
 
 
 def _open_s3(at: Opening) -> Place:
-    if "host_header" in at.given:
-        raise UnsupportedError('"host_header" is not supported: give the host by "endpoint"')
     bucket, endpoint = at.given.get("bucket", ""), at.given.get("endpoint", "")
     client: dict[str, Any] = {}
     options: dict[str, Any] = {"client_kwargs": client}
@@ -78,7 +79,8 @@ def _open_s3(at: Opening) -> Place:
     if at.given.get("requester_pays"):
         options["requester_pays"] = True
     options |= _credentials(at)
-    return _opened(at, "s3", f"s3://{bucket}", options)
+    conditional = at.given.get("use_conditional_write", True)
+    return _opened(at, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
 
 
 def _bucket_of(endpoint: str) -> tuple[str, str]:
@@ -98,11 +100,12 @@ def _bucket_of(endpoint: str) -> tuple[str, str]:
 
 def _credentials(at: Opening) -> dict[str, Any]:
     json = at.resources.resource("aws_credentials").to_json(include_defaults=True)
-    if json["type"] == "anonymous":
-        return {"anon": True}
     from tessarr.tensorstore.kvstore.aws import session
 
-    return {"session": session(json)}
+    host = at.given.get("host_header")
+    if json["type"] != "anonymous":
+        return {"session": session(json, host)}
+    return {"anon": True} | ({"session": session(json, host)} if host else {})
 
 
 S3: Final = Driver(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tessarr.errors import UnsupportedError
 from tessarr.store import LocalStore
 from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, quoted
 from tessarr.tensorstore.resources import one_of
 
 __all__ = ["ZIP"]
 
-_METHODS: Final = {"store": 0, "deflate": 8}
+_METHODS: Final = {"store": 0, "deflate": 8, "zstd": 93, "xz": 95}
 
 
 def _take(json: dict[str, Any]) -> list[Any]:
@@ -30,19 +29,17 @@ def _open_zip(at: Opening) -> Place:
 
     (base,) = at.bases
     key = base.key("")
-    name = at.given.get("compression", "deflate")
-    if name not in _METHODS:
-        raise UnsupportedError(f"zip: the compression {name!r} is not supported")
+    method = _METHODS[at.given.get("compression", "deflate")]
     if isinstance(base.store, LocalStore):
         file = f"{base.store.path.rstrip('/')}/{key}"
-        return Place(shared_zip(file, _METHODS[name], durable=base.store.durable), "")
-    return Place(ZipValueStore(base.store, key, _METHODS[name]), "")
+        return Place(shared_zip(file, method, durable=base.store.durable), "")
+    return Place(ZipValueStore(base.store, key, method), "")
 
 
 ZIP: Final = Driver(
     name="zip",
     open=_open_zip,
-    members={"compression": one_of("store", "deflate", "zstd", "xz")},
+    members={"compression": one_of(*_METHODS)},
     defaults={"compression": "deflate"},
     kinds={"cache_pool": "cache_pool", "data_copy_concurrency": "data_copy_concurrency"},
     url=lambda _, path: f"zip:{quoted(path)}",
