@@ -1,0 +1,231 @@
+"""Handles, views, transactions, resizes and caches of one array, against an array in memory."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+import tessarr.tensorstore as ts
+
+_LONGEST = 14  # of an axis, at any time
+_CHUNK = (4, 3)
+_UNKNOWN = -1
+"""Stands for what was cut off by a resize in a chunk that stayed: kept, or fill."""
+
+axis_keys = st.one_of(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([1, 1, 2, -1])),
+    st.lists(st.integers(0, 9), min_size=1, max_size=4),
+    st.integers(0, 9),
+)
+keys = st.tuples(axis_keys, axis_keys)
+LAYOUTS = {
+    "zarr3": ts.ChunkLayout(chunk_shape=_CHUNK),
+    "zarr": ts.ChunkLayout(chunk_shape=_CHUNK),
+    "shards": ts.ChunkLayout(write_chunk_shape=_CHUNK, read_chunk_shape=(2, 1)),
+}
+
+
+class Staged:
+    """A transaction and what was written in it: values, and where."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.transaction = ts.Transaction()
+        self.shape = shape
+        self.values = np.zeros((_LONGEST, _LONGEST), "i4")
+        self.there = np.zeros((_LONGEST, _LONGEST), bool)
+
+    def over(self, below: np.ndarray) -> np.ndarray:
+        return np.where(self.there, self.values, below)
+
+
+class Handles(RuleBasedStateMachine):
+    """Several handles in one context: what one wrote, or resized, all have."""
+
+    layout: ClassVar[str] = "zarr3"
+
+    handles = Bundle("handles")
+    transactions = Bundle("transactions")
+
+    @initialize(
+        target=handles, cached=st.booleans(), recheck=st.sampled_from([True, False, "open"])
+    )
+    def create(self, cached: bool, recheck: bool | str) -> Any:
+        self.context = ts.Context({"cache_pool": {"total_bytes_limit": 4000 if cached else 0}})
+        driver = "zarr" if self.layout == "zarr" else "zarr3"
+        self.spec = {"driver": driver, "kvstore": "memory://", "recheck_cached_data": recheck}
+        self.shape = (9, 8)
+        self.model = np.zeros((_LONGEST, _LONGEST), "i4")
+        self.open_transactions = 0
+        return ts.open(
+            self.spec,
+            context=self.context,
+            create=True,
+            dtype="int32",
+            shape=self.shape,
+            fill_value=0,
+            chunk_layout=LAYOUTS[self.layout],
+        ).result()
+
+    @rule(target=handles)
+    def open(self) -> Any:
+        return ts.open(self.spec, context=self.context, open=True).result()
+
+    @rule(target=handles, handle=handles)
+    def resolve(self, handle: Any) -> Any:
+        return handle.resolve().result()
+
+    # Without a transaction
+
+    @rule(handle=handles, key=keys, turned=st.booleans(), start=st.integers(1, 10**6))
+    def write(self, handle: Any, key: Any, turned: bool, start: int) -> None:
+        self._write(handle, self.model, key, turned=turned, start=start)
+
+    @rule(handle=handles, key=keys, turned=st.booleans())
+    def read(self, handle: Any, key: Any, turned: bool) -> None:
+        self._compare(handle, self.model, key, turned=turned)
+
+    @rule(handle=handles, rows=st.integers(1, _LONGEST), columns=st.integers(1, _LONGEST))
+    def resize(self, handle: Any, rows: int, columns: int) -> None:
+        if self.open_transactions:
+            return  # what staged writes are then is the matter of other tests
+        handle.resize(exclusive_max=[rows, columns]).result()
+        reach = [-(-n // c) * c for n, c in zip((rows, columns), _CHUNK, strict=True)]
+        cut = np.ones(self.model.shape, bool)
+        cut[:rows, :columns] = False
+        self.model[cut & (self.model != 0)] = _UNKNOWN
+        gone = np.ones(self.model.shape, bool)
+        gone[: reach[0], : reach[1]] = False
+        self.model[gone] = 0
+        self.shape = (rows, columns)
+
+    # In one
+
+    @rule(target=transactions)
+    def begin(self) -> Staged:
+        self.open_transactions += 1
+        return Staged(self.shape)
+
+    @rule(
+        staged=transactions,
+        handle=handles,
+        key=keys,
+        turned=st.booleans(),
+        start=st.integers(1, 10**6),
+    )
+    def write_staged(self, staged: Staged, handle: Any, key: Any, turned: bool, start: int) -> None:
+        values, there = staged.values.copy(), np.zeros(staged.there.shape, bool)
+        inside = handle.with_transaction(staged.transaction)
+        self._write(inside, values, key, turned=turned, start=start, there=there)
+        staged.values = values
+        staged.there |= there
+
+    @rule(staged=transactions, handle=handles, key=keys, turned=st.booleans())
+    def read_staged(self, staged: Staged, handle: Any, key: Any, turned: bool) -> None:
+        inside = handle.with_transaction(staged.transaction)
+        self._compare(inside, staged.over(self.model), key, turned=turned)
+
+    @rule(staged=consumes(transactions))
+    def commit(self, staged: Staged) -> None:
+        staged.transaction.commit_sync()
+        self.model = staged.over(self.model)
+        self.open_transactions -= 1
+
+    @rule(staged=consumes(transactions))
+    def abort(self, staged: Staged) -> None:
+        staged.transaction.abort()
+        self.open_transactions -= 1
+
+    # What all come to
+
+    @invariant()
+    def everything(self) -> None:
+        again = ts.open(self.spec, context=self.context, open=True).result()
+        assert again.shape == self.shape
+        self._compare(again, self.model, ((0, 99, 1), (0, 99, 1)), turned=False)
+
+    def _key(self, key: Any) -> tuple[Any, Any]:
+        """Return how the array in memory is indexed: each axis for itself."""
+        found = []
+        for one, length in zip(key, self.shape, strict=True):
+            if isinstance(one, int):
+                found.append(one % length)
+            elif isinstance(one, list):
+                found.append([index % length for index in one])
+            else:
+                first, last = sorted(min(end, length) for end in one[:2])
+                found.append(range(first, last)[:: one[2]])
+        return found[0], found[1]
+
+    def _view(self, handle: Any, key: tuple[Any, Any], *, turned: bool) -> Any:
+        """Return a view by intervals, if that is what the key has, or by index arrays."""
+        cuts = [
+            slice(one.start, one.start + one.step * len(one), one.step)
+            for one in key
+            if isinstance(one, range) and len(one)
+        ]
+        if len(cuts) == len(key):
+            view = handle[tuple(cuts)].translate_to[0]
+        else:
+            arrays = [one if isinstance(one, int) else np.array(one, int) for one in key]
+            view = handle.oindex[tuple(arrays)]
+        return view.T if turned else view
+
+    def _write(
+        self,
+        handle: Any,
+        model: np.ndarray,
+        key: Any,
+        *,
+        turned: bool,
+        start: int,
+        there: np.ndarray | None = None,
+    ) -> None:
+        at = self._key(key)
+        view = self._view(handle, at, turned=turned)
+        values = np.arange(start, start + int(np.prod(view.shape)), dtype="i4").reshape(view.shape)
+        lists = [one for one in at if isinstance(one, list)]
+        if any(len(set(one)) < len(one) for one in lists):
+            values[...] = start  # whichever of those at one place is the last
+        if start % 5 == 0:
+            values[...] = 0
+        view.write(values).result()
+        given = values.T if turned else values
+        where = _cells(at)
+        model[where] = given.reshape(model[where].shape)
+        if there is not None:
+            there[where] = True
+
+    def _compare(self, handle: Any, model: np.ndarray, key: Any, *, turned: bool) -> None:
+        at = self._key(key)
+        found = self._view(handle, at, turned=turned).read().result()
+        wanted = model[_cells(at)]
+        found = (found.T if turned else found).reshape(wanted.shape)
+        known = wanted != _UNKNOWN
+        np.testing.assert_array_equal(found[known], wanted[known])
+
+
+def _cells(key: tuple[Any, Any]) -> tuple[np.ndarray, ...]:
+    return np.ix_(*[np.atleast_1d(np.array(one, int)) for one in key])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_handles(layout: str) -> None:
+    class Machine(Handles):
+        pass
+
+    Machine.layout = layout
+    few = settings(max_examples=settings.default.max_examples // 3, stateful_step_count=20)
+    run_state_machine_as_test(Machine, settings=few)
