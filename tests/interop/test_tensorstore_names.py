@@ -18,8 +18,6 @@ _ELSEWHERE = {
     "experimental_collect_matching_metrics",
     "experimental_collect_prometheus_format_metrics",
     "experimental_push_metrics_to_prometheus",
-    "experimental_update_verbose_logging",
-    "parse_tensorstore_flags",
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +26,32 @@ def test_import_tessarr_does_not_load_it() -> None:
 @pytest.mark.parametrize("name", ts.__all__)
 def test_public_names_exist(name: str) -> None:
     assert hasattr(ts, name)
+
+
+@pytest.fixture
+def quiet() -> Generator[None]:
+    yield
+    ts.experimental_update_verbose_logging(overwrite=True)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_flags_tell_what_stores_are_asked(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = f"file://{tmp_path}/"
+    ts.parse_tensorstore_flags(["program", "--other", "--tensorstore_verbose_logging=s3,file"])
+    ts.KvStore.open(url).result()["a"] = b"123"
+    ts.KvStore.open("memory://").result()["b"] = b"123"
+    told = capfd.readouterr().err
+    assert "file: " in told
+    assert "a'" in told
+    assert "b'" not in told
+    ts.experimental_update_verbose_logging("all,file=-1")
+    assert ts.KvStore.open(url).result()["a"] == b"123"
+    ts.KvStore.open("memory://").result()["b"] = b"123"
+    told = capfd.readouterr().err
+    assert "a'" not in told
+    assert "memory: " in told
+    ts.experimental_update_verbose_logging(overwrite=True)
+    ts.KvStore.open("memory://").result()["b"] = b"123"
+    assert not capfd.readouterr().err

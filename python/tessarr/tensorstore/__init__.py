@@ -80,6 +80,10 @@ from tessarr.tensorstore.stack import concat, overlay, stack
 from tessarr.tensorstore.store import TensorStore
 from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import Unit
+from tessarr.tensorstore.verbose import (
+    experimental_update_verbose_logging,
+    parse_tensorstore_flags,
+)
 from tessarr.tensorstore.views import cast, downsample
 from tessarr.tensorstore.virtual import (
     VirtualChunkedReadParameters,
@@ -135,6 +139,7 @@ __all__ = [
     "d",
     "downsample",
     "dtype",
+    "experimental_update_verbose_logging",
     "float4_e2m1fn",
     "float8_e3m4",
     "float8_e4m3b11fnuz",
@@ -157,6 +162,7 @@ __all__ = [
     "newaxis",
     "open",
     "overlay",
+    "parse_tensorstore_flags",
     "stack",
     "string",
     "uint8",

@@ -13,6 +13,7 @@ from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
 from tessarr.tensorstore.resources import expected, within
 from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.verbose import told
 
 __all__ = ["Spec", "joined", "text_of"]
 
@@ -265,7 +266,9 @@ class Spec:
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
         bases = tuple([base._below() for base in self._bases])
-        return self._driver.open(Opening(self._given, self._references, bases, self._path))
+        place = self._driver.open(Opening(self._given, self._references, bases, self._path))
+        store = told(place.store, self._driver.name)
+        return place if store is place.store else place._replace(store=store)
 
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
