@@ -130,3 +130,17 @@ def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
     future = ours.stack([ours.array(np.zeros(2))]).storage_statistics()
     with pytest.raises(NotImplementedError):
         future.result()
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_what_a_transaction_creates_anew_open_handles_learn(ts: Any) -> None:
+    context = ts.Context()
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    wanted = {"context": context, "create": True, "dtype": "int8", "shape": [7]}
+    handle = ts.open(spec, **wanted).result()
+    handle.resize(exclusive_max=[3]).result()
+    transaction = ts.Transaction()
+    ts.open(spec, delete_existing=True, transaction=transaction, **wanted).result()
+    assert handle.read().result().shape == (3,)
+    transaction.commit_sync()
+    assert handle.read().result().shape == (7,)

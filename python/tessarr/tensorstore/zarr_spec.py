@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -228,6 +229,7 @@ class ZarrSpec(PlacedSpec):
     ) -> Opened:
         now, key = time.time(), open_flow.prefix_of(at) + self.document
         fresh, lasting, memory = self._remembering(store, now)
+        told = memory
         if transaction is not None:
             fresh, memory = transaction._staged(lasting), None
         known = memory.find((store, key)) if memory is not None else None
@@ -236,6 +238,8 @@ class ZarrSpec(PlacedSpec):
             self._check(meta)
         else:
             meta = self._found(fresh, at)
+        if transaction is not None and told is not None and not self._mode.open:
+            transaction._after(partial(_tell, told, (store, key), meta))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if not self._references.plain:
@@ -402,6 +406,13 @@ def _folder(place: Place) -> Place:
     if not place.path or place.path.endswith("/"):
         return place
     return place + "/"
+
+
+def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
+    """Tell open arrays that they were created anew."""
+    known = memory.find(key)
+    if known is not None:
+        known.learn(meta, time.time())
 
 
 def _place(members: dict[str, Any]) -> Place | None:
