@@ -391,6 +391,12 @@ class References:
         """Whether nothing is said, neither here nor by the context: all is as by default."""
         return self._context is not None and not self._context._says(self.kinds.values())
 
+    def says(self, member: str) -> bool:
+        """Return whether a member may not be as by default."""
+        if self._context is None or member in self._values:
+            return True
+        return self._context._says((self.kinds[member],))
+
     @property
     def alone(self) -> bool:
         """Whether all are as by default, and nobody shares them."""

@@ -242,7 +242,7 @@ class ZarrSpec(PlacedSpec):
             transaction._after(partial(_tell, told, (store, key), meta))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
-        if not self._references.plain:
+        if self._references.says("data_copy_concurrency"):
             lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
         array = bind(
             meta,
