@@ -14,6 +14,7 @@ from stores.servers import Door
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")
 
+MISSING = b"\2"  # the generation of what is absent
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 CHUNKS = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
 
@@ -83,6 +84,14 @@ def keys(side: Side) -> None:
     does("miss", lambda: store.read("absent").result())
     does("list", lambda: store.list().result())
     does("remove", lambda: store.write("k", None).result())
+    first = does("create", lambda: store.write("j", b"1", if_equal=MISSING).result())
+    second = does("change", lambda: store.write("j", b"2", if_equal=first.generation).result())
+    side.door.forget()  # what follows is not counted
+    late = store.write("j", b"3", if_equal=first.generation).result()
+    assert late.generation == b""
+    assert store.read("j").result().stamp.generation == second.generation
+    does("remove this", lambda: store.write("j", None, if_equal=second.generation).result())
+    assert store.read("j").result().state == "missing"
 
 
 @pytest.mark.parametrize("scenario", [arrays, keys])
