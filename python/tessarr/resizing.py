@@ -17,8 +17,9 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.drive import Flow
+    from tessarr.flow.copies import Keeper
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
@@ -53,6 +55,9 @@ Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
 
 T = TypeVar("T")
+
+_FEW: Final = 100
+"""So many chunks are deleted without asking which of them are stored."""
 
 
 class _Array(Protocol):
@@ -93,6 +98,7 @@ def resize(
     trim: bool,
     accept: Accept,
     delete: bool = True,
+    keepers: list[Keeper] | None = None,
 ) -> None:
     """Store another shape, then remove what is outside of it.
 
@@ -108,13 +114,9 @@ def resize(
         Makes the array what its stored metadata has become.
     delete
         Whether chunks that are all outside are removed.
+    keepers
+        The groups above that keep copies of metadata, where that is known.
     """
-    _alone(array, lambda: _resize(array, change, accept, trim=trim, delete=delete))
-
-
-def _resize(
-    array: _Array, change: Callable[[Shape], Shape], accept: Accept, *, trim: bool, delete: bool
-) -> None:
     old = new = array.metadata
 
     def changed(found: ArrayMeta) -> ArrayMeta:
@@ -125,15 +127,18 @@ def _resize(
             return new
         return found.resized(new.shape, new.chunk_grid)
 
-    drive.run(edit.shape(array.path, old.zarr_format, changed), array._store)
-    accept(new)
-    shrinks = any(after < before for after, before in zip(new.shape, old.shape, strict=True))
-    if not shrinks or not delete:
-        return
-    store, path = chunk_store(array._store, array.path, old.storage_transformers)
-    drive.run(_delete_outside(path, old, new), store)
-    if trim:
-        _trim(array, old, new)
+    def work() -> None:
+        drive.run(edit.shape(array.path, old.zarr_format, changed, keepers), array._store)
+        accept(new)
+        shrinks = any(after < before for after, before in zip(new.shape, old.shape, strict=True))
+        if not shrinks or not delete:
+            return
+        store, path = chunk_store(array._store, array.path, old.storage_transformers)
+        drive.run(_delete_outside(path, old, new), store)
+        if trim:
+            _trim(array, old, new)
+
+    _alone(array, work)
 
 
 def again(
@@ -151,7 +156,7 @@ def again(
 
     def make(document: bytes | None) -> bytes | None:
         store = MemoryStore() if document is None else MemoryStore({key: document})
-        reshape = edit.shape(path, form, lambda found: _with_shape(found, change(found.shape)))
+        reshape = edit.shape(path, form, lambda found: _with_shape(found, change(found.shape)), [])
         drive.run(reshape, store)
         return store.get(key)
 
@@ -360,16 +365,22 @@ def _write(
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
     """Delete the chunks that are part of the old grid but not of the new one."""
-    keys = yield from measure.keys(path)
-    grid = new.grid_shape
-    prefix = prefix_of(path)
-    outside = []
-    for key in keys:
-        cell = old.chunk_key_encoding.decode(key, old.rank)
-        if cell is not None and any(at >= count for at, count in zip(cell, grid, strict=True)):
-            outside.append(Delete(prefix + key))
-    if outside:
-        yield tuple(outside)
+    encoding, grid = old.chunk_key_encoding, new.grid_shape
+    if prod(old.grid_shape) - prod(map(min, old.grid_shape, grid)) <= _FEW:
+        keys = [encoding.encode(cell) for cell in _outside(old.grid_shape, grid)]
+    else:
+        found = yield from measure.keys(path)
+        cells = [(key, encoding.decode(key, old.rank)) for key in found]
+        keys = [key for key, cell in cells if cell and any(map(operator.ge, cell, grid))]
+    if keys:
+        yield tuple(Delete(prefix_of(path) + key) for key in keys)
+
+
+def _outside(old: Shape, new: Shape) -> Iterator[Shape]:
+    """Yield the positions in a grid that are not in another one."""
+    for axis, (before, after) in enumerate(zip(old, new, strict=True)):
+        inside = map(range, map(min, old[:axis], new[:axis]))
+        yield from product(*inside, range(after, before), *map(range, old[axis + 1 :]))
 
 
 def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:

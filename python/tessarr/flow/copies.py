@@ -24,7 +24,7 @@ from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, resta
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
-__all__ = ["DOCUMENTS", "attempt", "copied_from", "dump", "keepers", "update"]
+__all__ = ["DOCUMENTS", "Keeper", "attempt", "copied_from", "dump", "keepers", "update"]
 
 Keeper: TypeAlias = "tuple[str, ZarrFormat]"
 """A group that keeps copies, and its format."""

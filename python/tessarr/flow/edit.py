@@ -89,7 +89,10 @@ def _parsed(key: str, path: str, document: bytes | None) -> ArrayMeta:
 
 
 def shape(
-    path: str, zarr_format: ZarrFormat, change: Callable[[ArrayMeta], ArrayMeta]
+    path: str,
+    zarr_format: ZarrFormat,
+    change: Callable[[ArrayMeta], ArrayMeta],
+    keepers: list[copies.Keeper] | None = None,
 ) -> Flow[None]:
     """Store a new shape for an array, and a new chunk grid if it takes one.
 
@@ -100,6 +103,8 @@ def shape(
     change
         Given the metadata as they are stored; returns them with another shape and grid. It
         may be called again, if somebody else was faster.
+    keepers
+        The groups above that keep copies, where that is known.
     """
     key = _array_key(path, zarr_format)
 
@@ -119,7 +124,8 @@ def shape(
         remember({key.rpartition("/")[2]: written}, new)
         return written, None
 
-    keepers = yield from copies.keepers(path, zarr_format)
+    if keepers is None:
+        keepers = yield from copies.keepers(path, zarr_format)
     yield from replace(key, make)
     yield from copies.update(keepers, path)
 

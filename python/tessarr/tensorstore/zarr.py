@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from tessarr import drive
 from tessarr.array import bind
 from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.flow import copies
 from tessarr.flow.open import prefix_of
 from tessarr.resizing import again, resize
 from tessarr.tensorstore.access import Access
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
+    from tessarr.flow.copies import Keeper
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
@@ -68,6 +71,7 @@ class ZarrDriver(Driver):
         "_assumed",
         "_dtype",
         "_field",
+        "_keepers",
         "_known",
         "_looked_s",
         "_meta",
@@ -99,6 +103,7 @@ class ZarrDriver(Driver):
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
         self._arrays: WeakKeyDictionary[Any, Array] | None = None
+        self._keepers: list[Keeper] | None = None  # not looked for yet
 
     # What it is
 
@@ -335,12 +340,16 @@ class ZarrDriver(Driver):
         return start(self._resize, array, how, here=self._access.at_once)
 
     def _resize(self, array: Array, how: Resizing) -> Driver:
+        if self._keepers is None:
+            look = copies.keepers(array._path, array._meta.zarr_format)
+            self._keepers = drive.run(look, self._place)
         resize(
             array,
             how.applied,
             trim=False,
             delete=not how.metadata_only,
             accept=partial(self._accept, array),
+            keepers=self._keepers,
         )
         return self
 

@@ -205,10 +205,13 @@ impl<'a> Writer<'a> {
     pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
         let full = new.is_full(self.array);
         let need = Need::of_current(!full);
-        let made = self
-            .operation
-            .store
-            .update(key, need, &mut |object| self.change(new, object.map(Source::of), full, scratch))?;
+        let made = self.operation.store.update(key, need, &mut |object| {
+            let change = self.change(new, object.map(Source::of), full, scratch)?;
+            Ok(match change {
+                Change::Delete if need.current && object.is_none() => Change::Keep,
+                change => change,
+            })
+        })?;
         if let Change::Write(parts) = made.change {
             recycle(parts, scratch);
         }

@@ -591,7 +591,7 @@ impl CountingStore {
     }
 
     /// How often what was asked: opens, reads, read_bytes, updates,
-    /// written_bytes, lists, delete_prefixes.
+    /// written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = self.counting.counts();
         let fields = [
@@ -599,6 +599,7 @@ impl CountingStore {
             ("reads", counts.reads),
             ("read_bytes", counts.read_bytes),
             ("updates", counts.updates),
+            ("holds", counts.holds),
             ("written_bytes", counts.written_bytes),
             ("lists", counts.lists),
             ("delete_prefixes", counts.delete_prefixes),

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// How often what was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Values opened, or found absent.
+    /// Values opened, or found absent; also in order to change them, where that was then not done.
     pub opens: u64,
     /// Reads of opened values; a value in memory is read without.
     pub reads: u64,
@@ -20,6 +20,8 @@ pub struct Counts {
     pub updates: u64,
     /// Bytes written by them, copies of the current value not included.
     pub written_bytes: u64,
+    /// How often a key was held while something else was done.
+    pub holds: u64,
     /// Listings, deep and of one level.
     pub lists: u64,
     /// Prefixes deleted.
@@ -37,6 +39,7 @@ pub struct Tally {
     read_bytes: AtomicU64,
     updates: AtomicU64,
     written_bytes: AtomicU64,
+    holds: AtomicU64,
     lists: AtomicU64,
     delete_prefixes: AtomicU64,
 }
@@ -48,11 +51,13 @@ impl Watch for Tally {
         };
         match call {
             Call::Open => add(&self.opens, 1),
+            Call::Update if done.kept => add(&self.opens, 1),
             Call::Read => {
                 add(&self.reads, 1);
                 add(&self.read_bytes, done.bytes);
             }
-            Call::Update | Call::Hold => {
+            Call::Hold => add(&self.holds, 1),
+            Call::Update => {
                 add(&self.updates, 1);
                 add(&self.written_bytes, done.bytes);
             }
@@ -79,6 +84,7 @@ impl CountingStore {
             read_bytes: read(&tally.read_bytes),
             updates: read(&tally.updates),
             written_bytes: read(&tally.written_bytes),
+            holds: read(&tally.holds),
             lists: read(&tally.lists),
             delete_prefixes: read(&tally.delete_prefixes),
         }

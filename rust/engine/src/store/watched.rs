@@ -54,6 +54,8 @@ pub struct Done<'e> {
     /// Bytes that it read or wrote: those of a value in memory are read when it is
     /// opened; copies of the current value are not written.
     pub bytes: u64,
+    /// Whether it was a change that was decided on and then not made: the value was only looked at.
+    pub kept: bool,
     /// Why it failed.
     pub error: Option<&'e Error>,
     /// How long it took.
@@ -104,19 +106,27 @@ impl<W: Watch> WatchedStore<W> {
     }
 }
 
-/// Runs `work`, which sets how many bytes it moved, between the two notices.
+/// What a call found out of itself.
+#[derive(Default)]
+struct Found {
+    bytes: u64,
+    kept: bool,
+}
+
+/// Runs `work` between the two notices.
 fn tell<T, W: Watch>(
     watch: &W,
     call: Call,
     key: &str,
-    work: impl FnOnce(&mut u64) -> Result<T>,
+    work: impl FnOnce(&mut Found) -> Result<T>,
 ) -> Result<T> {
     let turn = watch.before(call)?;
     let start = Instant::now();
-    let mut bytes = 0;
-    let result = work(&mut bytes);
+    let mut found = Found::default();
+    let result = work(&mut found);
     drop(turn);
-    let done = Done { bytes, error: result.as_ref().err(), took: start.elapsed() };
+    let Found { bytes, kept } = found;
+    let done = Done { bytes, kept, error: result.as_ref().err(), took: start.elapsed() };
     let told = watch.after(call, key, &done);
     let value = result?;
     told.map(|()| value)
@@ -124,9 +134,10 @@ fn tell<T, W: Watch>(
 
 impl<W: Watch + 'static> Store for WatchedStore<W> {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let opened = tell(&*self.watch, Call::Open, key, |bytes| {
+        let opened = tell(&*self.watch, Call::Open, key, |found| {
             let opened = self.inner.open(key, want)?;
-            *bytes = opened.as_ref().and_then(|object| object.bytes()).map_or(0, |found| found.len() as u64);
+            found.bytes =
+                opened.as_ref().and_then(|object| object.bytes()).map_or(0, |bytes| bytes.len() as u64);
             Ok(opened)
         })?;
         Ok(opened.map(|inner| {
@@ -136,12 +147,13 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        tell(&*self.watch, Call::Update, key, |bytes| {
+        tell(&*self.watch, Call::Update, key, |found| {
             self.inner.update(key, need, &mut |current| {
                 let change = updater(current)?;
+                found.kept = matches!(change, Change::Keep);
                 if let Change::Write(parts) = &change {
                     let fresh = parts.iter().filter(|part| !matches!(part, Part::Current { .. }));
-                    *bytes = fresh.map(Part::size).sum();
+                    found.bytes = fresh.map(Part::size).sum();
                 }
                 Ok(change)
             })
@@ -166,12 +178,12 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let key = changes.first().map_or("", |change| change.key.as_str());
-        tell(&*self.watch, Call::Update, key, |bytes| {
+        tell(&*self.watch, Call::Update, key, |found| {
             let sizes = changes.iter().map(|change| match &change.new {
                 New::Value(value) => value.len() as u64,
                 _ => 0,
             });
-            *bytes = sizes.sum();
+            found.bytes = sizes.sum();
             self.inner.exchange(changes)
         })
     }
@@ -220,8 +232,8 @@ impl<W: Watch> Object for WatchedObject<W> {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        tell(&*self.watch, Call::Read, &self.key, |bytes| {
-            *bytes = out.len() as u64;
+        tell(&*self.watch, Call::Read, &self.key, |found| {
+            found.bytes = out.len() as u64;
             self.inner.read_at(offset, out)
         })
     }
