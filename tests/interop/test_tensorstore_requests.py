@@ -433,6 +433,49 @@ def part_of_a_shard_written_and_compared(side: Side) -> None:
         assert (found[:8, :8].read().result() == 5).all()
 
 
+def fill_written_where_nothing_is(side: Side) -> None:
+    made = side.create("a/")
+    made[32:, :].write(0).result()
+    with side.counting():
+        made[30:40, 30:40].write(0).result()
+
+
+def opened_in_a_transaction(side: Side) -> None:
+    side.create("b/", sharded=False)
+    kept = side.open("b/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        side.open("b/", transaction=transaction)[:32, :32].write(1).result()
+    assert kept.shape == (64, 64)
+
+
+def grown(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/")
+    with side.counting():
+        found.resize(exclusive_max=[70, 64]).result()
+
+
+def grown_again(side: Side) -> None:
+    side.create("x/y/b/", sharded=False)
+    found = side.open("x/y/b/").resize(exclusive_max=[70, 64]).result()
+    with side.counting():
+        found.resize(exclusive_max=[80, 64]).result()
+
+
+def shrunk(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/")
+    with side.counting():
+        found.resize(exclusive_max=[20, 20]).result()
+
+
+def old_shrunk(side: Side) -> None:
+    found = side.create_old("c/")
+    found[32:, 32:].write(0).result()  # is not stored any more
+    with side.counting():
+        found.resize(exclusive_max=[20, 20]).result()
+
+
 def old_metadata_checked(side: Side) -> None:
     side.create_old("c/")
     found = side.open("c/", driver="zarr", recheck_cached_metadata=True)
@@ -480,6 +523,12 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     written_and_compared: (1, 0, 0),
     committed_and_compared: (1, 0, 0),
     part_of_a_shard_written_and_compared: (1, 0, 0),
+    fill_written_where_nothing_is: (2, 0, 2),
+    opened_in_a_transaction: (1, 0, 1),
+    grown: (1, 0, 1),
+    grown_again: (0, 0, 1),
+    shrunk: (1, 0, 4),
+    old_shrunk: (1, 0, 4),
     old_metadata_checked: (2, 1, 0),
 }
 """Opens, reads and writes of ours; to read what is changed belongs to the write."""

@@ -231,7 +231,7 @@ class ZarrSpec(PlacedSpec):
         fresh, lasting, memory = self._remembering(store, now)
         told = memory
         if transaction is not None:
-            fresh, memory = transaction._staged(lasting), None
+            fresh, memory = transaction._staged(fresh), None
         known = memory.find((store, key)) if memory is not None else None
         if known and self._mode.open and known.looked_s >= bound_of(self._recheck_metadata, now):
             meta, now = known.meta, known.looked_s
