@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,13 @@ class Access:
         return view if self._inner is None else self._inner.split(view).outer
 
     # Reading
+
+    def plan(self, array: Array, view: IndexTransform) -> None:
+        """Tell an array what will be read of it together with other views."""
+        if isinstance(self._place, MemoryStore):
+            return
+        with suppress(SelectionError):
+            array._plan(lower(self.outer(view), array._meta.shape).axes)
 
     def read(
         self, array: Array, view: IndexTransform, out: npt.NDArray[Any] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -23,7 +24,8 @@ T = TypeVar("T")
 class Batch:
     """Collects reads, which begin when it is submitted.
 
-    They share what they read: a shard is opened once for all of them, and its index read once.
+    They share what they read: a shard is opened once for all of them, its index read once, and
+    what is close together in it is fetched together.
 
     Notes
     -----
@@ -41,10 +43,19 @@ class Batch:
     b'1'
     """
 
-    __slots__ = ("__weakref__", "_arrays", "_lock", "_stores", "_submitted", "_waiting")
+    __slots__ = (
+        "__weakref__",
+        "_arrays",
+        "_lock",
+        "_made_s",
+        "_stores",
+        "_submitted",
+        "_waiting",
+    )
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._made_s = time.time()
         self._waiting: list[Callable[[], object]] = []
         self._submitted = False
         self._stores: dict[int, tuple[Store, Store]] = {}

@@ -213,7 +213,7 @@ class ZarrDriver(Driver):
     def _looked_at(self, using: Using) -> Array:
         """Return the array, in the transaction if there is one, with bounds of due age."""
         array = self._within(using)
-        if self._is_due():
+        if self._is_due(using):
             self._refresh(array)
         known = self._known
         if known is not None and known.meta is not array._meta and array is self._array:
@@ -260,12 +260,14 @@ class ZarrDriver(Driver):
             missing=array._missing,
         )
 
-    def _is_due(self) -> bool:
-        """Whether the bounds have to be looked at before they are used."""
+    def _is_due(self, using: Using) -> bool:
+        """Whether the bounds have to be looked at before they are used: once in a batch."""
         if not self._rechecks:
             return False
         bound: Any = self._opened_by.recheck_metadata
-        return bound is True or self._looked_s < bound <= time.time()
+        if bound is True:
+            return using.batch is None or self._looked_s < using.batch._made_s
+        return bool(self._looked_s < bound <= time.time())
 
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
@@ -283,6 +285,8 @@ class ZarrDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
         if using.batch is not None:
+            if using.transaction is None:
+                self._access.plan(using.batch._over(self._array), view)
             later: Future[Any] = using.batch._later(lambda: self._read_in(using, view, out))
             return later
         return self._read_in(using, view, out)
@@ -309,7 +313,7 @@ class ZarrDriver(Driver):
         if using.batch is not None:
             later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
             return later
-        return start(lambda: self._fresh(using), here=not (self._is_due() or self._assumed))
+        return start(lambda: self._fresh(using), here=not (self._is_due(using) or self._assumed))
 
     def _fresh(self, using: Using) -> Driver:
         array = self._looked_at(using)

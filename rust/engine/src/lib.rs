@@ -11,6 +11,7 @@ pub mod grid;
 pub mod operation;
 pub mod overlay;
 pub mod pipeline;
+pub mod plan;
 pub mod pool;
 pub mod read;
 pub mod reduce;

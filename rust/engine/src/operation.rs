@@ -4,6 +4,7 @@ use crate::array::{Array, Level, PerAxis};
 use crate::copy::Axis;
 use crate::error::Result;
 use crate::grid::{self, Cuts};
+use crate::plan::Plan;
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
@@ -27,6 +28,8 @@ pub struct Operation<'a> {
     pub prefix: &'a str,
     /// Asked about every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
+    /// What other reads want, with which it shares what it asks the store for.
+    pub plan: Option<&'a Plan>,
 }
 
 /// The address of the caller's buffer, for all workers.

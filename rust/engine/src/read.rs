@@ -10,6 +10,7 @@ use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
 use crate::pipeline::expect_size;
+use crate::plan::Wanted;
 use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{Direction, Division, Selection};
 use crate::shard::{self, Entry};
@@ -28,6 +29,16 @@ const GROUP_BYTES: u64 = 1 << 20;
 
 /// The same where each request is waited for: there they are few rather than quick.
 const WAITED_BYTES: u64 = 128 << 20;
+
+/// The same where several reads share what they ask for: so much is kept for the others.
+const SHARED_BYTES: u64 = 4 << 20;
+
+/// Subchunks of a shard that are fetched together.
+struct Group {
+    entries: std::ops::Range<usize>,
+    /// The bytes that hold them; None: each is fetched by itself.
+    span: Option<(u64, u64)>,
+}
 
 /// Subchunks of a shard that are read.
 struct Subchunks<'d, 's> {
@@ -79,8 +90,10 @@ impl<'a> Reader<'a> {
     /// One cell of the array's grid.
     pub(crate) fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let portion = chunk.portion;
-        self.operation.store.read(chunk.key, self.want(&portion), |object| match object {
-            Some(object) => self.level(&portion, Source::of(&*object), scratch),
+        let wanted = self.operation.plan.and_then(|plan| plan.of(chunk.key));
+        let wanted = wanted.as_deref();
+        self.operation.store.read(chunk.key, self.want(&portion, wanted), |object| match object {
+            Some(object) => self.outermost(&portion, Source::of(&*object), wanted, scratch),
             None if self.array.missing == Missing::Fill => {
                 self.fill(&portion);
                 Ok(())
@@ -89,12 +102,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn want(&self, portion: &Portion<'_, '_>) -> Want {
+    fn want(&self, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> Want {
         let level = portion.level;
         let waits = self.operation.store.concurrency() > 0;
         let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
         match &level.body {
             _ if together && portion.is_full(self.array) => Want::Whole,
+            Body::Shard(shard) if together && self.is_all(shard, portion, wanted) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             _ if level.is_raw() => Want::Ranges,
             _ => Want::Whole,
@@ -109,6 +123,41 @@ impl<'a> Reader<'a> {
         });
     }
 
+    /// A chunk or shard of which other reads may want something, too.
+    fn outermost(
+        &self,
+        portion: &Portion<'_, '_>,
+        source: Source<'_>,
+        wanted: Option<&Wanted>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let level = portion.level;
+        match &level.body {
+            _ if wanted.is_none() || source.in_memory().is_some() => self.level(portion, source, scratch),
+            Body::Shard(shard) if level.pipeline.is_empty() => {
+                self.shard(shard, portion, source, wanted, scratch)
+            }
+            _ if source.size() > SHARED_BYTES => self.level(portion, source, scratch),
+            _ => self.fetched(source, scratch, |source, scratch| self.level(portion, source, scratch)),
+        }
+    }
+
+    /// Does `work` with all of `source`, fetched by one request.
+    fn fetched(
+        &self,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(Source<'_>, &mut Scratch) -> Result<()>,
+    ) -> Result<()> {
+        let mut whole = scratch.take();
+        let done = sized(&mut whole, source.size() as usize).and_then(|out| {
+            source.read_at(0, out)?;
+            work(source.fetched(0, out), scratch)
+        });
+        scratch.give(whole);
+        done
+    }
+
     /// A chunk, shard or subchunk whose encoding is `source`.
     fn level(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
         let level = portion.level;
@@ -116,13 +165,13 @@ impl<'a> Reader<'a> {
             return self.leaf(portion, source, scratch);
         };
         if level.pipeline.is_empty() {
-            return self.shard(shard, portion, source, scratch);
+            return self.shard(shard, portion, source, None, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
             level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
-            self.shard(shard, portion, Source::made(&decoded), scratch)
+            self.shard(shard, portion, Source::made(&decoded), None, scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
@@ -134,23 +183,20 @@ impl<'a> Reader<'a> {
         shard: &Shard,
         portion: &Portion<'_, '_>,
         source: Source<'_>,
+        wanted: Option<&Wanted>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let division = portion.divide(&shard.cuts)?;
         let together = if source.size() <= GROUP_BYTES {
-            division.tasks() as u64 == self.inside(shard, portion)
+            division.tasks() as u64 == self.inside(shard, portion) || self.is_all(shard, portion, wanted)
         } else {
             source.size() <= WAITED_BYTES && portion.is_full(self.array)
         };
-        if together && source.in_memory().is_none() && !shard::is_known(shard, source) {
+        if together && source.in_memory().is_none() && (wanted.is_some() || !shard::is_known(shard, source)) {
             // All of a shard, its index included, is one request.
-            let mut whole = scratch.take();
-            let done = sized(&mut whole, source.size() as usize).and_then(|out| {
-                source.read_at(0, out)?;
-                self.shard(shard, portion, source.fetched(0, out), scratch)
+            return self.fetched(source, scratch, |source, scratch| {
+                self.shard(shard, portion, source, None, scratch)
             });
-            scratch.give(whole);
-            return done;
         }
         let index = shard::index(shard, source, scratch)?;
         let level = &shard.level;
@@ -169,7 +215,14 @@ impl<'a> Reader<'a> {
             }
         }
         found.sort_unstable_by_key(|entry| entry.offset);
-        self.subchunks(&Subchunks { level, division: &division, origin: portion.origin }, source, 0, &found)
+        let of = Subchunks { level, division: &division, origin: portion.origin };
+        let others = wanted.map(|wanted| of_others(wanted, &index));
+        self.subchunks(&of, source, 0, &found, others.as_deref())
+    }
+
+    /// All subchunks of the shard that `portion` is of are wanted by several reads together.
+    fn is_all(&self, shard: &Shard, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> bool {
+        wanted.is_some_and(|wanted| wanted.subchunks.len() as u64 == self.inside(shard, portion))
     }
 
     /// How many subchunks of the shard that `portion` is of are not all past the array's edge.
@@ -186,10 +239,15 @@ impl<'a> Reader<'a> {
         source: Source<'_>,
         start: u64,
         entries: &[Entry],
+        others: Option<&[Entry]>,
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
         let together = if concurrency > 0 { WAITED_BYTES } else { GROUP_BYTES };
-        let groups = group(entries, start + source.size(), together)?;
+        let size = start + source.size();
+        let groups = match others {
+            Some(others) => shared(entries, others, size, together.min(SHARED_BYTES))?,
+            None => group(entries, size, together)?,
+        };
         let run = if self.spread {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
@@ -197,7 +255,7 @@ impl<'a> Reader<'a> {
             Run::Here
         };
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
-            self.group(of, source, start, &entries[groups[number].clone()], scratch)
+            self.group(of, source, start, entries, &groups[number], scratch)
         })
     }
 
@@ -208,18 +266,13 @@ impl<'a> Reader<'a> {
         source: Source<'_>,
         start: u64,
         entries: &[Entry],
+        group: &Group,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if source.in_memory().is_none() && entries.len() > 1 {
-            let first = entries[0].offset;
-            let end = entries.iter().map(|entry| entry.offset + entry.size).max().unwrap_or(first);
-            let mut buffer = scratch.take();
-            let done = sized(&mut buffer, (end - first) as usize).and_then(|out| {
-                source.read_at(first - start, out)?;
-                self.subchunks(of, source.fetched(first - start, out), first, entries)
-            });
-            scratch.give(buffer);
-            return done;
+        let entries = &entries[group.entries.clone()];
+        if let (None, Some((first, end))) = (source.in_memory(), group.span) {
+            let part = source.part(first - start, end - first)?;
+            return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries, None));
         }
         let mut cell = PerAxis::new();
         for entry in entries {
@@ -440,10 +493,43 @@ fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize) -> Option<(usize, u
     (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
 }
 
+/// What several reads want of a shard, in its order.
+fn of_others(wanted: &Wanted, index: &crate::cache::Index) -> Vec<Entry> {
+    let entry =
+        |&number: &usize| index.get(number).map(|&[offset, size]| Entry { offset, size, task: number });
+    let mut entries: Vec<Entry> = wanted.subchunks.iter().filter_map(entry).collect();
+    entries.retain(|entry| entry.offset != shard::ABSENT);
+    entries.sort_unstable_by_key(|entry| entry.offset);
+    entries
+}
+
+/// The groups in which `entries` are, of those into which what all reads want is cut.
+fn shared(entries: &[Entry], others: &[Entry], size: u64, together: u64) -> Result<Vec<Group>> {
+    let mut groups = Vec::new();
+    let mut next = 0;
+    for Group { entries: range, span } in group(others, size, together)? {
+        let alone = &others[range.start];
+        let (from, end) = span.unwrap_or((alone.offset, alone.offset + alone.size));
+        let inside = |entry: &&Entry| entry.offset >= from && entry.offset + entry.size <= end;
+        let count = entries[next..].iter().take_while(inside).count();
+        if count > 0 {
+            groups.push(Group { entries: next..next + count, span: Some((from, end)) });
+        }
+        next += count;
+    }
+    // Where subchunks overlap, some may be in no group.
+    let rest = group(&entries[next..], size, together)?.into_iter();
+    groups.extend(rest.map(|group| Group {
+        entries: group.entries.start + next..group.entries.end + next,
+        span: group.span,
+    }));
+    Ok(groups)
+}
+
 /// Cut `entries`, which are in their order and before `size`, into groups to fetch together, of up
 /// to so many bytes.
-fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<std::ops::Range<usize>>> {
-    let mut groups: Vec<std::ops::Range<usize>> = Vec::new();
+fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
         let after = entry.offset.checked_add(entry.size).filter(|&after| after <= size);
@@ -456,11 +542,11 @@ fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<std::ops::Ra
         let joins = entry.offset <= end.saturating_add(GAP_BYTES) && after.max(end) - start <= together;
         match groups.last_mut() {
             Some(group) if joins => {
-                group.end = number + 1;
                 end = end.max(after);
+                *group = Group { entries: group.entries.start..number + 1, span: Some((start, end)) };
             }
             _ => {
-                groups.push(number..number + 1);
+                groups.push(Group { entries: number..number + 1, span: None });
                 (start, end) = (entry.offset, after);
             }
         }

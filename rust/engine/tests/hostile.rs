@@ -333,7 +333,7 @@ proptest! {
         let folder = Folder::new(if local { "damaged" } else { "unused" });
         let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, Settings::default()).unwrap());
         let store: &dyn Store = if local { &files } else { &memory };
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None, plan: None };
         write_all(operation, 0).unwrap();
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
@@ -368,7 +368,7 @@ proptest! {
     ) {
         let array = compile_text(&levels, codec);
         let store: &dyn Store = &MemoryStore::new();
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None, plan: None };
         write_text(operation, 0).unwrap();
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
@@ -395,7 +395,7 @@ fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
     for codec in [5u8, 6, 1] {
         let array = compile_text(&[], codec);
         let store: &dyn Store = &MemoryStore::new();
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None, plan: None };
         write_text(operation, 0).unwrap();
         let whole = store.get(KEY).unwrap().unwrap();
         // The first bytes of LZ4's framing, or of Blosc's and Zstandard's header, hold the size.
@@ -463,7 +463,7 @@ fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
     let inner = sharded(&[4, 4], raw(), false);
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], inner, false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     put_shard(&store, &[[0, 1024], [0, 1024]], &[0; 992]);
     let error = read_all(operation).unwrap_err();
     assert_eq!(error.kind, Kind::Data, "{error:?}");
@@ -474,7 +474,7 @@ fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
 fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     let good = [0, 1024];
     for bad in
         [[u64::MAX - 1, 1024], [1, 1 << 40], [u64::MAX, 1024], [0, u64::MAX], [1 << 63, 1 << 63], [0, 1000]]
@@ -494,7 +494,7 @@ fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
 fn overlaps_are_read_but_not_multiplied_on_write() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[2, 2], raw(), false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     let mut index = vec![[8, 8]; 256];
     put_shard(&store, &index, &[7; 32]);
     assert!(read_all(operation).unwrap().iter().all(|&item| item == 0x0707));
@@ -512,7 +512,7 @@ fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
     let chunk = [1 << 13, 1 << 13];
     let array = compile(&[SIZE, SIZE], &chunk, sharded(&[1, 1], raw(), true)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     (&store as &dyn Store).put(KEY, &[0; 64]).unwrap();
     let (done, peak) = measured(|| read_all(operation));
     assert_eq!(done.unwrap_err().code, Some("wrong_size"));
@@ -526,7 +526,7 @@ fn a_chunk_larger_than_memory_is_an_error() {
     for codec in 1..CODECS {
         let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(pipeline(codec))).unwrap();
         let store = MemoryStore::new();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
         // A Zstandard frame that says to hold 2^60 bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 1, 0, 0];
         (&store as &dyn Store).put(KEY, &frame).unwrap();
@@ -545,7 +545,7 @@ fn shapes_near_the_limit_of_64_bits_are_indexed() {
     for chunk in [1, 3, 1 << 20] {
         let array = compile(&[most], &[chunk], raw()).unwrap();
         let store = MemoryStore::new();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
         let last = i64::MAX - 1;
         let cases = [
             (range(last, -1, 4, 2), 4),
@@ -582,7 +582,7 @@ fn more_chunks_than_can_be_counted_are_refused_without_memory() {
     let shape = [1 << 40, 1 << 40];
     let array = compile(&shape, &[1, 1], raw()).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     let all = [range(0, 1, 1 << 40, 0), range(0, 1, 1 << 40, 0)];
     let selection = Selection::new(&all, &shape).unwrap();
     let value = [1u16];
@@ -677,7 +677,7 @@ impl Store for Endless {
 #[test]
 fn objects_of_any_size_are_read_within_bounds() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
-    let operation = Operation { array: &array, store: &Endless, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &Endless, prefix: "a/", interrupt: None, plan: None };
     let (done, peak) = measured(|| read_all(operation));
     assert_eq!(done.unwrap().len(), ITEMS + 36);
     assert!(peak < 1 << 20, "{peak}");
@@ -701,7 +701,7 @@ fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
     for levels in [&[][..], &[shard]] {
         let chain = chain(levels, 1, &[SIZE, SIZE], leaf);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain).unwrap();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
         let (done, peak) = measured(|| read_all(operation));
         assert_eq!(done.unwrap_err().code, Some("wrong_size"));
         assert!(peak < 1 << 20, "{peak}");
@@ -714,7 +714,7 @@ fn kinds_of_damage_have_codes() {
     let stored: &dyn Store = &store;
     for codec in [1, 3, 4, 5] {
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(pipeline(codec))).unwrap();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
         write_all(operation, 0).unwrap();
         let mut bytes = stored.get(KEY).unwrap().unwrap();
         let last = bytes.len() - 1;
@@ -724,7 +724,7 @@ fn kinds_of_damage_have_codes() {
         assert_eq!(error.code, Some("checksum_mismatch"), "{error:?}");
     }
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], raw()).unwrap();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None, plan: None };
     stored.update(KEY, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(vec![0; 5])]))).unwrap();
     assert_eq!(read_all(operation).unwrap_err().code, Some("wrong_size"));
 }

@@ -13,6 +13,7 @@ use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
+use tessarr_engine::plan::Plan;
 use tessarr_engine::pool::Runner;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
@@ -22,7 +23,7 @@ use tessarr_engine::{pool, read, write, Error, Kind};
 use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
 use crate::error::{foreign, to_py};
-use crate::selection::{basic, requests, Along, AxisArgument};
+use crate::selection::{basic, requests, selected, Along, AxisArgument};
 use crate::store::Store;
 
 /// What one operation needs; replaced as a whole when the array is resized.
@@ -42,6 +43,8 @@ pub(crate) struct ArrayBase {
     direct: AtomicBool,
     /// What keeps aside what is written.
     overlay: OnceLock<Arc<overlay::Overlay>>,
+    /// What reads want that begin together.
+    plan: OnceLock<Plan>,
 }
 
 /// Elements that are kept aside until they are stored.
@@ -122,7 +125,8 @@ impl ArrayBase {
     }
 
     fn operation<'a>(&'a self, state: &'a State, interrupt: Option<Interrupt<'a>>) -> Operation<'a> {
-        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
+        let plan = self.plan.get();
+        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt, plan }
     }
 
     fn transfer<'a>(
@@ -269,8 +273,16 @@ impl ArrayBase {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
-        let overlay = OnceLock::new();
-        ArrayBase { state, store: store.get().engine(), prefix: prefix.into(), read_only, direct, overlay }
+        let (overlay, plan) = (OnceLock::new(), OnceLock::new());
+        ArrayBase {
+            state,
+            store: store.get().engine(),
+            prefix: prefix.into(),
+            read_only,
+            direct,
+            overlay,
+            plan,
+        }
     }
 
     /// From now on keep aside what is written.
@@ -388,6 +400,15 @@ impl ArrayBase {
         let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
         let elements = &state.description.bind(py).get().elements;
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
+    }
+
+    /// Tell what a later read of the array, together with others, is going to select.
+    fn _plan(&self, py: Python<'_>, axes: Vec<AxisArgument<'_>>) -> PyResult<()> {
+        let state = self.state();
+        let selected = selected(&axes, &vec![0; axes.len()])?;
+        let selection = Selection::new(&selected, &state.array.shape).map_err(|error| to_py(py, error))?;
+        let plan = self.plan.get_or_init(Plan::default);
+        py.detach(|| plan.add(self.operation(&state, None), &selection)).map_err(|error| to_py(py, error))
     }
 
     /// `_read` on the pool; `future` gets `result` when it is done. Who waits for it may help.

@@ -105,13 +105,13 @@ pub(crate) fn requests<'a>(
     }
     // Per axis of the buffer: nothing runs along it, one axis does, or joint ones do.
     let mut used = vec![None; shape.len()];
-    let mut requests = Vec::with_capacity(axes.len());
+    let mut along = Vec::with_capacity(axes.len());
     for (axis, out_axis) in axes.iter().zip(out_axes) {
         let count = match axis {
             AxisArgument::Range(_, _, count) => *count,
             AxisArgument::List(indices) | AxisArgument::Joint(indices) => indices.as_slice()?.len(),
         };
-        let stride = match *out_axis {
+        along.push(match *out_axis {
             None if count == 1 => 0,
             Some(out_axis) if shape.get(out_axis) == Some(&count) => {
                 let joint = matches!(axis, AxisArgument::Joint(_));
@@ -122,17 +122,24 @@ pub(crate) fn requests<'a>(
                 strides[out_axis]
             }
             _ => return Err(PyTypeError::new_err("the buffer's shape does not fit the selection")),
-        };
-        requests.push(match axis {
-            AxisArgument::Range(start, step, count) => {
-                Request::Range { start: *start, step: *step, count: *count, stride }
-            }
-            AxisArgument::List(indices) => Request::List { indices: indices.as_slice()?, stride },
-            AxisArgument::Joint(indices) => Request::Joint { indices: indices.as_slice()?, stride },
         });
     }
     if used.iter().zip(shape).any(|(used, &size)| used.is_none() && size != 1) {
         return Err(PyTypeError::new_err("the buffer has an axis that the selection does not name"));
     }
-    Ok(requests)
+    selected(axes, &along)
+}
+
+/// The engine's requests for `axes`, of which each has a stride.
+pub(crate) fn selected<'a>(axes: &'a [AxisArgument<'_>], strides: &[isize]) -> PyResult<Vec<Request<'a>>> {
+    let request = |(axis, &stride): (&'a AxisArgument<'_>, &isize)| {
+        Ok(match axis {
+            AxisArgument::Range(start, step, count) => {
+                Request::Range { start: *start, step: *step, count: *count, stride }
+            }
+            AxisArgument::List(indices) => Request::List { indices: indices.as_slice()?, stride },
+            AxisArgument::Joint(indices) => Request::Joint { indices: indices.as_slice()?, stride },
+        })
+    };
+    axes.iter().zip(strides).map(request).collect()
 }
