@@ -309,6 +309,45 @@ def batch_over_chunks(side: Side) -> None:
             future.result()
 
 
+def batch_of_neighbours(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at, at + 8].read(batch=batch) for at in (0, 1)]
+            futures += [found[0:1, at : at + 1].read(batch=batch) for at in (0, 16, 31)]
+        for future in futures:
+            future.result()
+
+
+def batch_over_a_whole_shard(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at : at + 16, :32].read(batch=batch) for at in (0, 16)]
+        for future in futures:
+            future.result()
+
+
+def batch_that_checks_metadata(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", recheck_cached_metadata=True)
+    with side.counting():
+        with side.ts.Batch() as batch:
+            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
+        for future in futures:
+            future.result()
+
+
+def read_in_a_transaction(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    found.read().result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[3:5, 3:5].read().result()
+
+
 def old_opened(side: Side) -> None:
     side.create_old("c/")
     side.context = side.ts.Context()
@@ -505,9 +544,13 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     transaction_over_a_shard: (0, 0, 1),
     transaction_over_parts: (0, 0, 1),
     metadata_checked: (2, 1, 0),
-    batch_of_one_shard: (1, 5, 0),
-    batch_over_shards: (2, 6, 0),
+    batch_of_one_shard: (1, 2, 0),
+    batch_over_shards: (2, 4, 0),
     batch_over_chunks: (2, 2, 0),
+    batch_of_neighbours: (1, 2, 0),
+    batch_over_a_whole_shard: (1, 1, 0),
+    batch_that_checks_metadata: (3, 2, 0),
+    read_in_a_transaction: (0, 0, 0),
     old_opened: (1, 1, 0),
     old_chunk: (1, 1, 0),
     old_chunk_kept: (0, 0, 0),

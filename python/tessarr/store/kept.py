@@ -65,6 +65,7 @@ class RememberingStore(WrapperStore):
     """
 
     _sides: tuple[CachePool | None, CachePool | None]
+    _data_since: float
 
     def __new__(
         cls,
@@ -81,7 +82,7 @@ class RememberingStore(WrapperStore):
         )
         same = metadata is data and metadata_since == data_since
         made = cls._make({"store": store}, sides[0] if same else _engine.SplitStore(*sides))
-        made._sides = metadata, data
+        made._sides, made._data_since = (metadata, data), data_since
         return made
 
     @property
@@ -89,12 +90,21 @@ class RememberingStore(WrapperStore):
         """Where answers are remembered."""
         return frozenset(filter(None, self._sides))
 
-    def fresh(self) -> RememberingStore:
-        """Return a store with the same memory that compares all that it answers with `store`."""
-        metadata, data = self._sides
-        now, store = float("inf"), self._arguments["store"]
+    def fresh(self, *, data: bool) -> RememberingStore:
+        """Return a store with the same memory that compares documents with those of `store`.
+
+        Parameters
+        ----------
+        data
+            Whether everything else is compared, too.
+        """
+        (documents, others), now = self._sides, float("inf")
         return RememberingStore(
-            store, metadata=metadata, data=data, metadata_since=now, data_since=now
+            self._arguments["store"],
+            metadata=documents,
+            data=others,
+            metadata_since=now,
+            data_since=now if data else self._data_since,
         )
 
     def __reduce__(self) -> Any:

@@ -274,7 +274,9 @@ class Transaction:
             if found is None:
                 below = place
                 if isinstance(store, RememberingStore) and not self._atomic:
-                    below = store.fresh()  # which also remembers what is committed
+                    below = store.fresh(
+                        data=self._repeatable
+                    )  # which also remembers what is committed
                 found = self._stages[place] = StagedStore(below, self._repeatable)
                 found.owner, found.below = self, below
             return found

@@ -228,7 +228,7 @@ class ZarrSpec(PlacedSpec):
         self, view: IndexTransform | None, store: Store, at: str, transaction: Any
     ) -> Opened:
         now, key = time.time(), open_flow.prefix_of(at) + self.document
-        fresh, lasting, memory = self._remembering(store, now)
+        fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
         told = memory
         if transaction is not None:
             fresh, memory = transaction._staged(fresh), None
@@ -260,7 +260,9 @@ class ZarrSpec(PlacedSpec):
         driver = ZarrDriver(array, self._field, self, store=store, looked_s=now, known=known)
         return Opened(driver, self._labelled(view, array))
 
-    def _remembering(self, store: Store, now: float) -> tuple[Store, Store, Memory | None]:
+    def _remembering(
+        self, store: Store, now: float, *, staged: bool
+    ) -> tuple[Store, Store, Memory | None]:
         """Return what is read to open, what is read later, and what remembers open arrays."""
         references, recheck = self._references, self._recheck_metadata
         once = recheck == "open" or recheck is False  # after it was opened, any time will do
@@ -277,7 +279,7 @@ class ZarrSpec(PlacedSpec):
         since = bound_of(self._recheck_data, now)
         later = -inf if once else bound_of(recheck, now)
         lasting = over(store, remembered, data, (later, since), now)
-        if recheck != "open":
+        if recheck != "open" and not staged:  # transactions compare documents
             return lasting, lasting, memory
         return over(store, remembered, data, (inf, since), now), lasting, memory
 

@@ -248,8 +248,7 @@ impl<'a> Writer<'a> {
     ) -> Result<Change<'a>> {
         let level = new.level();
         if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
-            let parts = self.shard(shard, new, current, scratch)?;
-            return Ok(parts.map_or(Change::Delete, Change::Write));
+            return self.shard(shard, new, current, scratch);
         }
         if let (true, true, Some(bytes)) = (full, level.is_raw(), new.run()) {
             return Ok(if self.is_fill(level, bytes) {
@@ -293,12 +292,15 @@ impl<'a> Writer<'a> {
                 }
                 other => other,
             };
-            let Some(parts) = self.shard(shard, new, current, scratch)? else {
-                return Ok(false);
-            };
             whole.clear();
-            join(&parts, current, &mut whole)?;
-            recycle(parts, scratch);
+            match self.shard(shard, new, current, scratch)? {
+                Change::Delete => return Ok(false),
+                Change::Keep => current.map_or(Ok(()), |source| append(source, &mut whole))?,
+                Change::Write(parts) => {
+                    join(&parts, current, &mut whole)?;
+                    recycle(parts, scratch);
+                }
+            }
             level.pipeline.encode(&whole, out, scratch)?;
             Ok(true)
         })();
@@ -406,14 +408,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The parts of a new shard; None if it holds nothing but fill.
+    /// What becomes of a shard; it is deleted if it holds nothing but fill.
     fn shard(
         &self,
         shard: &Shard,
         new: &dyn New<'a>,
         current: Current<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Option<Vec<Part<'a>>>> {
+    ) -> Result<Change<'a>> {
         let old = match current {
             Some(source) => Some(Old { source, index: shard::index(shard, source, scratch)? }),
             None => None,
@@ -439,7 +441,13 @@ impl<'a> Writer<'a> {
         })?;
         let encoded =
             results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-        assemble(shard, old.as_ref(), &touched, &groups, encoded.collect(), scratch)
+        let encoded: Vec<Encoded<'a>> = encoded.collect();
+        if old.as_ref().is_some_and(|old| old.lacks(&touched)) && encoded.iter().all(Encoded::is_fill) {
+            encoded.into_iter().for_each(|encoded| scratch.give(encoded.bytes));
+            return Ok(Change::Keep);
+        }
+        let parts = assemble(shard, old.as_ref(), &touched, &groups, encoded, scratch)?;
+        Ok(parts.map_or(Change::Delete, Change::Write))
     }
 
     /// Encode subchunks that will stand one after another.
@@ -495,6 +503,11 @@ struct Old<'c> {
 }
 
 impl<'c> Old<'c> {
+    /// None of these subchunks is stored.
+    fn lacks(&self, touched: &[Touched]) -> bool {
+        touched.iter().all(|touched| self.index[touched.number] == [ABSENT, ABSENT])
+    }
+
     fn subchunk(&self, shard: &Shard, cell: &[u64]) -> Result<Current<'c>> {
         let Some((offset, size)) = shard::entry(shard, &self.index, cell)? else {
             return Ok(None);
@@ -516,6 +529,11 @@ impl<'a> Encoded<'a> {
     fn over(mut buffer: Vec<u8>) -> Encoded<'a> {
         buffer.clear();
         Encoded { parts: Vec::new(), bytes: buffer, sizes: Vec::new() }
+    }
+
+    /// Nothing is to be stored.
+    fn is_fill(&self) -> bool {
+        self.sizes.iter().all(Option::is_none)
     }
 
     /// A subchunk that is its own encoding.
@@ -640,14 +658,19 @@ fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> R
             Part::Borrowed(bytes) => out.extend_from_slice(bytes),
             Part::Current { offset, size } => {
                 let source = current.ok_or_else(|| Error::internal("a kept part without a current value"))?;
-                let before = out.len();
-                reserve(out, *size as usize)?;
-                out.resize(before + *size as usize, 0);
-                source.read_at(*offset, &mut out[before..])?;
+                append(source.part(*offset, *size)?, out)?;
             }
         }
     }
     Ok(())
+}
+
+/// Appends all bytes of `source`.
+fn append(source: Source<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let (before, size) = (out.len(), source.size() as usize);
+    reserve(out, size)?;
+    out.resize(before + size, 0);
+    source.read_at(0, &mut out[before..])
 }
 
 fn recycle(parts: Vec<Part<'_>>, scratch: &mut Scratch) {

@@ -170,21 +170,22 @@ impl CachedStore {
         self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
     }
 
-    /// What can be remembered of a change, if it has room.
-    fn written(&self, change: &Change<'_>) -> Result<Written> {
+    /// What can be remembered of a change, if it has room; `whole` is the current value, if that
+    /// is remembered.
+    fn written(&self, change: &Change<'_>, whole: Option<&dyn Object>) -> Result<Written> {
         let parts = match change {
             Change::Delete => return Ok(Written::Absent),
             Change::Keep => return Ok(Written::Unknown),
             Change::Write(parts) => parts,
         };
-        let known = |part: &store::Part<'_>| !matches!(part, store::Part::Current { .. });
+        let known = |part: &store::Part<'_>| whole.is_some() || !matches!(part, store::Part::Current { .. });
         let total = |parts: &[store::Part<'_>]| parts.iter().map(store::Part::size).sum::<u64>();
         let mut ranges = Vec::new();
         let mut size = 0;
         for run in parts.chunk_by(|one, next| known(one) == known(next)) {
             let bytes = total(run);
             if run.iter().all(known) && bytes <= self.memory.limit {
-                ranges.push((size, joined(run, None)?));
+                ranges.push((size, joined(run, whole)?));
             }
             size += bytes;
         }
@@ -364,8 +365,12 @@ impl Store for CachedStore {
                 .as_ref()
                 .filter(|whole| whole.version.is_some() && whole.version == current.as_ref().and_then(same));
             let whole = known.map(|whole| WholeObject(whole.clone()));
-            let change = updater(whole.as_ref().map(|whole| whole as &dyn Object).or(current))?;
-            new = self.written(&change)?;
+            let whole = whole.as_ref().map(|whole| whole as &dyn Object);
+            let change = updater(whole.or(current))?;
+            new = match change {
+                Change::Keep if need.current && current.is_none() => Written::Absent,
+                _ => self.written(&change, whole)?,
+            };
             Ok(change)
         });
         let (alone, epoch) = self.memory.with(|shelf| {
