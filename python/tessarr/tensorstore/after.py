@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.future import Future, Promise, WriteFutures, failed, start
+from tessarr.tensorstore.future import Future, Promise, WriteFutures, failed, finished, start
 
 __all__ = ["all_done", "attempt", "chained", "written"]
 
@@ -52,7 +52,7 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
 def attempt(make: Callable[[], U]) -> Future[U]:
     """Return the future of what is made at once."""
     try:
-        return Future(make())
+        return finished(make())
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
 

@@ -6,20 +6,20 @@ layer; all of them are read, or written, at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.after import all_done, chained, written
 from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.driver import Driver, Using
 from tessarr.tensorstore.driver_spec import Opening
 from tessarr.tensorstore.future import WriteFutures, converted, failed
 from tessarr.tensorstore.in_memory import assign, outside, selected
 from tessarr.tensorstore.opening import open_spec
-from tessarr.tensorstore.store import TensorStore, handle
+from tessarr.tensorstore.store import TensorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,14 +28,30 @@ if TYPE_CHECKING:
 
     from tessarr.space import IndexDomain, Layers, View
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
-    from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.future import Future
-    from tessarr.tensorstore.schema import Schema
 
-__all__ = ["Layer", "StackDriver"]
+__all__ = ["Known", "Layer", "StackDriver"]
 
 Layer: TypeAlias = Any
 """A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
+
+
+class Known(NamedTuple):
+    """What layers have in common.
+
+    Parameters
+    ----------
+    dtype
+        The data type of all.
+    domain
+        The domain of the whole.
+    units
+        The unit of each dimension, as far as it is given.
+    """
+
+    dtype: DataType
+    domain: IndexDomain
+    units: Sequence[Any] | None
 
 
 class StackDriver(Driver):
@@ -48,7 +64,7 @@ class StackDriver(Driver):
     placed
         Where they belong in the domain.
     known
-        The data type of all layers, the domain of the whole, and units that are given.
+        What they have in common.
     context
         What layers that are specs are opened with.
     """
@@ -61,16 +77,12 @@ class StackDriver(Driver):
         self,
         layers: Sequence[Layer],
         placed: Layers,
-        known: Schema,
+        known: Known,
         context: Any,
     ) -> None:
-        assert known.dtype is not None
-        assert known.domain is not None
         self._layers = layers
         self._placed = placed
-        self._data_type = known.dtype
-        self._domain = known.domain
-        self._units = known.dimension_units
+        self._data_type, self._domain, self._units = known
         self._context = context
 
     @property
@@ -138,12 +150,15 @@ class StackDriver(Driver):
     def _read(
         self, n: int, view: View, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
+        layer = self._layers[n]
+        if isinstance(layer, TensorStore):
+            return _reading(layer, view, out, _within(layer, using))
+
         def begin(layer: TensorStore) -> Future[Any]:
             # A batch may be over when a layer that had to be opened is there.
-            batch = using.batch if layer is self._layers[n] else None
-            return _part(layer, view, using).read(batch=batch, out=out)
+            return _reading(layer, view, out, Using(_within(layer, using).transaction))
 
-        return self._with(n, begin, using, write=False)
+        return self._opened(n, begin, using, write=False)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Write to each layer what belongs to it."""
@@ -158,21 +173,20 @@ class StackDriver(Driver):
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            return _part(layer, view, using).write(items, batch=using.batch)
+            within = _within(layer, using)
+            driver, found = layer._driver.settled(IndexTransform.of_view(view), within)
+            return driver.write(found, items, within)
 
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
             return begin(layer)
-        done = self._with(n, lambda layer: begin(layer).commit, using, write=True)
+        done = self._opened(n, lambda layer: begin(layer).commit, using, write=True)
         return WriteFutures._of(done, done)
 
-    def _with(
+    def _opened(
         self, n: int, begin: Callable[[TensorStore], Future[Any]], using: Using, *, write: bool
     ) -> Future[Any]:
-        """Do something with a layer, which is opened if it is a spec."""
-        layer = self._layers[n]
-        if isinstance(layer, TensorStore):
-            return begin(layer)
+        """Do something with a layer that is a spec, and opened for it."""
 
         def opened(found: TensorStore) -> Future[Any]:
             if found.dtype != self._data_type:
@@ -180,7 +194,7 @@ class StackDriver(Driver):
             return begin(found)
 
         opening = Opening(not write, write, using.transaction)
-        return chained(open_spec(layer, opening, self._context), opened)
+        return chained(open_spec(self._layers[n], opening, self._context), opened)
 
     def _seen(self, view: IndexTransform) -> list[tuple[int, View, View]]:
         """Return what a view sees of each layer.
@@ -196,7 +210,18 @@ class StackDriver(Driver):
             raise outside(error) from error
 
 
-def _part(layer: TensorStore, view: View, using: Using) -> TensorStore:
-    """Return what a view is of what a layer is a view of."""
-    transaction = layer.transaction if using.transaction is None else using.transaction
-    return handle(layer._driver, IndexTransform.of_view(view), layer.mode, transaction)
+def _within(layer: TensorStore, using: Using) -> Using:
+    """Return what reads and writes of a layer take part in: its own transaction, if no other."""
+    if layer._transaction is None or using.transaction is not None:
+        return using
+    return Using(layer._transaction, using.batch)
+
+
+def _reading(
+    layer: TensorStore, view: View, out: npt.NDArray[Any] | None, using: Using
+) -> Future[npt.NDArray[Any]]:
+    """Begin to read a view of what a layer is a view of."""
+    if not layer.readable:
+        return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
+    driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+    return driver.read(found, out, using)

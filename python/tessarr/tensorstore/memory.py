@@ -13,7 +13,7 @@ from tessarr.tensorstore.after import attempt
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.data_type import DTypeLike, dtype, element, json_value
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.future import WriteFutures
+from tessarr.tensorstore.future import WriteFutures, failed, finished
 from tessarr.tensorstore.in_memory import assign, copied, selected
 from tessarr.tensorstore.store import handle
 
@@ -190,34 +190,31 @@ class MemoryDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Copy elements."""
-
-        def work() -> npt.NDArray[Any]:
+        try:
             self._check(using)
-            return copied(self.values, view._as_view(), out)
-
-        return attempt(work)
+            return finished(copied(self.values, view._as_view(), out))
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
 
     def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
         """Return the elements where they are, if the view lets them be there."""
-
-        def work() -> npt.NDArray[Any]:
+        try:
             self._check(using)
-            return selected(self.values, view._as_view())
-
-        return attempt(work)
+            return finished(selected(self.values, view._as_view()))
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Store elements."""
-
-        def work() -> None:
+        done: Future[None]
+        try:
             self._check(using)
-            if not self.values.flags.writeable:
-                raise ArgumentError("the array cannot be written")
             objects = self.values.dtype.kind == "O"
             items = _elements(values, self._data_type) if objects else values
             assign(self.values, view._as_view(), items)
-
-        done = attempt(work)
+            done = finished(None)
+        except Exception as error:  # noqa: BLE001 (the futures tell it)
+            done = failed(error)
         return WriteFutures._of(done, done)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, Layers
 from tessarr.tensorstore.data_type import DTypeLike
-from tessarr.tensorstore.layers import Layer, StackDriver
+from tessarr.tensorstore.layers import Known, Layer, StackDriver
 from tessarr.tensorstore.reading import given
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
@@ -115,17 +115,18 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
     context, transaction = options.pop("context", None), options.pop("transaction", None)
     wanted = _schema(options)
     data_type = _data_type(found, wanted)
-    units = wanted.dimension_units
     placed = Layers([layer._as_view() for layer in found], how, axis)
     within = wanted.domain
     whole = placed.domain(wanted.rank, None if within is None else within._as_view())
-    known = Schema(dtype=data_type, domain=IndexDomain.of_view(whole), dimension_units=units)
+    known = Known(data_type, IndexDomain.of_view(whole), wanted.dimension_units)
     driver = StackDriver(found, placed, known, context)
     return handle(driver, None, mode, transaction)
 
 
 def _schema(constraints: dict[str, Any]) -> Schema:
     schema = Schema()
+    if not constraints:
+        return schema
     schema.update(**constraints)
     if schema.codec is not None:
         raise ArgumentError("a stack has no codec")
