@@ -7,6 +7,7 @@ and written; results, or the classes of errors, have to be equal.
 from __future__ import annotations
 
 import random
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,39 @@ def test_casts_of_numbers(source: str, target: str) -> None:
         assert here[0] == there[0]
         here, there = here[1], there[1]
     assert same(here, there), (values, here, there)
+
+
+@pytest.mark.parametrize("name", [name for name in NUMBERS if name.startswith("float8")])
+def test_numbers_of_8_bits_are_rounded_once(name: str) -> None:
+    draw = np.random.default_rng(0)
+    kind = ts.dtype(name).dtype
+    exact = np.arange(256, dtype="u1").view(kind).astype("f4")
+    near = np.concatenate([exact, (exact[1:] + exact[:-1]) / 2])
+    bits = near.view("u4")[:, None] + np.array([-1, 0, 1, 1 << 16], "i8")
+    values = np.concatenate(
+        [bits.astype("u4").reshape(-1), draw.integers(0, 2**32, 20000, "u4")]
+    ).view("f4")
+    with np.errstate(all="ignore"):
+        wanted = values.astype(kind)
+    assert same(ts.cast(ts.array(values), name).read().result(), wanted)
+    assert same(ts.cast(ts.array(wanted), "float32").read().result(), wanted.astype("f4"))
+
+
+def test_casts_write_to_memory_where_the_elements_are() -> None:
+    target = np.zeros((1000, 300), "f4")
+    view = ts.cast(ts.array(target), ts.uint16)[::2, 100:300].T
+    values = np.arange(view.size, dtype="u2").reshape(view.shape)
+    tracemalloc.start()
+    view.write(values).result()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < values.nbytes / 4
+    assert np.array_equal(target[::2, 100:].T, values)
+    # What is written may be a view of the very elements.
+    ts.cast(ts.array(target[1:]), ts.float64).write(target[:-1].astype("f8")).result()
+    expected = target.copy()
+    ts.cast(ts.array(target[::-1]), ts.float32).write(target).result()
+    assert np.array_equal(target, expected[::-1])
 
 
 OBJECTS: list[tuple[str, str, list[Any]]] = [

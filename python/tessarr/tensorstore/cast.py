@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
-from tessarr.tensorstore.after import attempt
+from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.converting import conversion
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.future import WriteFutures, converted, failed
+from tessarr.tensorstore.future import WriteFutures, converted, failed, finished
 from tessarr.tensorstore.store import TensorStore, handle
 
 if TYPE_CHECKING:
@@ -108,26 +107,24 @@ class CastDriver(Driver):
         if self._of.dtype == self._data_type:
             return self._of.read(view, out, using)
 
-        def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            found = forward(values)
-            if out is None:
-                return found
-            out[...] = found
-            return out
-
-        return converted(self._of.look(view, using), finish)
+        return converted(self._of.look(view, using), lambda values: forward(values, out))
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Convert elements, and write them to the base."""
         backward = self._backward
         if backward is None:
             raise self.lacking(back=True)
-        unique = _unbroadcast(values)  # so that what is repeated is converted once
-        made = attempt(lambda: np.broadcast_to(backward(unique), values.shape))
-        error = made.exception()
-        if error is not None:
-            return WriteFutures._of(failed(error), failed(error))
-        return self._of.write(view, made.result(), using)
+        done: Future[None]
+        try:
+            unique = _unbroadcast(values)  # so that what is repeated is converted once
+            place = self._of.place(view, using) if unique.size == values.size else None
+            items = backward(unique, place)
+            if place is None:
+                return self._of.write(view, np.broadcast_to(items, values.shape), using)
+            done = finished(None)
+        except TessarrError as error:
+            done = failed(error)
+        return WriteFutures._of(done, done)
 
     def lacking(self, *, back: bool = False) -> ArgumentError:
         """Return the error that there is no conversion."""

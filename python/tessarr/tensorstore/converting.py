@@ -7,8 +7,8 @@ only where nothing is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -16,13 +16,24 @@ from tessarr.errors import DataError
 from tessarr.tensorstore.data_type import json_value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["conversion"]
+__all__ = ["Conversion", "conversion"]
 
-Conversion = Callable[["npt.NDArray[Any]"], "npt.NDArray[Any]"]
+
+class Conversion(Protocol):
+    """Makes an array of another data type; or puts the elements into one that there is."""
+
+    def __call__(
+        self, values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return `out`, or a new array."""
+        ...
+
 
 _TO: Final = {
     "bool": {"bool", "int", "float", "complex", "json"},
@@ -55,15 +66,22 @@ def conversion(source: DataType, target: DataType) -> Conversion | None:
     if other not in _TO[one]:
         return None
     if one == "byte":
-        return lambda values: values.copy().view(target.dtype)
+        return lambda values, out=None: _into(values.copy().view(target.dtype), out)
     if "json" in (one, other) or "text" in (one, other):
         convert = _single(source.name, one, target)
-        return lambda values: _each(values, convert, target.dtype)
-    return lambda values: _numbers(values, source, target)
+        return lambda values, out=None: _into(_each(values, convert, target.dtype), out)
+    return lambda values, out=None: _numbers(values, source, target, out)
 
 
-def _same(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return values
+def _same(values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    return _into(values, out)
+
+
+def _into(values: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    if out is None:
+        return values
+    np.copyto(out, values, casting="unsafe")
+    return out
 
 
 def _kind(data_type: DataType) -> str:
@@ -80,21 +98,69 @@ def _kind(data_type: DataType) -> str:
     return "complex" if name.startswith("complex") else "time"
 
 
-def _numbers(values: npt.NDArray[Any], source: DataType, target: DataType) -> npt.NDArray[Any]:
+def _numbers(
+    values: npt.NDArray[Any], source: DataType, target: DataType, out: npt.NDArray[Any] | None
+) -> npt.NDArray[Any]:
     wanted = target.dtype
     with np.errstate(all="ignore"):
         if source.name.startswith("complex") and not target.name.startswith("complex"):
             values = np.real(values)
-        if values.dtype.isbuiltin != 1:  # of ml_dtypes, which converts to NumPy's own types
-            values = values.astype("i1" if _kind(source) == "int" else "f4")
+        if values.dtype.isbuiltin != 1:
+            values = _widened(values, source)
         if wanted.isbuiltin != 1:
-            if _kind(target) == "int":
-                values = values.astype("i8" if values.dtype.kind != "u" else "u8").astype("i1")
-                bits = int(target.name.removeprefix("u").removeprefix("int"))
-                values = ((values << (8 - bits)) >> (8 - bits)) if target.name[0] == "i" else values
-            elif values.dtype.kind in "iub":
-                values = values.astype("f4")
+            return _into(_narrowed(values, target), out)
+        return values.astype(wanted) if out is None else _into(values, out)
+
+
+# Numbers of 8 bits that NumPy does not know are told by tables, integers of less bits by shifts.
+
+
+def _widened(values: npt.NDArray[Any], source: DataType) -> npt.NDArray[Any]:
+    """Return numbers of NumPy's own types that are equal to others."""
+    if values.dtype.itemsize != 1:
+        return values.astype("f4")
+    if _kind(source) != "int":
+        found: npt.NDArray[Any] = _numbers_of(values.dtype)[values.view("u1")]
+        return found
+    free = 8 - _bits(source)
+    return (values.view("i1") << free) >> free
+
+
+def _narrowed(values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
+    """Return NumPy's numbers as those of another type that are nearest."""
+    wanted = target.dtype
+    if _kind(target) == "int":
+        whole = values if values.dtype.kind in "iub" else values.astype("i8")
+        bits = whole.astype("i1")
+        bits &= (1 << _bits(target)) - 1
+        return bits.view(wanted)
+    if values.dtype.kind in "iub":
+        values = values.astype("f4")
+    if wanted.itemsize != 1 or values.dtype.itemsize > 4:
         return values.astype(wanted)
+    bits = values.astype("f4", copy=False).view("u4")
+    # What is cut off is told by the last bit that is left, so that nothing is rounded twice.
+    kept = bits >> 16
+    kept |= (bits & 0xFFFF) != 0
+    found: npt.NDArray[Any] = _nearest(wanted)[kept].view(wanted)
+    return found
+
+
+@cache
+def _numbers_of(kind: np.dtype[Any]) -> npt.NDArray[np.float32]:
+    """Return the number that each byte is."""
+    return np.arange(256, dtype="u1").view(kind).astype("f4")
+
+
+@cache
+def _nearest(kind: np.dtype[Any]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of the nearest numbers, by the upper halves of those of 32 bits."""
+    with np.errstate(all="ignore"):
+        return (np.arange(1 << 16, dtype="u4") << 16).view("f4").astype(kind).view("u1")
+
+
+def _bits(data_type: DataType) -> int:
+    return int(data_type.name.removeprefix("u").removeprefix("int"))
 
 
 def _each(
@@ -192,7 +258,7 @@ def _float_from_json(value: Any) -> float:
 
 
 def _limits(target: DataType) -> tuple[int, int]:
-    bits = int(target.name.removeprefix("u").removeprefix("int"))
+    bits = _bits(target)
     if target.name.startswith("u"):
         return 0, 2**bits - 1
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1

@@ -192,6 +192,10 @@ class Driver:
         """Start to read elements that are only looked at: they may stay where they are."""
         return self.read(view, None, using)
 
+    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
+        """Return where elements are that are written by putting others there; None: nowhere."""
+        return None
+
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write.
 

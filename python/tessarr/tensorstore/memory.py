@@ -204,6 +204,14 @@ class MemoryDriver(Driver):
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
+    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
+        """Return the elements where they are, if they may be written there."""
+        seen = view._as_view()
+        objects = self.values.dtype.kind == "O"
+        if seen.lists or objects or not self.writable or using.transaction is not None:
+            return None
+        return selected(self.values, seen)
+
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Store elements."""
         done: Future[None]
