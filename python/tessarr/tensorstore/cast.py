@@ -118,6 +118,8 @@ class CastDriver(Driver):
         try:
             unique = _unbroadcast(values)  # so that what is repeated is converted once
             place = self._of.place(view, using) if unique.size == values.size else None
+            if place is not None and np.may_share_memory(unique, place):
+                unique = unique.copy()
             items = backward(unique, place)
             if place is None:
                 return self._of.write(view, np.broadcast_to(items, values.shape), using)

@@ -35,6 +35,9 @@ class Conversion(Protocol):
         ...
 
 
+_BLOCK: Final = 1 << 15
+"""Elements."""
+
 _TO: Final = {
     "bool": {"bool", "int", "float", "complex", "json"},
     "int": {"bool", "int", "float", "complex", "text", "json"},
@@ -102,25 +105,36 @@ def _numbers(
     values: npt.NDArray[Any], source: DataType, target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
     wanted = target.dtype
+    plain = values.dtype.isbuiltin == 1 == wanted.isbuiltin and values.dtype != np.float16
+    if not plain and values.size > _BLOCK and len(values) > 1:
+        # Block by block, so that what is between stays near the processor.
+        out = np.empty(values.shape, wanted) if out is None else out
+        rows = max(1, _BLOCK * len(values) // values.size)
+        for row in range(0, len(values), rows):
+            _numbers(values[row : row + rows], source, target, out[row : row + rows])
+        return out
     with np.errstate(all="ignore"):
         if source.name.startswith("complex") and not target.name.startswith("complex"):
             values = np.real(values)
-        if values.dtype.isbuiltin != 1:
-            values = _widened(values, source)
+        if values.dtype.isbuiltin != 1 or values.dtype == np.float16:
+            values = _widened(values, source, out if wanted == np.float32 else None)
+            if values is out:
+                return values
         if wanted.isbuiltin != 1:
             return _into(_narrowed(values, target), out)
         return values.astype(wanted) if out is None else _into(values, out)
 
 
-# Numbers of 8 bits that NumPy does not know are told by tables, integers of less bits by shifts.
+# Numbers of up to 16 bits are told by tables, integers of less than 8 by shifts.
 
 
-def _widened(values: npt.NDArray[Any], source: DataType) -> npt.NDArray[Any]:
-    """Return numbers of NumPy's own types that are equal to others."""
-    if values.dtype.itemsize != 1:
-        return values.astype("f4")
+def _widened(
+    values: npt.NDArray[Any], source: DataType, out: npt.NDArray[Any] | None
+) -> npt.NDArray[Any]:
+    """Return equal numbers of types that NumPy does well; in `out`, if it is given."""
     if _kind(source) != "int":
-        found: npt.NDArray[Any] = _numbers_of(values.dtype)[values.view("u1")]
+        places = values.view(f"u{values.dtype.itemsize}")
+        found: npt.NDArray[Any] = np.take(_numbers_of(values.dtype), places, out=out, mode="clip")
         return found
     free = 8 - _bits(source)
     return (values.view("i1") << free) >> free
@@ -148,8 +162,9 @@ def _narrowed(values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
 
 @cache
 def _numbers_of(kind: np.dtype[Any]) -> npt.NDArray[np.float32]:
-    """Return the number that each byte is."""
-    return np.arange(256, dtype="u1").view(kind).astype("f4")
+    """Return the numbers that all bits are."""
+    bits = np.arange(256**kind.itemsize, dtype=f"u{kind.itemsize}")
+    return bits.view(kind).astype("f4")
 
 
 @cache
