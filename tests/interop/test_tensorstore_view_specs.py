@@ -289,3 +289,42 @@ def test_nested_views_have_a_limit(kind: str) -> None:
     for levels in (33, 3000):
         with pytest.raises(ValueError, match="nested"):
             ts.Spec(nested(levels))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"base": {"rank": 2}},
+        {"base": {}, "rank": 2},
+        {"base": {"rank": 2}, "transform": {"input_rank": 2}},
+        {"base": {}, "transform": {"input_rank": 2}},
+        {"base": {"rank": 2}, "rank": 2},
+    ],
+    ids=str,
+)
+def test_the_rank_of_a_cast_is_told_once(spec: Any) -> None:
+    def told(package: Any) -> Any:
+        base = {"driver": "zarr3", "kvstore": "memory://ranks/", **spec["base"]}
+        cast = {"driver": "cast", "dtype": "float32", **spec, "base": base}
+        return package.Spec(cast).to_json()
+
+    assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize("how", ["cast", "stack of casts", "cast of a stack"])
+def test_minimal_specs_of_views_tell_no_rank_of_what_is_inside(how: str) -> None:
+    def told(package: Any) -> Any:
+        place = {"driver": "zarr3", "kvstore": f"memory://minimal-{how[-5:].strip()}/"}
+        new = {"create": True, "open": True, "dtype": "int16", "shape": [4, 5]}
+        base = package.open(place, **new).result()
+        view = {
+            "cast": lambda: package.cast(base, "float32"),
+            "stack of casts": lambda: package.stack([package.cast(base, "float32")]),
+            "cast of a stack": lambda: package.cast(package.stack([base]), "float32"),
+        }[how]()
+        spec = view.spec()
+        spec.update(minimal_spec=True)
+        minimal = view.spec(minimal_spec=True).to_json()
+        return spec.to_json(), minimal, package.Spec(minimal).to_json()
+
+    assert told(ts) == told(theirs)

@@ -49,7 +49,7 @@ class CastSpec(ViewSpec):
         return Spec._of(found, base._view)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to what is viewed, but for the data type."""
+        """Pass constraints on to what is viewed, but for the data type; both know the rank."""
         base = self._nested[0].copy()
         given: dict[str, Any] = {
             "rank": schema.rank,
@@ -62,7 +62,7 @@ class CastSpec(ViewSpec):
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
         self._set_nested([base])
-        self.schema = self.schema.merged(Schema(dtype=schema.dtype))
+        self.schema = self.schema.merged(Schema(dtype=schema.dtype, rank=schema.rank))
         self._known = None
 
     @classmethod
@@ -73,14 +73,16 @@ class CastSpec(ViewSpec):
         assert isinstance(driver, CastDriver)
         of = driver.of
         spec, shown = driver_spec(of.name).of(of, view, minimal=minimal)
-        made = cls(Schema(dtype=driver.dtype))
+        made = cls(Schema(dtype=driver.dtype, rank=driver.domain.rank))
         made._set_nested([Spec._of(spec, None)])
         return made, shown
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         base = self._nested[0]
-        without = () if base._view is not None else ("transform",)
+        without = [] if base._view is not None else ["transform"]
+        if self.schema.rank is not None and not include_defaults:
+            without.append("rank")  # the same
         return {
             "base": nested_json(base, naming, include_defaults=include_defaults, without=without)
         }
