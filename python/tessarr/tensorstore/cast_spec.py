@@ -44,7 +44,7 @@ class CastSpec(ViewSpec):
     @classmethod
     def made(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of what another one opens."""
-        found = cls(Schema(dtype=data_type))
+        found = cls(Schema(dtype=data_type, rank=base._driver.outline().rank))
         found._set_nested([Spec._of(base._driver, None, base._context)])
         return Spec._of(found, base._view)
 
