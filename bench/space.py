@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -27,13 +28,35 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
     view = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
     long, other = draw.integers(0, 10000, 10000), draw.integers(0, 1000, 10000)
     taken = view[long]
+    small = ts.IndexDomain(shape=[3, 4])
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     layout = ts.ChunkLayout(chunk_shape=[100, 100])
     how = {"create": True, "dtype": ts.uint16, "shape": [1000, 1000], "chunk_layout": layout}
     handle = ts.open(spec, **how).result()
     handle[...] = np.arange(1000000, dtype="u2").reshape(1000, 1000)
     points = draw.integers(0, 1000, 1000)
+    part = handle[5:100:3, ::2]
+    told = handle.spec()
+    pickled = pickle.dumps(handle)
     return {
+        "IndexDomain(shape=)": lambda: ts.IndexDomain(shape=[3, 4]),
+        "IndexDomain(json=)": lambda: ts.IndexDomain(json={"shape": [3, 4], "labels": ["x", "y"]}),
+        "domain.hull": lambda: small.hull(small),
+        "Dim(5, label)": lambda: ts.Dim(5, label="x"),
+        "IndexTransform(input_shape=)": lambda: ts.IndexTransform(input_shape=[3, 4]),
+        "view([1, 2, 3])": lambda: view([1, 2, 3]),
+        "view.label": lambda: view.label["x", "y", "z"],
+        "view.translate_to": lambda: view.translate_to[1, 2, 3],
+        "view.mark_bounds_implicit": lambda: view.mark_bounds_implicit[True],
+        "repr(view)": lambda: repr(view),
+        "view.to_json()": view.to_json,
+        "repr(handle)": lambda: repr(handle),
+        "repr(spec)": lambda: repr(told),
+        "spec.to_json()": told.to_json,
+        "pickle.dumps(handle)": lambda: pickle.dumps(handle),
+        "pickle.loads(handle)": lambda: pickle.loads(pickled),
+        "part.schema": lambda: part.schema,
+        "part.chunk_layout": lambda: part.chunk_layout,
         "view[5]": lambda: view[5],
         "view[5:100]": lambda: view[5:100],
         "view[5:100:3, ::2]": lambda: view[5:100:3, ::2],

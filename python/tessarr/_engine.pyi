@@ -1,9 +1,9 @@
 """The compiled part of Tessarr: chunks, codecs and stores (`rust/`)."""
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, Self, SupportsIndex, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ __all__ = [
     "Cells",
     "CountingStore",
     "Description",
+    "Dim",
     "ForeignStore",
     "Layers",
     "Limits",
@@ -33,12 +34,14 @@ __all__ = [
     "encode",
     "guarded",
     "look",
+    "ordered",
     "prefixed",
     "put",
     "reduce",
     "retrying",
     "set_threads",
     "shared",
+    "shown",
     "take",
     "threads",
     "unpickle_memory_store",
@@ -290,32 +293,185 @@ class StagedStore(Store):
     ) -> str | int | None: ...
 
 @final
+class Dim:
+    """An interval of indices along one dimension, and what the dimension is called.
+
+    ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
+    or keywords.
+
+    Parameters
+    ----------
+    inclusive_min, exclusive_max, inclusive_max, size : int, optional
+        The bounds. Where both are left out the dimension is unbounded, and both are implicit
+        unless said otherwise; with ``size=None`` it begins at 0 and has no end.
+    label : str, optional
+        The name; by default none.
+    implicit_lower, implicit_upper : bool, optional
+        Whether the bound is what holds now rather than a promise. By default only where it is
+        not given and infinite.
+
+    Raises
+    ------
+    ArgumentError
+        If the bounds are no interval.
+
+    Notes
+    -----
+    TensorStore's ``Dim`` (index space, dimension).
+
+    Examples
+    --------
+    >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
+    (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
+    """
+
+    def __new__(
+        cls,
+        *bounds: Any,
+        inclusive_min: SupportsIndex | None = None,
+        exclusive_max: SupportsIndex | None = None,
+        inclusive_max: SupportsIndex | None = None,
+        size: SupportsIndex | None = ...,
+        label: str | None = None,
+        implicit_lower: bool | None = None,
+        implicit_upper: bool | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def of(
+        lower: int, upper: int, label: str | None = None, implicit: tuple[bool, bool] = ...
+    ) -> Dim:
+        """Return ``[lower, upper)``, known to be an interval."""
+    @property
+    def inclusive_min(self) -> int:
+        """The least index."""
+    @property
+    def exclusive_max(self) -> int:
+        """One more than the greatest index."""
+    @property
+    def inclusive_max(self) -> int:
+        """The greatest index."""
+    @property
+    def exclusive_min(self) -> int:
+        """One less than the least index."""
+    @property
+    def label(self) -> str:
+        """The name; "" where there is none."""
+    @label.setter
+    def label(self, label: str | None) -> None: ...
+    @property
+    def implicit_lower(self) -> bool:
+        """Whether the lower bound is what holds now rather than a promise."""
+    @implicit_lower.setter
+    def implicit_lower(self, implicit: bool) -> None: ...
+    @property
+    def implicit_upper(self) -> bool:
+        """Whether the upper bound is what holds now rather than a promise."""
+    @implicit_upper.setter
+    def implicit_upper(self, implicit: bool) -> None: ...
+    @property
+    def implicit(self) -> tuple[bool, bool]:
+        """Whether the lower and the upper bound are implicit."""
+    @property
+    def size(self) -> int:
+        """The number of indices."""
+    @property
+    def empty(self) -> bool:
+        """Whether there is no index."""
+    @property
+    def surely_empty(self) -> bool:
+        """Whether there is no index, and no implicit bound that could change that."""
+    @property
+    def finite(self) -> bool:
+        """Whether both bounds are finite."""
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The half-open interval that indexing may use: implicit bounds do not count."""
+    def copy(self) -> Dim:
+        """Return a copy."""
+    def labelled(self, label: str) -> Dim:
+        """Return the same with another label."""
+    def shifted(self, by: int) -> Dim:
+        """Return the interval moved; infinite bounds stay."""
+    def hull(self, other: Dim) -> Dim:
+        """Return the smallest interval that contains both; labels have to agree."""
+    def intersect(self, other: Dim) -> Dim:
+        """Return the indices of both; labels have to agree."""
+    def __copy__(self) -> Dim: ...
+    def __deepcopy__(self, _memo: Any) -> Dim: ...
+    def __contains__(self, other: object, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[int, int], dict[str, Any]]: ...
+
+@final
 class View:
     """Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
 
-    ``dims`` and ``maps`` are objects with the attributes of `Dim` and `OutputIndexMap`; without
-    maps positions stay as they are.
+    ``View(dims)`` is a domain: it views nothing.
     """
 
-    def __new__(cls, dims: Iterable[Any], maps: Iterable[Any] | None = None) -> Self: ...
+    def __new__(cls, dims: Iterable[Dim]) -> Self: ...
+    @staticmethod
+    def stated(members: dict[str, Any]) -> View | None: ...
+    @staticmethod
+    def parsed(json: dict[str, Any]) -> View: ...
+    def plain(self) -> tuple[tuple[Any, ...], builtins.list[Any]]: ...
+    @staticmethod
+    def restored(dims: Iterable[Any], maps: Iterable[Any]) -> View: ...
+    def json(self, alone: bool) -> dict[str, Any]: ...
+    def mapped(self, maps: Iterable[Any] | None = None) -> View: ...
+    def marked(self, lower: Iterable[Any] | None, upper: Iterable[Any] | None) -> View: ...
     @property
     def rank(self) -> int:
         """The number of dimensions."""
+    @property
+    def output_rank(self) -> int:
+        """The number of maps."""
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each dimension."""
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
+    @property
+    def exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension."""
+    @property
+    def inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension."""
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each dimension; "" where there is none."""
+    @property
+    def implicit_lower(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit."""
+    @property
+    def implicit_upper(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit."""
+    @property
+    def size(self) -> int:
+        """The number of positions."""
     def domain(self) -> View: ...
-    def dims(self) -> builtins.list[tuple[int, int, str, tuple[bool, bool]]]: ...
+    def dims(self) -> tuple[Dim, ...]: ...
+    def dim(self, k: int) -> Dim: ...
+    def dims_text(self) -> str: ...
+    def hull(self, other: View) -> View: ...
+    def intersect(self, other: View) -> View: ...
+    def position(self, indices: Iterable[SupportsIndex]) -> tuple[int, ...]: ...
     def maps(self) -> builtins.list[tuple[int, int, Any, tuple[int, int] | None]]: ...
+    @property
+    def unmoved(self) -> bool:
+        """Whether positions stay as they are."""
+    def lines(self, alone: bool) -> builtins.list[tuple[int, int, int]]: ...
     def at(self, key: Any, mode: str) -> View | None: ...
+    def by(self, name: str, key: Any) -> View | None: ...
     def after(
         self, names: tuple[int | str | slice, ...] | None, acts: tuple[tuple[str, Any], ...]
     ) -> View: ...
     def permuted(self, order: Sequence[int] | None = None) -> View: ...
-    def restricted(self, to: Iterable[Any]) -> View: ...
+    def restricted(self, to: View) -> View: ...
     def viewed(self, by: View) -> View: ...
     @property
     def follows(self) -> bool:
@@ -379,6 +535,8 @@ class Cells:
 def look(array: NDArray[Any], view: View) -> NDArray[Any]: ...
 def take(array: NDArray[Any], view: View, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
 def put(array: NDArray[Any], view: View, items: NDArray[Any]) -> None: ...
+def shown(name: str, value: Any) -> str: ...
+def ordered(value: Any) -> Any: ...
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...
 def shared(store: Store) -> Store: ...

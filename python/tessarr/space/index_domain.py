@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space.box_json import box_from_json, box_to_json
-from tessarr.space.domain import INFINITE, Box, Dim, check_labels, dims_of
+from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.names import Name, names_of
 
@@ -46,8 +44,8 @@ class IndexDomain(Indexable):
 
     __slots__ = ("_dims", "_view")
 
+    _view: View
     _dims: Box | None
-    _view: View | None
 
     def __init__(
         self,
@@ -63,65 +61,57 @@ class IndexDomain(Indexable):
         labels: Sequence[str | None] | None = None,
         json: JSONObject | None = None,
     ) -> None:
+        lower, upper = implicit_lower_bounds, implicit_upper_bounds
+        found: View | None
         if json is not None:
-            if not isinstance(json, dict):
-                raise ArgumentError(f"{json!r} is not an object")
-            unknown = set(json) - {
-                "rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels",
-            }  # fmt: skip
-            if unknown:
-                raise ArgumentError(f"unknown members {sorted(map(str, unknown))}")
-            found = box_from_json(json)
+            found = View.stated(json)
         elif dims is not None and not hasattr(dims, "__index__"):
-            found = check_labels([d if isinstance(d, Dim) else Dim(d) for d in dims])
+            found = View([dim if isinstance(dim, Dim) else Dim(dim) for dim in dims])
         else:
             members = {
-                "rank": rank if dims is None else int(dims.__index__()),
-                "inclusive_min": _listed(inclusive_min),
-                "exclusive_max": _listed(exclusive_max),
-                "inclusive_max": _listed(inclusive_max),
-                "shape": _listed(shape),
-                "labels": None if labels is None else [name or "" for name in labels],
+                "inclusive_min": inclusive_min,
+                "exclusive_max": exclusive_max,
+                "inclusive_max": inclusive_max,
+                "shape": shape,
+                "labels": labels and [name or "" for name in labels],
+                "rank": rank if dims is None else dims,
             }
-            if rank is None and dims is None:
-                flags = (
-                    implicit_lower_bounds
-                    if implicit_lower_bounds is not None
-                    else implicit_upper_bounds
-                )
-                members["rank"] = None if flags is None else len(list(flags))
-            found = box_from_json(members)
+            found = View.stated(members)
+            flags = lower if lower is not None else upper
+            if found is None and flags is not None:
+                found = View.stated({"rank": len(flags)})
         if found is None:
             raise ArgumentError("the rank of the domain is not given")
-        self._dims = _marked(found, implicit_lower_bounds, implicit_upper_bounds)
-        self._view = None
+        self._view = found if lower is upper is None else found.marked(lower, upper)
+        self._dims = None
 
     @classmethod
-    def of(cls, dims: Box) -> Self:
-        """Return the domain of dimensions that are known to be good."""
-        made = _new(cls)
-        made._dims = dims
-        made._view = None
-        return made
+    def of(cls, dims: Sequence[Dim]) -> Self:
+        """Return the domain of dimensions.
+
+        Raises
+        ------
+        ArgumentError
+            If two have one label.
+        """
+        return cls.of_view(View(dims))
 
     @classmethod
     def of_view(cls, view: View) -> Self:
         """Return the domain of a view of the engine that has no maps."""
         made = _new(cls)
-        made._dims = None
         made._view = view
+        made._dims = None
         return made
 
     @property
     def dims(self) -> Box:
-        """The dimensions."""
+        """The dimensions; not to be modified."""
         if self._dims is None:
-            self._dims = dims_of(self._as_view())
+            self._dims = self._view.dims()
         return self._dims
 
     def _as_view(self) -> View:
-        if self._view is None:
-            self._view = View(self.dims, ())
         return self._view
 
     def _after(self, view: View) -> Self:
@@ -130,19 +120,19 @@ class IndexDomain(Indexable):
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
         refuse(mode, self)
-        return view.restricted(self.dims)
+        return view.restricted(self._view)
 
     def __getitem__(self, key: Any) -> Any:
         if hasattr(key, "apply_to"):
             return self._indexed(key, "default")
         names = names_of(key)
         if isinstance(key, str) or hasattr(key, "__index__"):
-            return self.dims[self._as_view().chosen(names)[0]].copy()
-        return self.of(tuple([self.dims[k] for k in self._chosen(names)]))
+            return self._view.dim(self._view.chosen(names)[0])
+        return self.of([self.dims[k] for k in self._chosen(names)])
 
     def _chosen(self, names: tuple[Name, ...]) -> list[int]:
         try:
-            return self._as_view().chosen(names)
+            return self._view.chosen(names)
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
 
@@ -159,62 +149,62 @@ class IndexDomain(Indexable):
         order = self._chosen(names_of(axes))
         if len(order) != self.rank:
             raise ArgumentError(f"{axes!r} does not name all dimensions of {self}")
-        return self._after(self._as_view().permuted(order))
+        return self._after(self._view.permuted(order))
 
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return self._as_view().rank
+        return self._view.rank
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self.dims)
+        return self._view.rank
 
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
-        return self._as_view().origin
+        return self._view.origin
 
     @property
     def inclusive_min(self) -> tuple[int, ...]:
         """The least index of each dimension."""
-        return self.origin
+        return self._view.origin
 
     @property
     def inclusive_max(self) -> tuple[int, ...]:
         """The greatest index of each dimension."""
-        return tuple(dim.inclusive_max for dim in self.dims)
+        return self._view.inclusive_max
 
     @property
     def exclusive_max(self) -> tuple[int, ...]:
         """One more than the greatest index of each dimension."""
-        return tuple(dim.exclusive_max for dim in self.dims)
+        return self._view.exclusive_max
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of indices of each dimension."""
-        return self._as_view().shape
+        return self._view.shape
 
     @property
     def size(self) -> int:
         """The number of positions."""
-        return prod(self.shape)
+        return self._view.size
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The label of each dimension; "" where there is none."""
-        return tuple(dim.label for dim in self.dims)
+        return self._view.labels
 
     @property
     def implicit_lower_bounds(self) -> tuple[bool, ...]:
         """Whether the lower bound of each dimension is implicit."""
-        return tuple(dim.implicit_lower for dim in self.dims)
+        return self._view.implicit_lower
 
     @property
     def implicit_upper_bounds(self) -> tuple[bool, ...]:
         """Whether the upper bound of each dimension is implicit."""
-        return tuple(dim.implicit_upper for dim in self.dims)
+        return self._view.implicit_upper
 
     @property
     def index_exp(self) -> tuple[slice, ...]:
@@ -242,61 +232,34 @@ class IndexDomain(Indexable):
 
     def hull(self, other: IndexDomain) -> IndexDomain:
         """Return the smallest domain that contains both."""
-        return IndexDomain.of(tuple(a.hull(b) for a, b in self._pairs(other)))
+        return self.of_view(self._view.hull(other._view))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both."""
-        return IndexDomain.of(tuple(a.intersect(b) for a, b in self._pairs(other)))
-
-    def _pairs(self, other: IndexDomain) -> Iterator[tuple[Dim, Dim]]:
-        if self.rank != other.rank:
-            raise ArgumentError(f"domains of rank {self.rank} and {other.rank}")
-        return zip(self.dims, other.dims, strict=True)
+        return self.of_view(self._view.intersect(other._view))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON."""
-        return box_to_json(self.dims)
+        return self._view.json(alone=True)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IndexDomain):
-            return NotImplemented
-        return self._as_view() == other._as_view()
+        return self._view == other._view if isinstance(other, IndexDomain) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.dims)
 
     def __reduce__(self) -> Any:
-        return type(self).of, (self.dims,)
+        return _restored, (type(self), *self._view.plain())
 
     def __len__(self) -> int:
-        return len(self.dims)
+        return self._view.rank
 
     def __iter__(self) -> Iterator[Dim]:
-        return iter([dim.copy() for dim in self.dims])
+        return iter(self._view.dims())
 
     def __repr__(self) -> str:
-        return f"{{ {', '.join(map(str, self.dims))} }}"
+        return self._view.dims_text()
 
 
-def _listed(values: Any) -> list[Any] | None:
-    return None if values is None else list(values)
-
-
-def _marked(dims: Box, lower: Any, upper: Any) -> Box:
-    if lower is None and upper is None:
-        return dims
-    for flags in (lower, upper):
-        if flags is not None and len(flags) != len(dims):
-            raise ArgumentError(f"{len(flags)} flags for {len(dims)} dimensions")
-    return tuple(
-        Dim.of(
-            dim.inclusive_min,
-            dim.exclusive_max,
-            dim.label,
-            (
-                dim.implicit_lower if lower is None else bool(lower[k]),
-                dim.implicit_upper if upper is None else bool(upper[k]),
-            ),
-        )
-        for k, dim in enumerate(dims)
-    )
+def _restored(made: type[IndexDomain], dims: Any, maps: Any) -> IndexDomain:
+    return made.of_view(View.restored(dims, maps))

@@ -70,7 +70,11 @@ class Indexable:
     def _by(self, name: str, key: Any) -> Self:
         if name in {"oindex", "vindex"}:
             return self._indexed(key, name)  # type: ignore[arg-type]
-        return self._after(self._as_view().after(None, (operation(name, key),)))
+        before = self._as_view()
+        view = before.by(name, key)
+        if view is None:
+            view = before.after(None, (operation(name, key),))
+        return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
         return self._indexed(key, "default")

@@ -344,15 +344,3 @@ def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
         bad = least if least < within[0] else most
         bounds = Dim.of(*within)
         raise SelectionError(f"index {bad} is outside of {bounds}")
-
-
-def simplified(one: OutputIndexMap, dims: Box) -> OutputIndexMap:
-    """Return a constant for an index array of one item, and where there is no position."""
-    if one.index_array is None:
-        return one
-    if any(dim.surely_empty for dim in dims):
-        return OutputIndexMap.constant(0)
-    if one.index_array.size != 1:
-        return one
-    check_range(one.index_array, one.within)
-    return OutputIndexMap.constant(one.offset + one.factor * int(one.index_array.flat[0]))

@@ -15,7 +15,6 @@ from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.domain import INFINITE
 from tessarr.space.maps import position
 from tessarr.tensorstore.reducing import Blocks
-from tessarr.tensorstore.through import one_to_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +104,7 @@ class BlockGrid:
         differ in size, there is no such view.
         """
         dims = [Dim.of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain.dims]
-        alone = one_to_one(view)
+        alone = {dim for dim, *_ in view.lines(alone=True)}
         offsets: list[npt.NDArray[np.int64] | int | None] = []
         for at, one in enumerate(view.output):
             k, factor, base = one.input_dimension, self.factors[at], self.base[at]

@@ -3,7 +3,7 @@
 A chain may lack its codec from arrays to bytes, and a codec any of its options. Chains are merged:
 *strictly*, codec by codec, or else also so that one may be what is inside of the other's shards,
 and may have one transposition more. What is still open when an array is created is chosen
-(`Chain.complete`).
+(`completing`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from typing import Any, Final, TypeAlias
 from tessarr import codec as codecs
 from tessarr.codec.base import codec_of_name
 from tessarr.codec.blosc import COMPRESSORS
-from tessarr.codec.default import default_serializer
-from tessarr.dtype import DataType
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.element import is_raw
 from tessarr.tensorstore.reading import (
     choice,
     integer,
@@ -31,36 +28,22 @@ from tessarr.tensorstore.reading import (
 )
 from tessarr.types import JSONObject, Shape
 
-__all__ = ["Chain", "Part", "Wanted", "merged_chains"]
+__all__ = [
+    "INDEX",
+    "MAX_TYPESIZE",
+    "SHARDING",
+    "Chain",
+    "Part",
+    "merged_chains",
+    "whole_configuration",
+]
 
-_SHARDING: Final = "sharding_indexed"
-_MAX_BLOSC_TYPESIZE: Final = 255
+SHARDING: Final = "sharding_indexed"
+MAX_TYPESIZE: Final = 255
 _MAX_BLOSC_BLOCK: Final = (2**31 - 1 - 2 * 4 * 255) // 3
 
 Layout: TypeAlias = "tuple[Shape | None, Shape | None]"
 """The order of elements, slowest axis first, and the shape that is read at once; None: open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a chain is completed for.
-
-    Parameters
-    ----------
-    data_type
-        The elements.
-    rank
-        The number of dimensions.
-    read_chunk
-        The shape that is to be read at once.
-    order
-        The order of elements that is wished for, if any.
-    """
-
-    data_type: DataType
-    rank: int
-    read_chunk: Shape
-    order: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +87,7 @@ class Part:
         if readers is None:
             given = plain(configuration, at)
             if given:
-                _of(name, given)
+                whole_configuration(name, given)
             return cls(name, known.kind, given)
         options: dict[str, Any] = {}
         for option, read in readers.items():
@@ -238,7 +221,7 @@ class Chain:
     @property
     def height(self) -> int:
         """The number of shards within shards."""
-        if self.array_bytes is None or self.array_bytes.name != _SHARDING:
+        if self.array_bytes is None or self.array_bytes.name != SHARDING:
             return 0
         inner = self.array_bytes.subchunks
         return 1 + (0 if inner is None else inner.height)
@@ -294,7 +277,7 @@ class Chain:
     def _inner_layout(self, rank: int, shape: Shape | None) -> Layout:
         if self.array_bytes is None:
             return None, shape
-        if self.array_bytes.name != _SHARDING:
+        if self.array_bytes.name != SHARDING:
             return tuple(range(rank)), shape
         part = self.array_bytes.options.get("chunk_shape")
         if part is not None and len(part) != rank:
@@ -307,12 +290,12 @@ class Chain:
         options: dict[str, Any] = {"chunk_shape": part}
         if self != Chain():
             options["codecs"] = self
-        return Chain((), Part(_SHARDING, "array_bytes", options), ())
+        return Chain((), Part(SHARDING, "array_bytes", options), ())
 
     def stated(self) -> Chain:
         """Return the chain with what it means in a stored document that an option is left out."""
         middle = self.array_bytes
-        if middle is not None and middle.name == _SHARDING:
+        if middle is not None and middle.name == SHARDING:
             options = {"index_location": "end", **middle.options}
             options |= {
                 name: chain.stated() for name, chain in options.items() if isinstance(chain, Chain)
@@ -325,37 +308,6 @@ class Chain:
             for part in self.bytes_bytes
         )
         return Chain(self.array_array, middle, tuple(rest))
-
-    def complete(self, wanted: Wanted) -> list[JSONObject]:
-        """Return the chain as a document states it, with all that was open chosen.
-
-        Raises
-        ------
-        ArgumentError
-            If a codec cannot be completed.
-        """
-        found: list[JSONObject] = []
-        for part in self.array_array:
-            found.append(_complete_part(part, wanted, None))
-            if part.name == "transpose":
-                wanted = _transposed(wanted, part.axes(wanted.rank))
-        middle = self.array_bytes or _default_serializer(wanted.data_type)
-        in_order = tuple(range(wanted.rank))
-        if middle.name != _SHARDING and wanted.order not in {None, in_order}:
-            assert wanted.order is not None
-            found.append(_named("transpose", {"order": list(wanted.order)}))
-        if middle.name == _SHARDING:
-            if self.bytes_bytes:
-                names = ", ".join(repr(part.name) for part in self.bytes_bytes)
-                raise ArgumentError(f"codecs {names} of whole shards: give them for subchunks")
-            found.append(_complete_sharding(middle, wanted))
-            return found
-        found.append(_complete_part(middle, wanted, None))
-        item_bytes = _item_bytes(wanted.data_type) if middle.name == "bytes" else None
-        for part in self.bytes_bytes:
-            found.append(_complete_part(part, wanted, item_bytes))
-            item_bytes = None
-        return found
 
 
 def merged_chains(old: Chain | None, new: Chain | None, *, strict: bool = False) -> Chain | None:
@@ -392,110 +344,20 @@ def _undone(axes: Sequence[int], lengths: Sequence[int]) -> Shape:
     return tuple(by_axis[axis] for axis in range(len(axes)))
 
 
-def _transposed(wanted: Wanted, axes: Shape) -> Wanted:
-    where = {axis: place for place, axis in enumerate(axes)}
-    order = wanted.order
-    return replace(
-        wanted,
-        read_chunk=tuple(wanted.read_chunk[axis] for axis in axes),
-        order=None if order is None else tuple(where[axis] for axis in order),
-    )
+def whole_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
+    """Return the whole configuration of a codec of which some options are given.
 
-
-def _default_serializer(data_type: DataType) -> Part:
-    found = default_serializer(data_type)
-    if found is None:
-        return Part("bytes", "array_bytes", {})
-    stated: JSONObject = found.to_json(3)
-    return Part(stated["name"], "array_bytes", stated.get("configuration", {}))
-
-
-def _item_bytes(data_type: DataType) -> int:
-    """Return the bytes of what blosc is to shuffle: records and raw elements are bytes to it."""
-    return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
-
-
-def _complete_part(part: Part, wanted: Wanted, item_bytes: int | None) -> JSONObject:
-    options = dict(part.options)
-    match part.name:
-        case "transpose":
-            return _named("transpose", {"order": list(part.axes(wanted.rank))})
-        case "bytes":
-            if wanted.data_type.unit_bytes == 1:
-                return _named("bytes", {})
-            return _named("bytes", {"endian": options.get("endian", "little")})
-        case "gzip":
-            return _named("gzip", {"level": options.get("level", 6)})
-        case "zstd":
-            checksum = options.get("checksum", False)
-            return _named("zstd", {"level": options.get("level", 3), "checksum": checksum})
-        case "blosc":
-            return _complete_blosc(options, item_bytes)
-        case "crc32c":
-            return _named("crc32c", {})
-        case _:
-            return _named(part.name, _of(part.name, options))
-
-
-def _complete_blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
-    shuffle, typesize = options.get("shuffle"), options.get("typesize")
-    if shuffle != "noshuffle" and typesize is None:
-        if item_bytes is not None and item_bytes <= _MAX_BLOSC_TYPESIZE:
-            typesize = item_bytes
-        elif shuffle is None:
-            shuffle = "noshuffle"
-        else:
-            raise ArgumentError("codec 'blosc': give the typesize for the shuffle")
-    result = {
-        "cname": options.get("cname", "lz4"),
-        "clevel": options.get("clevel", 5),
-        "shuffle": shuffle or ("bitshuffle" if typesize == 1 else "shuffle"),
-        "blocksize": options.get("blocksize", 0),
-    }
-    if result["shuffle"] != "noshuffle":
-        result["typesize"] = typesize
-    return _named("blosc", result)
-
-
-def _complete_sharding(part: Part, wanted: Wanted) -> JSONObject:
-    shape = part.options.get("chunk_shape", wanted.read_chunk)
-    if len(shape) != wanted.rank:
-        raise ArgumentError(f"subchunks {list(shape)} in chunks of {wanted.rank} dimensions")
-    inner = part.subchunks or Chain()
-    index = part.options.get("index_codecs", _INDEX)
-    numbers = codecs_data_type("uint64")
-    return _named(
-        _SHARDING,
-        {
-            "chunk_shape": list(shape),
-            "codecs": inner.complete(wanted),
-            "index_codecs": index.complete(Wanted(numbers, wanted.rank + 1, (*shape, 2))),
-            "index_location": part.options.get("index_location", "end"),
-        },
-    )
-
-
-def codecs_data_type(name: str) -> DataType:
-    """Return the data type of a name."""
-    from tessarr import dtype
-
-    return dtype.of(name)
-
-
-def _of(name: str, options: Mapping[str, Any]) -> JSONObject:
-    """Return the whole configuration of a codec of which some options are given."""
+    Raises
+    ------
+    ArgumentError
+        If there is no such codec, or it cannot have them.
+    """
     try:
         stated = codecs.of({"name": name, "configuration": dict(options)}).to_json(3)
     except UnsupportedError as error:
         raise ArgumentError(str(error)) from error
     found: JSONObject = stated.get("configuration", {})
     return found
-
-
-def _named(name: str, configuration: Mapping[str, Any]) -> JSONObject:
-    if not configuration:
-        return {"name": name}
-    return {"name": name, "configuration": dict(configuration)}
 
 
 def _order(value: Any, what: str) -> Any:
@@ -531,10 +393,10 @@ _OPTIONS: Final[Mapping[str, Mapping[str, _Read]]] = MappingProxyType(
             "cname": choice(*COMPRESSORS),
             "clevel": integer(0, 9),
             "shuffle": choice("noshuffle", "shuffle", "bitshuffle"),
-            "typesize": integer(1, _MAX_BLOSC_TYPESIZE),
+            "typesize": integer(1, MAX_TYPESIZE),
             "blocksize": integer(0, _MAX_BLOSC_BLOCK),
         },
-        _SHARDING: {
+        SHARDING: {
             "chunk_shape": lengths(1),
             "index_codecs": _chain,
             "codecs": _chain,
@@ -546,4 +408,4 @@ _SAME_SHAPE: Final = frozenset(
     {"transpose", "bitround", "cast_value", "scale_offset", "numcodecs.bitround", "numcodecs.delta",
      "numcodecs.fixedscaleoffset", "numcodecs.quantize", "numcodecs.astype"}
 )  # fmt: skip
-_INDEX: Final = Chain.read([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])
+INDEX: Final = Chain.read([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])

@@ -13,6 +13,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.reading import as_integer, integer, lengths, members_of, nothing_else
+from tessarr.tensorstore.recall import Recall
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.wish import (
     SOFT,
@@ -26,6 +27,7 @@ from tessarr.tensorstore.wish import (
     merged_rows,
     row_of,
     state,
+    told,
     values_of,
 )
 from tessarr.types import JSONObject, Shape
@@ -85,17 +87,21 @@ class ChunkLayout:
 
     def __init__(self, json: Any = None, **parts: Any) -> None:
         self._rank, self._order, self._origin, self._grids = -1, None, (), _NO_GRIDS
-        if isinstance(json, ChunkLayout):
-            self._take(json)
-        elif json is not None:
-            members = members_of(json, "a chunk layout")
-            nothing_else({name: 0 for name in members if name not in _MEMBERS})
-            absent = [name for name, value in members.items() if value is None]
-            if absent:
-                raise ArgumentError(f"{absent[0]}: null is not a constraint")
-            self._add(members)
+        if json is not None:
+            self._take(json if isinstance(json, ChunkLayout) else _read.made(json, self._parsed))
         if parts:
             self.update(**parts)
+
+    @classmethod
+    def _parsed(cls, json: Any) -> ChunkLayout:
+        members = members_of(json, "a chunk layout")
+        nothing_else({name: 0 for name in members if name not in _MEMBERS})
+        absent = [name for name, value in members.items() if value is None]
+        if absent:
+            raise ArgumentError(f"{absent[0]}: null is not a constraint")
+        made = cls()
+        made._add(members)
+        return made
 
     @classmethod
     def known(
@@ -376,17 +382,29 @@ class ChunkLayout:
         for usage, grid in zip(_USAGES, self._grids, strict=True):
             if grid is not NOTHING and (stated := grid.to_json()):
                 result[f"{usage}_chunk"] = stated
-        rows = [self._origin, *(row for g in self._grids for row in (g.lengths, g.ratios))]
-        told = any(wish is not None for row in rows for wish in row)
-        told |= self._order is not None and self._rank > 0
-        if self._rank >= 0 and not told:
+        if self._rank >= 0 and not self._tells_rank:
             result["rank"] = self._rank
         return result
 
+    @property
+    def _tells_rank(self) -> bool:
+        """Whether something is asked for of which the rank follows."""
+        if any(self._origin) or (self._order is not None and self._rank > 0):
+            return True
+        return any(any(grid.lengths) or any(grid.ratios) for grid in self._grids)
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether anything but the rank is asked for."""
+        return self._tells_rank or any(grid.count is not None for grid in self._grids)
+
+    def _key(self) -> tuple[Any, ...]:
+        """Return what is the same of layouts that are."""
+        rows = [told(self._origin), *(one.key() for one in self._grids)]
+        return self._rank, self._order if self._rank else None, *rows
+
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ChunkLayout):
-            return NotImplemented
-        return self._rank == other._rank and self.to_json() == other.to_json()
+        return self._key() == other._key() if isinstance(other, ChunkLayout) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -395,6 +413,10 @@ class ChunkLayout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ChunkLayout, (self.to_json(),)
+
+
+_read: Final = Recall[ChunkLayout]()
+"""Layouts that were read, by their JSON."""
 
 
 def _is_flat(value: Any) -> bool:

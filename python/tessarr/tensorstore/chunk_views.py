@@ -9,7 +9,7 @@ from typing import Any
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, IndexTransform
 from tessarr.tensorstore import through
-from tessarr.tensorstore.chunk_grid import LONGEST
+from tessarr.tensorstore.chunk_grid import LONGEST, GridConstraints
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.wish import Row, Wish
 
@@ -27,22 +27,24 @@ def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayou
         If the view does not fit, or an origin would be beyond the range of indices.
     """
     _check_rank(layout, transform.output_rank)
-    if layout.rank <= 0 or through.unmoved(transform):
+    if layout.rank <= 0 or transform.unmoved:
         return layout.copy()
 
+    rank, lines = transform.input_rank, transform.lines(alone=True)
+
     def row(wishes: Row, change: Change) -> Row:
-        if not wishes:
+        if not any(wishes):
             return ()
         return through.carried(
-            wishes, transform, lambda wish, *by: Wish(change(wish.value, *by), wish.hard)
+            wishes, lines, rank, lambda wish, *by: Wish(change(wish.value, *by), wish.hard)
         )
 
     return layout.with_rows(
-        transform.input_rank,
+        rank,
         lambda order: through.order_through(order, transform),
         lambda wishes: row(wishes, _origin_within),
-        lambda grid: grid.each(
-            lambda wishes: row(wishes, _length_within), lambda wishes: row(wishes, _ratio_within)
+        lambda grid: GridConstraints(
+            row(grid.lengths, _length_within), row(grid.ratios, _ratio_within), grid.count
         ),
     )
 
@@ -56,7 +58,7 @@ def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout
         If the view does not fit, or a hard constraint cannot be told of what is viewed.
     """
     _check_rank(layout, transform.input_rank)
-    if layout.rank <= 0 or through.unmoved(transform):
+    if layout.rank <= 0 or transform.unmoved:
         return layout.copy()
 
     def row(wishes: Row, change: Change) -> Row:

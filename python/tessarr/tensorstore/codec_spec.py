@@ -13,6 +13,7 @@ from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.chain import Chain, merged_chains
 from tessarr.tensorstore.reading import integer, items, members_of, nothing_else, plain
+from tessarr.tensorstore.recall import Recall
 from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
@@ -106,6 +107,11 @@ class Compression:
             compressor = other.compressor
         return Compression(compressor, other.filters if filters is None else filters)
 
+    def same(self, other: Compression) -> bool:
+        """Return whether the same is known; no filters are none that are known."""
+        filters = (self.filters or None) == (other.filters or None)
+        return filters and self.compressor == other.compressor
+
 
 NOTHING: Final = Compression()
 """Nothing is known."""
@@ -139,23 +145,26 @@ class CodecSpec:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any) -> None:
-        if isinstance(json, CodecSpec):
-            self._set(json.driver, json.chain, json.compression)
-            return
+        made = json if isinstance(json, CodecSpec) else _read.made(json, self._parsed)
+        self._set(made.driver, made.chain, made.compression)
+
+    @classmethod
+    def _parsed(cls, json: Any) -> Self:
         members = members_of(json, "codec")
         driver = members.pop("driver", None)
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
-            self._set("zarr3", chain, NOTHING)
+            made = cls.of_chain(chain)
         elif driver in ("zarr", "zarr2"):
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = filters_from_json(members.pop("filters", None))
-            self._set("zarr", None, Compression(compressor, filters))
+            made = cls.of_compression(Compression(compressor, filters))
         else:
             raise refusal(driver)(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
+        return made
 
     def _set(self, driver: str, chain: Chain | None, compression: Compression) -> None:
         object.__setattr__(self, "driver", driver)
@@ -210,10 +219,17 @@ class CodecSpec:
         return result
 
     def __eq__(self, other: object) -> bool:
-        return self.to_json() == other.to_json() if isinstance(other, CodecSpec) else NotImplemented
+        if not isinstance(other, CodecSpec):
+            return NotImplemented
+        same = (self.driver, self.chain) == (other.driver, other.chain)
+        return same and self.compression.same(other.compression)
 
     def __repr__(self) -> str:
         return shown("CodecSpec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CodecSpec, (self.to_json(),)
+
+
+_read: Final = Recall[CodecSpec]()
+"""Codecs that were read, by their JSON."""

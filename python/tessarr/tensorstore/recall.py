@@ -40,6 +40,15 @@ class Recall(Generic[T]):
     def __init__(self) -> None:
         self._kept: dict[Hashable, T] = {}
 
+    def made(self, value: Any, make: Callable[[Any], T]) -> T:
+        """Return what a value makes, or recall it."""
+        key = key_of(value)
+        found = self.find(key)
+        if found is None:
+            found = make(value)
+            self.keep(key, found)
+        return found
+
     def find(self, key: Hashable) -> T | None:
         """Return what was made of a value, or None."""
         return None if key is None else self._kept.get(key)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, Box, Dim, Indexable, IndexDomain, IndexTransform, View
+from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.tensorstore import through
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_before, layout_through
@@ -30,7 +30,7 @@ from tessarr.tensorstore.reading import (
     nothing_else,
     stated,
 )
-from tessarr.tensorstore.recall import key_of
+from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
     UnitLike,
@@ -122,12 +122,16 @@ class Schema(Indexable):
     def __init__(self, json: Any = None, **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = _NO_LAYOUT, ()
-        if isinstance(json, Schema):
-            self._take(json)
-        elif json is not None:
-            self._read(members_of(json, "schema"))
+        if json is not None:
+            self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
         if parts:
             self.update(**parts)
+
+    @classmethod
+    def _parsed(cls, json: Any) -> Schema:
+        made = cls()
+        made._read(members_of(json, "schema"))
+        return made
 
     def _read(self, members: dict[str, Any]) -> None:
         if "rank" in members:
@@ -291,15 +295,15 @@ class Schema(Indexable):
         made._layout = self._layout.hard()
         return made
 
-    def _dims(self) -> Box:
+    def _box(self) -> View:
         if self._domain is not None:
-            return self._domain.dims
+            return self._domain._as_view()
         if self._rank is None:
             raise ArgumentError("the schema has no rank: it cannot be indexed")
-        return (Dim(),) * self._rank
+        return IndexDomain(self._rank)._as_view()
 
     def _as_view(self) -> View:
-        return View(self._dims())
+        return self._box().mapped()
 
     def _after(self, view: View) -> Self:
         return self.through(IndexTransform.of_view(view))
@@ -333,7 +337,7 @@ class Schema(Indexable):
         ArgumentError
             If the view does not fit.
         """
-        made = self.copy() if through.unmoved(view) else self.through(view)
+        made = self.copy() if view.unmoved else self.through(view)
         made._rank, made._domain = view.input_rank, view.domain
         return made
 
@@ -410,17 +414,17 @@ class Schema(Indexable):
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
-        return IndexDomain.of(self._dims()).origin
+        return self._box().origin
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of indices of each dimension."""
-        return IndexDomain.of(self._dims()).shape
+        return self._box().shape
 
     @property
     def size(self) -> int:
         """The number of positions."""
-        return IndexDomain.of(self._dims()).size
+        return self._box().size
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
         """Return the constraints as JSON."""
@@ -431,11 +435,9 @@ class Schema(Indexable):
             result["dtype"] = self._dtype.to_json()
         if self._domain is not None:
             result["domain"] = self._domain.to_json()
-        if self._layout is not _NO_LAYOUT:
-            layout = self._layout.to_json()
-            layout.pop("rank", None)
-            if layout:
-                result["chunk_layout"] = layout
+        if self._layout is not _NO_LAYOUT and self._layout.says_anything:
+            result["chunk_layout"] = self._layout.to_json()
+            result["chunk_layout"].pop("rank", None)
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:
@@ -446,14 +448,28 @@ class Schema(Indexable):
             ]
         return result
 
+    def _key(self) -> tuple[Any, ...]:
+        """Return what is the same of schemas that are, but for the fill value."""
+        units = self._units if any(unit is not None for unit in self._units) else ()
+        layout = self._layout if self._layout.says_anything else None
+        return self._rank, self._dtype, self._domain, self._codec, units, layout
+
     def __eq__(self, other: object) -> bool:
-        return self.to_json() == other.to_json() if isinstance(other, Schema) else NotImplemented
+        if not isinstance(other, Schema):
+            return NotImplemented
+        if self._fill is None or other._fill is None:
+            return self._fill is other._fill and self._key() == other._key()
+        return same_fill(self._fill, other._fill) and self._key() == other._key()
 
     def __repr__(self) -> str:
         return shown("Schema", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Schema, (self.to_json(),)
+
+
+_read: Final = Recall[Schema]()
+"""Schemas that were read, by their JSON."""
 
 
 def _instance(value: Any, wanted: type[Any], what: str) -> Any:
@@ -479,7 +495,4 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
-    lengths = [as_integer(length) for length in items(shape, "shape")]
-    if all(0 <= length < INFINITE for length in lengths):
-        return IndexDomain.of(tuple(Dim.of(0, length) for length in lengths))
-    return IndexDomain(shape=lengths)  # which tells what is wrong
+    return IndexDomain(shape=[as_integer(length) for length in items(shape, "shape")])

@@ -422,10 +422,10 @@ class Spec(Indexable):
             return "Spec(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        unbound = self._unbound()
         try:
-            return Spec, (unbound.to_json(),)
-        except UnsupportedError:
+            return Spec, (self.to_json(),)
+        except UnsupportedError:  # functions are no JSON
+            unbound = self._unbound()
             return Spec._of, (unbound._driver, unbound._view, unbound._context)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_through
 from tessarr.tensorstore.copying import copy
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
-from tessarr.tensorstore.driver_spec import Opening, OpenKeywords, driver_spec
+from tessarr.tensorstore.driver_spec import Opening, OpenKeywords, Options, driver_spec
 from tessarr.tensorstore.future import Future, WriteFutures, converted, failed
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import shown
@@ -473,7 +473,8 @@ class TensorStore(Indexable):
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
         # As with TensorStore, nothing is read in order to open it again.
-        spec = self.spec(open=True, assume_cached_metadata=True, unbind_context=True)
+        spec = self._spec()
+        spec._driver = spec._driver.changed(Options(flags=dict(_AGAIN)))
         return _again, (spec, self._mode)
 
     def with_transaction(self, transaction: Any) -> TensorStore:
@@ -519,6 +520,9 @@ def handle(
     made._mode = mode
     made._transaction = transaction
     return made
+
+
+_AGAIN: Final = {"open": True, "assume_cached_metadata": True}
 
 
 def _again(spec: Spec, mode: str) -> TensorStore:

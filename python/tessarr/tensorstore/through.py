@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform
-from tessarr.space.domain import check_labels
-from tessarr.space.maps import identity
 from tessarr.types import Shape
 
 __all__ = [
@@ -26,14 +24,10 @@ __all__ = [
     "carried",
     "carried_back",
     "domain_before",
-    "domain_of",
     "merged_domains",
-    "one_to_one",
     "order_before",
     "order_through",
-    "strided",
     "unbroadcast",
-    "unmoved",
 ]
 
 T = TypeVar("T")
@@ -42,40 +36,26 @@ _LARGEST: Final = 1 << 28
 _UNLIMITED: Final = Dim()
 
 
-def unmoved(transform: IndexTransform) -> bool:
-    """Tell whether every position of a view is itself: then what is said of dimensions holds."""
-    return transform.output == identity(transform.input_rank)
-
-
-def strided(transform: IndexTransform) -> list[tuple[int, int, int]]:
-    """Return input dimension, offset and stride of each map; -1 where it is not that of one."""
-    return [
-        (-1 if one.input_dimension is None else one.input_dimension, one.offset, one.factor)
-        for one in transform.output
-    ]
-
-
-def one_to_one(transform: IndexTransform) -> set[int]:
-    """Return the input dimensions that exactly one map follows."""
-    followed = [dim for dim, _, _ in strided(transform) if dim >= 0]
-    spread = {
-        k
-        for one in transform.output
-        if one.index_array is not None
-        for k, size in enumerate(one.index_array.shape)
-        if size != 1
-    }
-    return {dim for dim in followed if followed.count(dim) == 1} - spread
-
-
 def carried(
-    values: Sequence[T | None], transform: IndexTransform, change: Callable[[T, int, int], T]
+    values: Sequence[T | None],
+    lines: Sequence[tuple[int, int, int]],
+    rank: int,
+    change: Callable[[T, int, int], T],
 ) -> tuple[T | None, ...]:
-    """Return what is said of the dimensions of a view; `change` is given offset and stride."""
-    found: list[T | None] = [None] * transform.input_rank
-    alone = one_to_one(transform)
-    for value, (dim, offset, stride) in zip(values, strided(transform), strict=True):
-        if value is not None and dim in alone and stride:
+    """Return what is said of the dimensions of a view.
+
+    Parameters
+    ----------
+    values
+        What is said of those of what is viewed.
+    lines, rank
+        The view: `IndexTransform.lines`, of dimensions that one map alone follows, and its rank.
+    change
+        Is given what is said, offset and stride.
+    """
+    found: list[T | None] = [None] * rank
+    for value, (dim, offset, stride) in zip(values, lines, strict=True):
+        if value is not None and dim >= 0:
             found[dim] = change(value, offset, stride)
     return tuple(found)
 
@@ -96,7 +76,7 @@ def carried_back(
     """
     found: list[T | None] = [None] * transform.output_rank
     seen = set()
-    for k, (dim, offset, stride) in enumerate(strided(transform)):
+    for k, (dim, offset, stride) in enumerate(transform.lines()):
         if dim >= 0 and stride:
             seen.add(dim)
             value = values[dim]
@@ -109,31 +89,17 @@ def carried_back(
 
 def order_through(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
     """Return an order of the dimensions of what is viewed as one of those of the view."""
-    maps = strided(transform)
-    places = [_LAST] * transform.input_rank
-    for place, k in enumerate(order):
-        if maps[k][0] >= 0:
-            places[maps[k][0]] = min(places[maps[k][0]], place)
-    return tuple(sorted(range(len(places)), key=lambda dim: (places[dim], dim)))
+    lines = transform.lines()
+    met = dict.fromkeys([lines[k][0] for k in order])
+    met.pop(-1, None)
+    return *met, *[dim for dim in range(transform.input_rank) if dim not in met]
 
 
 def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
     """Return an order of the dimensions of the view as one of those of what is viewed."""
     places = {dim: place for place, dim in enumerate(order)}
-    maps = strided(transform)
+    maps = transform.lines()
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
-
-
-def domain_of(dims: Sequence[Dim]) -> IndexDomain:
-    """Return the domain of dimensions whose labels may be alike.
-
-    Raises
-    ------
-    SelectionError
-        If they are.
-    """
-    labelled = any(dim.label for dim in dims)
-    return IndexDomain.of(check_labels(list(dims)) if labelled else tuple(dims))
 
 
 def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
@@ -164,7 +130,7 @@ def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
             raise ArgumentError(f"domain: {other} of dimension {k} does not match {one}")
         label = one.label or other.label
         dims.append(Dim.of(lower[0], upper[0], label, (lower[1], upper[1])))
-    return domain_of(dims)
+    return IndexDomain.of(dims)
 
 
 def _merged_bound(
@@ -185,7 +151,7 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
     ArgumentError
         If the view does not determine it.
     """
-    maps = strided(transform)
+    maps = transform.lines()
     dims = []
     for dim, offset, stride in maps:
         if dim < 0 or [one[0] for one in maps].count(dim) > 1:
@@ -314,7 +280,7 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     ArgumentError
         If the view does not determine it.
     """
-    maps = strided(transform)
+    maps = transform.lines()
     first = transform.input_rank - values.ndim
     order = []
     flipped: list[slice] = []

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.reading import stated
-from tessarr.tensorstore.through import carried, carried_back, unmoved
+from tessarr.tensorstore.through import carried, carried_back
 
 __all__ = [
     "Unit",
@@ -200,11 +200,14 @@ def merged_units(old: Units, new: Units) -> Units:
 
 def units_through(units: Units, transform: IndexTransform) -> Units:
     """Return the units along the dimensions of a view."""
-    if unmoved(transform):
-        return units
+    rank = transform.input_rank
     if not any(units):
-        return (None,) * transform.input_rank
-    return carried(units, transform, lambda unit, _, stride: unit * abs(stride))
+        return (None,) * rank
+    if transform.unmoved:
+        return units
+    return carried(
+        units, transform.lines(alone=True), rank, lambda unit, _, stride: unit * abs(stride)
+    )
 
 
 def units_before(units: Units, transform: IndexTransform) -> Units:

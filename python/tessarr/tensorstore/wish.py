@@ -28,6 +28,7 @@ __all__ = [
     "row_of",
     "soft_wishes",
     "state",
+    "told",
     "value_of",
     "values_of",
 ]
@@ -131,12 +132,16 @@ def values_of(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
     return tuple(value_of(wish, hard=hard) for wish in row)
 
 
+def told(row: Row) -> Row:
+    """Return a row if it asks for anything, else an empty one."""
+    return row if any(row) else ()
+
+
 def state(result: JSONObject, name: str, row: Row) -> None:
     """Add the members of JSON that state a row."""
-    for hard in (True, False):
-        values = values_of(row, -1, hard=hard)
-        if values is not None and any(value is not None for value in values):
-            result[name + ("" if hard else SOFT)] = list(values)
+    for hard in {wish.hard for wish in row if wish is not None}:
+        values = [value_of(wish, hard=hard) for wish in row]
+        result[name if hard else name + SOFT] = values
 
 
 def check_keywords(given: Mapping[str, Any]) -> None:

@@ -14,10 +14,11 @@ from tessarr.metadata import v3
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems, read_extension
 from tessarr.space import IndexDomain
-from tessarr.tensorstore.chain import Chain, Wanted
+from tessarr.tensorstore.chain import Chain
 from tessarr.tensorstore.choose import choose, choose_one
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.codec_spec import OPEN, CodecSpec
+from tessarr.tensorstore.completing import Wanted, complete
 from tessarr.tensorstore.constraints import Constraints, data_type_from_json
 from tessarr.tensorstore.element import WHOLE, Element, Field, element_of
 from tessarr.tensorstore.reading import (
@@ -201,8 +202,8 @@ class Zarr3(Constraints):
             "chunk_grid": RegularGrid(write).to_json(),
             "chunk_key_encoding": (self.key_encoding or keys.DefaultKeys()).to_json(),
             "fill_value": stored.fill_to_json(fill, 3),
-            "codecs": chain.complete(
-                Wanted(stored, chunked, read, None if order is None else order.value)
+            "codecs": complete(
+                chain, Wanted(stored, chunked, read, None if order is None else order.value)
             ),
             "attributes": self._new_attributes(schema, chunked),
             **self.extra,

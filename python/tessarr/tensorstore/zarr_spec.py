@@ -174,9 +174,11 @@ class ZarrSpec(PlacedSpec):
         given = self.schema
         if self._wanted is self._nothing and given.domain is None:
             return given
-        parts = Schema(rank=given.rank, dtype=given.dtype, domain=given.domain)
         found: Schema = self._recalled(
-            "outline", lambda: self._wanted.effective(parts, self._field)
+            "outline",
+            lambda: self._wanted.effective(
+                Schema(rank=given.rank, dtype=given.dtype, domain=given.domain), self._field
+            ),
         )
         return found
 

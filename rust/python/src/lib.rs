@@ -13,6 +13,7 @@ mod memory;
 mod pool;
 mod reduce;
 mod selection;
+mod show;
 mod space;
 mod store;
 mod strings;
@@ -26,6 +27,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(module)?;
     pool::register(module)?;
     reduce::register(module)?;
+    show::register(module)?;
     space::register(module)?;
     store::register(module)
 }

@@ -163,7 +163,7 @@ class Spec:
         return shown("KvStore.Spec", self._whole(naming))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Spec, (self._unbound().to_json(),)
+        return Spec, (self.to_json(),)
 
     # Members
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::selection;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 
 /// The greatest index; the least is its opposite, and also stands for no lower bound.
 pub const INFINITE: i64 = (1 << 62) - 1;
@@ -97,6 +97,11 @@ impl Dim {
         self.lower > -INFINITE && self.upper <= INFINITE
     }
 
+    /// The interval as text, without the label.
+    pub fn bounds(&self) -> Bounds<'_> {
+        Bounds(self)
+    }
+
     /// Where indexing may go: implicit bounds do not count.
     pub fn reach(&self) -> (i64, i64) {
         let lower = if self.implicit.0 { -INFINITE } else { self.lower };
@@ -110,7 +115,10 @@ impl Dim {
     }
 
     /// The interval moved; infinite bounds stay.
-    pub(super) fn shifted(&self, by: i128) -> Result<Dim> {
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a bound would be beyond the range of indices.
+    pub fn shifted(&self, by: i128) -> Result<Dim> {
         let moved = |bound: i64, none: i64| {
             let moved = i128::from(bound) + if bound == none { 0 } else { by };
             i64::try_from(moved).ok().filter(|bound| (-INFINITE..=END).contains(bound))
@@ -118,6 +126,39 @@ impl Dim {
         match (moved(self.lower, -INFINITE), moved(self.upper, END)) {
             (Some(lower), Some(upper)) => Ok(self.with(lower, upper, self.implicit)),
             _ => Err(selection(format!("{self} moved by {by} is beyond the range of indices"))),
+        }
+    }
+
+    /// The smallest interval that contains both. Of equal bounds the explicit one counts.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if there are different labels.
+    pub fn hull(&self, other: &Dim) -> Result<Dim> {
+        let lower = (self.lower, self.implicit.0).min((other.lower, other.implicit.0));
+        let upper = (self.upper, !self.implicit.1).max((other.upper, !other.implicit.1));
+        let label = self.common_label(other)?;
+        Ok(Dim { lower: lower.0, upper: upper.0, implicit: (lower.1, !upper.1), label })
+    }
+
+    /// The indices of both. Of equal bounds the explicit one counts.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if there are different labels.
+    pub fn intersect(&self, other: &Dim) -> Result<Dim> {
+        let lower = (self.lower, !self.implicit.0).max((other.lower, !other.implicit.0));
+        let upper = (self.upper, self.implicit.1).min((other.upper, other.implicit.1));
+        let label = self.common_label(other)?;
+        Ok(Dim { lower: lower.0, upper: upper.0.max(lower.0), implicit: (!lower.1, upper.1), label })
+    }
+
+    /// The label of two dimensions that are to be one; none agrees with any.
+    fn common_label(&self, other: &Dim) -> Result<Option<Arc<str>>> {
+        match (&self.label, &other.label) {
+            (Some(one), Some(another)) if one != another => {
+                let message = format!("dimensions labelled '{one}' and '{another}' do not match");
+                Err(Error::new(Kind::Argument, message))
+            }
+            (one, another) => Ok(one.as_ref().or(another.as_ref()).cloned()),
         }
     }
 
@@ -195,14 +236,24 @@ impl fmt::Display for Dim {
         if let Some(label) = &self.label {
             write!(f, "\"{label}\": ")?;
         }
+        write!(f, "{}", self.bounds())
+    }
+}
+
+/// A dimension's interval as text.
+pub struct Bounds<'a>(&'a Dim);
+
+impl fmt::Display for Bounds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dim { lower, upper, implicit, .. } = self.0;
         let mark = |implicit| if implicit { "*" } else { "" };
-        match self.lower == -INFINITE {
-            true => write!(f, "(-inf{}, ", mark(self.implicit.0))?,
-            false => write!(f, "[{}{}, ", self.lower, mark(self.implicit.0))?,
+        match *lower == -INFINITE {
+            true => write!(f, "(-inf{}, ", mark(implicit.0))?,
+            false => write!(f, "[{lower}{}, ", mark(implicit.0))?,
         }
-        match self.upper > INFINITE {
-            true => write!(f, "+inf{})", mark(self.implicit.1)),
-            false => write!(f, "{}{})", self.upper, mark(self.implicit.1)),
+        match *upper > INFINITE {
+            true => write!(f, "+inf{})", mark(implicit.1)),
+            false => write!(f, "{upper}{})", mark(implicit.1)),
         }
     }
 }

@@ -26,6 +26,7 @@ mod resize;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use acts::{Act, PerDim, Place, Shift};
 pub use brackets::{Mode, Term};
@@ -37,6 +38,7 @@ pub use lower::{Along, Lowered};
 pub use memory::{Steps, Way};
 pub use names::Name;
 pub use resize::Moved;
+pub use text::DomainText;
 
 use crate::error::{Error, Kind, Result};
 use indices::Walk;
@@ -121,6 +123,35 @@ impl Map {
         self.offset.wrapping_add(self.stride.wrapping_mul(item))
     }
 
+    /// The map as it is of a view with dimensions.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if it follows a dimension that is not there, or if its index array has another
+    /// shape; `Kind::Selection` if the only item of that is not where it has to be.
+    pub fn fitted(self, dims: &[Dim]) -> Result<Map> {
+        let wrong = |message: String| Err(Error::new(Kind::Argument, message));
+        match &self.source {
+            Source::Dimension(k) if *k >= dims.len() => {
+                wrong(format!("input_dimension {k} is not below {}", dims.len()))
+            }
+            Source::Dimension(_) if self.stride == 0 => Ok(Map::constant(self.offset)),
+            Source::Nothing | Source::Dimension(_) => Ok(self),
+            Source::Array(listed) => {
+                let shape = listed.indices.shape();
+                if shape.len() != dims.len() {
+                    let (axes, rank) = (shape.len(), dims.len());
+                    return wrong(format!("an index array of rank {axes}, the view has {rank}"));
+                }
+                if let Some((_, dim)) =
+                    shape.iter().zip(dims).find(|(len, dim)| **len != 1 && **len as i64 != dim.size())
+                {
+                    return wrong(format!("an index array of shape {shape:?} does not fit {dim}"));
+                }
+                self.simplified(dims)
+            }
+        }
+    }
+
     /// A constant in place of an index array of one item, and where there is no position.
     fn simplified(self, dims: &[Dim]) -> Result<Map> {
         let Source::Array(listed) = &self.source else {
@@ -172,6 +203,30 @@ impl View {
     pub fn identity(dims: PerDimension<Dim>) -> View {
         let maps = (0..dims.len()).map(|k| Map::along(k, 0, 1)).collect();
         View { dims, maps }
+    }
+
+    /// Whether positions stay as they are.
+    pub fn is_identity(&self) -> bool {
+        let same = |(k, map): (usize, &Map)| *map == Map::along(k, 0, 1);
+        self.maps.len() == self.dims.len() && self.maps.iter().enumerate().all(same)
+    }
+
+    /// Of each map the dimension that it follows, if it is one, its offset and its stride.
+    pub fn lines(&self) -> impl Iterator<Item = (Option<usize>, i64, i64)> + '_ {
+        self.maps.iter().map(|map| match map.source {
+            Source::Dimension(k) => (Some(k), map.offset, map.stride),
+            _ => (None, map.offset, map.stride),
+        })
+    }
+
+    /// How many maps follow a dimension, or vary along it.
+    pub fn followers(&self, dimension: usize) -> usize {
+        let follows = |map: &&Map| match &map.source {
+            Source::Nothing => false,
+            Source::Dimension(k) => *k == dimension,
+            Source::Array(listed) => listed.indices.len(dimension) != 1,
+        };
+        self.maps.iter().filter(follows).count()
     }
 
     /// The view of this view that an act of indexing gives.
@@ -281,6 +336,17 @@ fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
         Some((k, _)) => Err(selection(format!(
             "dimension {k} runs along an index array, whose bounds cannot be implicit"
         ))),
+    }
+}
+
+/// The dimensions, if there are not too many, and no two have one label.
+///
+/// # Errors
+/// `Kind::Argument` otherwise.
+pub fn checked_labels(dims: PerDimension<Dim>) -> Result<PerDimension<Dim>> {
+    match check_labels(&dims) {
+        Ok(()) => Ok(dims),
+        Err(error) => Err(Error { kind: Kind::Argument, ..error }),
     }
 }
 

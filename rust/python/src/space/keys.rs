@@ -1,0 +1,237 @@
+//! What stands in brackets, and what acts are given, as the engine has it.
+
+use std::sync::Arc;
+
+use numpy::{npyffi, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
+use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, Place, Shift, Slice, Term};
+use tessarr_engine::{Error, Kind};
+
+use crate::array::flags;
+use crate::error::to_py;
+
+pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
+    match name {
+        "default" | "" => Ok(Mode::Default),
+        "oindex" => Ok(Mode::Outer),
+        "vindex" => Ok(Mode::Joint),
+        _ => Err(PyTypeError::new_err(format!("{name:?} is no way of indexing"))),
+    }
+}
+
+/// The terms of what stood in brackets, if Python needs not parse them.
+pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Term>>> {
+    let mut terms = Vec::with_capacity(4);
+    let Ok(tuple) = key.cast_exact::<PyTuple>() else {
+        return Ok(push_terms(&mut terms, key)?.then_some(terms));
+    };
+    let mut ellipses = 0;
+    for term in tuple.iter_borrowed() {
+        if !push_terms(&mut terms, &term)? {
+            return Ok(None);
+        }
+        ellipses += usize::from(matches!(terms.last(), Some(Term::Ellipsis)));
+    }
+    Ok((ellipses < 2).then_some(terms))
+}
+
+/// The class of what `tessarr.space.brackets` makes of other index arrays.
+static PARSED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    py.import("tessarr.space.brackets")?.getattr("IndexArray").map(Bound::unbind)
+}
+
+/// Add what a term is; false if Python has to parse it.
+fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = term.py();
+    if term.is_exact_instance_of::<PyInt>() {
+        let index = term.extract().ok();
+        terms.extend(index.map(Term::Index));
+        return Ok(index.is_some());
+    }
+    if let Ok(slice) = term.cast_exact::<PySlice>() {
+        let slice = slice_of(slice)?;
+        terms.extend(slice.map(Term::Slice));
+        return Ok(slice.is_some());
+    }
+    if term.is_none() {
+        terms.push(Term::New);
+    } else if term.is(PyEllipsis::get(py)) {
+        terms.push(Term::Ellipsis);
+    } else if let Ok(array) = term.cast::<PyArrayDyn<i64>>() {
+        let indices = copied(array)?;
+        let found = indices.is_some();
+        terms.extend(indices.map(|indices| Term::Array { indices, used: true, goes_on: false }));
+        return Ok(found);
+    } else if let Ok(mask) = term.cast::<PyArrayDyn<bool>>() {
+        let Some(found) = places_of(mask)? else {
+            return Ok(false);
+        };
+        for (k, indices) in found.into_iter().enumerate() {
+            terms.push(Term::Array { indices, used: true, goes_on: k > 0 });
+        }
+    } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(term.get_type()) {
+        let values = term.getattr(intern!(py, "values"))?;
+        if let Ok(mask) = values.cast::<PyArrayDyn<bool>>() {
+            if mask.ndim() > 0 {
+                return push_terms(terms, &values);
+            }
+            // True stands for one position along a dimension of its own, False for none.
+            let count = usize::from(values.is_truthy()?);
+            terms.extend(Indices::new(vec![0; count], &[count]).map(|indices| Term::Array {
+                indices,
+                used: false,
+                goes_on: false,
+            }));
+            return Ok(true);
+        }
+        return push_terms(terms, &values);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// What a slice has, if it is made of integers; out of range of any index there are none.
+fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
+    let py = slice.py();
+    let mut parts = [None; 3];
+    for (part, name) in parts.iter_mut().zip([intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")])
+    {
+        let value = slice.getattr(name)?;
+        if value.is_exact_instance_of::<PyInt>() {
+            let Ok(value) = value.extract() else {
+                return Ok(None);
+            };
+            *part = Some(value);
+        } else if !value.is_none() {
+            return Ok(None);
+        }
+    }
+    let [start, stop, step] = parts;
+    Ok(Some(Slice { start, stop, step }))
+}
+
+/// A copy of the items of an array; None if it is not in C order.
+pub(super) fn copied(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<Indices>> {
+    if !is_plain(array.as_untyped()) {
+        return Ok(None);
+    }
+    let borrowed = array.try_readonly()?;
+    Ok(Indices::new(borrowed.as_slice()?.to_vec(), array.shape()))
+}
+
+/// The places where a mask is true, a list for each axis; None if it has no axis, or is not in C order.
+fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<Indices>>> {
+    if !is_plain(mask.as_untyped()) || mask.ndim() == 0 {
+        return Ok(None);
+    }
+    let borrowed = mask.try_readonly()?;
+    Ok(Indices::places(borrowed.as_slice()?, mask.shape()))
+}
+
+fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
+    let plain = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
+    flags(array) & plain == plain
+}
+
+pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
+    let label = label.cast::<PyString>()?.to_str()?;
+    Ok((!label.is_empty()).then(|| label.into()))
+}
+
+pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
+    if let Ok(slice) = name.cast_exact::<PySlice>() {
+        return match slice_of(slice)? {
+            Some(slice) => Ok(Name::Range(slice)),
+            None => {
+                Err(PyTypeError::new_err(format!("a range of dimensions is made of numbers, not {slice}")))
+            }
+        };
+    }
+    if name.is_exact_instance_of::<PyInt>() {
+        return name.extract().map(Name::Number);
+    }
+    label_of(name).map(|label| Name::Label(label.unwrap_or_else(|| "".into())))
+}
+
+/// Whether what stood in the brackets of an act is already what [`act_of`] takes.
+pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
+    let is: fn(&Bound<'_, PyAny>) -> bool = match name {
+        "translate_to" | "translate_by" | "translate_backward_by" => {
+            |key| key.is_exact_instance_of::<PyInt>()
+        }
+        "label" => |key| key.is_exact_instance_of::<PyString>(),
+        "mark_bounds_implicit" => return key.is_exact_instance_of::<PyBool>(),
+        _ => return false,
+    };
+    match key.cast_exact::<PyTuple>() {
+        Ok(keys) => keys.iter_borrowed().all(|key| is(&key)),
+        Err(_) => is(key),
+    }
+}
+
+/// An act by its name, and what stood in its brackets.
+pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Act> {
+    Ok(match name {
+        "translate_to" => Act::Translate(Shift::To, per_dim(value, integer)?),
+        "translate_by" => Act::Translate(Shift::By, per_dim(value, integer)?),
+        "translate_backward_by" => Act::Translate(Shift::BackwardBy, per_dim(value, integer)?),
+        "stride" => Act::Stride(per_dim(value, integer)?),
+        "label" => Act::Label(match per_dim(value, label_of)? {
+            PerDim::One(label) => vec![label],
+            PerDim::Each(labels) => labels,
+        }),
+        "transpose" => Act::Transpose(per_dim(value, place_of)?),
+        "mark_bounds_implicit" => {
+            let (lower, upper) = match value.cast_exact::<PySlice>() {
+                Ok(slice) => (
+                    slice.getattr(intern!(value.py(), "start"))?,
+                    slice.getattr(intern!(value.py(), "stop"))?,
+                ),
+                Err(_) => (value.clone(), value.clone()),
+            };
+            Act::MarkBoundsImplicit(lower.extract()?, upper.extract()?)
+        }
+        "diagonal" => Act::Diagonal,
+        mode => {
+            let (parsed, single): (Bound<'_, PyAny>, bool) = value.extract()?;
+            let found = terms(&parsed)?.ok_or_else(|| {
+                let error = Error::new(Kind::Selection, "an index is beyond the range of indices");
+                to_py(value.py(), error)
+            })?;
+            Act::Brackets { terms: found, single, mode: mode_of(mode)? }
+        }
+    })
+}
+
+/// A value for each dimension of a tuple, or one for all.
+fn per_dim<T>(value: &Bound<'_, PyAny>, read: fn(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<PerDim<T>> {
+    match value.cast_exact::<PyTuple>() {
+        Ok(items) => items.iter_borrowed().map(|item| read(&item)).collect::<PyResult<_>>().map(PerDim::Each),
+        Err(_) => read(value).map(PerDim::One),
+    }
+}
+
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    value.extract()
+}
+
+fn place_of(value: &Bound<'_, PyAny>) -> PyResult<Place> {
+    if let Ok(slice) = value.cast_exact::<PySlice>() {
+        let slice = slice_of(slice)?;
+        return slice
+            .map(Place::Range)
+            .ok_or_else(|| PyTypeError::new_err("a range of places is made of numbers"));
+    }
+    if value.is_instance_of::<PyString>() {
+        let error = Error::new(Kind::Selection, "the places of a transposition are numbers, not labels");
+        return Err(to_py(value.py(), error));
+    }
+    value.extract().map(Place::Number)
+}

@@ -1,0 +1,498 @@
+//! `View`: the index space's views, as values of Python.
+
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::{intern, IntoPyObjectExt};
+use tessarr_engine::space::{
+    self, Act, Along, Indices, Map, Mode, Name, PerDimension, Source, Term, MAX_RANK,
+};
+use tessarr_engine::{Error, Kind};
+
+mod dim;
+mod keys;
+mod stated;
+
+use crate::error::to_py;
+use dim::Dim;
+use keys::{act_of, copied, is_parsed, mode_of, name_of, terms};
+use stated::Stated;
+
+/// What is told of a map: its offset, its stride, a dimension or an index array, and the bounds of that.
+type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
+
+/// What stands before the names of the members that state a view's dimensions.
+const INPUT: &str = "input_";
+
+/// Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
+#[pyclass(frozen, eq, module = "tessarr._engine")]
+#[derive(PartialEq)]
+pub(crate) struct View(space::View);
+
+#[pymethods]
+impl View {
+    /// The domain of dimensions: a view of nothing. None may have the label of another.
+    #[new]
+    fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
+        let dims = dims.try_iter()?.map(|dim| Ok(dim?.cast::<Dim>()?.borrow().0.clone()));
+        let dims = told(py, space::checked_labels(dims.collect::<PyResult<_>>()?))?;
+        Ok(View(space::View { dims, maps: PerDimension::new() }))
+    }
+
+    /// The view of all of an array, whose upper bounds can be changed but for those of the last,
+    /// `inner` dimensions; labels may be left out.
+    #[staticmethod]
+    fn of_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
+        let upper = |length: u64| i64::try_from(length).unwrap_or(space::END).min(space::END);
+        let label = |k: usize| labels.as_ref()?.get(k)?.as_deref().filter(|label| !label.is_empty());
+        let outer = shape.iter().enumerate().map(|(k, &length)| space::Dim {
+            implicit: (false, true),
+            label: label(k).map(Into::into),
+            ..space::Dim::new(0, upper(length))
+        });
+        let inner = inner.iter().map(|&length| space::Dim::new(0, upper(length)));
+        View(space::View::identity(outer.chain(inner).collect()))
+    }
+
+    /// What makes the same view again by [`View::restored`]: tuples, and arrays.
+    fn plain<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
+        let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
+        Ok((PyTuple::new(py, dims)?, self.maps(py)?))
+    }
+
+    /// The view of what [`View::plain`] gave.
+    #[staticmethod]
+    fn restored(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
+        let dims = dims.try_iter()?.map(|dim| {
+            let (lower, upper, label, implicit): (i64, i64, Option<String>, (bool, bool)) = dim?.extract()?;
+            Ok(space::Dim { implicit, label: label.map(Into::into), ..space::Dim::new(lower, upper) })
+        });
+        let dims = told(py, space::checked_labels(dims.collect::<PyResult<_>>()?))?;
+        let maps = maps.try_iter()?.map(|map| {
+            let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
+            let map = match (source, within) {
+                (None, _) => Map::constant(offset),
+                (Some(dimension), None) => Map::along(dimension.extract()?, offset, stride),
+                (Some(array), Some(within)) => Map::by_array(indices_of(&array)?, offset, stride, within),
+            };
+            told(py, map.fitted(&dims))
+        });
+        let maps = maps.collect::<PyResult<_>>()?;
+        Ok(View(space::View { dims, maps }))
+    }
+
+    /// The domain that lists state, by their names; None where nothing is said of its rank.
+    #[staticmethod]
+    fn stated(py: Python<'_>, members: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
+        let dims = Stated::read(members, "")?.dims(py)?;
+        Ok(dims.map(|dims| View(space::View { dims, maps: PerDimension::new() })))
+    }
+
+    /// The view that JSON states.
+    #[staticmethod]
+    fn parsed(py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<View> {
+        let stated = Stated::read(json, INPUT)?;
+        let Some(dims) = stated.dims(py)? else {
+            return Err(argument(py, "the rank of the transform is not given".into()));
+        };
+        let maps = stated.maps(py, &dims)?;
+        Ok(View(space::View { dims, maps }))
+    }
+
+    /// The JSON of the view, or of its dimensions alone.
+    fn json<'py>(&self, py: Python<'py>, alone: bool) -> PyResult<Bound<'py, PyDict>> {
+        stated::members(py, &self.0, if alone { "" } else { INPUT })
+    }
+
+    /// The same dimensions with maps; without any, positions stay as they are.
+    #[pyo3(signature = (maps=None))]
+    fn mapped(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
+        let dims = self.0.dims.clone();
+        let Some(maps) = maps else {
+            return Ok(View(space::View::identity(dims)));
+        };
+        let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.fitted(&dims)));
+        let maps: PerDimension<Map> = maps.collect::<PyResult<_>>()?;
+        if maps.len() > MAX_RANK {
+            return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
+        }
+        Ok(View(space::View { dims, maps }))
+    }
+
+    /// The same with other implicit bounds.
+    fn marked(
+        &self,
+        py: Python<'_>,
+        lower: Option<&Bound<'_, PyAny>>,
+        upper: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<View> {
+        let (lower, upper) = (lower.map(flags_of).transpose()?, upper.map(flags_of).transpose()?);
+        let mut made = self.0.clone();
+        let rank = made.dims.len();
+        let wrong = [&lower, &upper].into_iter().flatten().find(|flags| flags.len() != rank);
+        if let Some(flags) = wrong {
+            return Err(argument(py, format!("{} flags for {rank} dimensions", flags.len())));
+        }
+        for (k, dim) in made.dims.iter_mut().enumerate() {
+            dim.implicit.0 = lower.as_ref().map_or(dim.implicit.0, |flags| flags[k]);
+            dim.implicit.1 = upper.as_ref().map_or(dim.implicit.1, |flags| flags[k]);
+        }
+        Ok(View(made))
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.0.dims.len()
+    }
+
+    /// The number of maps.
+    #[getter]
+    fn output_rank(&self) -> usize {
+        self.0.maps.len()
+    }
+
+    /// The size of each dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(space::Dim::size))
+    }
+
+    /// The least index of each dimension.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.lower))
+    }
+
+    /// One more than the greatest index of each dimension.
+    #[getter]
+    fn exclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.upper))
+    }
+
+    /// The greatest index of each dimension.
+    #[getter]
+    fn inclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.upper - 1))
+    }
+
+    /// The label of each dimension; "" where there is none.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.label.as_deref().unwrap_or("")))
+    }
+
+    /// Whether the lower bound of each dimension is implicit.
+    #[getter]
+    fn implicit_lower<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.implicit.0))
+    }
+
+    /// Whether the upper bound of each dimension is implicit.
+    #[getter]
+    fn implicit_upper<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| dim.implicit.1))
+    }
+
+    /// The number of positions.
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let one = 1.into_bound_py_any(py)?;
+        self.0.dims.iter().try_fold(one, |size, dim| size.mul(dim.size()))
+    }
+
+    /// The smallest domain that contains both.
+    fn hull(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        self.joined(py, other, space::Dim::hull)
+    }
+
+    /// The positions of both domains.
+    fn intersect(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        self.joined(py, other, space::Dim::intersect)
+    }
+
+    /// The index of what is viewed at a position.
+    fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let indices = indices.try_iter()?.map(|index| index?.extract()).collect::<PyResult<Vec<i64>>>()?;
+        if indices.len() != self.0.dims.len() {
+            let what = format!("{} indices for {} dimensions", indices.len(), self.0.dims.len());
+            return Err(argument(py, what));
+        }
+        let terms = indices.into_iter().map(Term::Index).collect();
+        let at = self.acted(py, None, vec![Act::Brackets { terms, single: false, mode: Mode::Default }])?;
+        PyTuple::new(py, at.0.maps.iter().map(|map| map.offset))
+    }
+
+    /// The view as text.
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// The view's dimensions as text.
+    fn dims_text(&self) -> String {
+        space::DomainText(&self.0.dims).to_string()
+    }
+
+    /// The view's dimensions alone, as a view of nothing.
+    fn domain(&self) -> View {
+        View(space::View { dims: self.0.dims.clone(), maps: PerDimension::new() })
+    }
+
+    /// The dimensions.
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.dims.iter().map(|dim| Dim(dim.clone())))
+    }
+
+    /// One dimension.
+    fn dim(&self, k: usize) -> PyResult<Dim> {
+        match self.0.dims.get(k) {
+            Some(dim) => Ok(Dim(dim.clone())),
+            None => Err(PyIndexError::new_err(format!("dimension {k} of {}", self.0.dims.len()))),
+        }
+    }
+
+    /// Of each map the offset, the stride, the dimension or the index array, and its bounds.
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let told = self.0.maps.iter().map(|map| {
+            let source = match &map.source {
+                Source::Nothing => (py.None().into_bound(py), None),
+                Source::Dimension(k) => (k.into_bound_py_any(py)?, None),
+                Source::Array(listed) => (array(py, &listed.indices)?, Some(listed.within)),
+            };
+            (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
+        });
+        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Whether positions stay as they are.
+    #[getter]
+    fn unmoved(&self) -> bool {
+        self.0.is_identity()
+    }
+
+    /// Of each map the dimension that it follows, or -1, its offset and its stride; with `alone`
+    /// only where no other map follows it.
+    fn lines<'py>(&self, py: Python<'py>, alone: bool) -> PyResult<Bound<'py, PyList>> {
+        let told = self.0.lines().map(|(dimension, offset, stride)| {
+            let counts = |k: &usize| !alone || stride != 0 && self.0.followers(*k) == 1;
+            let dimension = dimension.filter(counts).map_or(-1, |k| k as i64);
+            (dimension, offset, stride).into_bound_py_any(py)
+        });
+        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The view by what stands in brackets; None where something has to be parsed first.
+    fn at(&self, py: Python<'_>, key: &Bound<'_, PyAny>, mode: &str) -> PyResult<Option<View>> {
+        let Some(terms) = terms(key)? else {
+            return Ok(None);
+        };
+        self.acted(py, None, vec![Act::Brackets { terms, single: false, mode: mode_of(mode)? }]).map(Some)
+    }
+
+    /// The view after one act for all dimensions, with what stood in its brackets; None where
+    /// something has to be parsed first.
+    fn by(&self, py: Python<'_>, name: &str, key: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
+        if !is_parsed(name, key) {
+            return Ok(None);
+        }
+        self.acted(py, None, vec![act_of(name, key)?]).map(Some)
+    }
+
+    /// The view after acts, each a name and what stood in its brackets; the first is for the dimensions
+    /// that are named, or for all.
+    fn after(
+        &self,
+        py: Python<'_>,
+        names: Option<&Bound<'_, PyTuple>>,
+        acts: &Bound<'_, PyTuple>,
+    ) -> PyResult<View> {
+        let names = names.map(|names| names.iter_borrowed().map(|name| name_of(&name)).collect());
+        let names: Option<Vec<Name>> = names.transpose()?;
+        let act = |act: Borrowed<'_, '_, PyAny>| {
+            let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
+            act_of(name.to_str()?, &value)
+        };
+        let acts = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
+        self.acted(py, names.as_deref(), acts)
+    }
+
+    /// The view with its dimensions in another order, by default the reverse one.
+    #[pyo3(signature = (order=None))]
+    fn permuted(&self, py: Python<'_>, order: Option<Vec<usize>>) -> PyResult<View> {
+        let order = order.unwrap_or_else(|| (0..self.0.dims.len()).rev().collect());
+        self.0.permuted(&order).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// The part of the view that is in the domain of dimensions.
+    fn restricted(&self, py: Python<'_>, to: &View) -> PyResult<View> {
+        self.0.restricted(&to.0.dims).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// A view of this one.
+    fn viewed(&self, py: Python<'_>, by: &View) -> PyResult<View> {
+        self.0.viewed(&by.0).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// Whether a bound is implicit, and so follows what is viewed.
+    #[getter]
+    fn follows(&self) -> bool {
+        self.0.dims.iter().any(|dim| dim.implicit.0 || dim.implicit.1)
+    }
+
+    /// Whether each element of an array of the shape of a domain surely has a position.
+    fn covers(&self, domain: &View) -> bool {
+        let shape: PerDimension<i64> = domain.0.dims.iter().map(space::Dim::size).collect();
+        self.0.covers(&shape)
+    }
+
+    /// Whether there are index arrays.
+    #[getter]
+    fn lists(&self) -> bool {
+        self.0.maps.iter().any(|map| matches!(map.source, Source::Array(_)))
+    }
+
+    /// The view with implicit bounds that follow from the dimensions of the one that it views.
+    fn settled(&self, py: Python<'_>, target: &View) -> PyResult<View> {
+        self.0.settled(&target.0.dims).map(View).map_err(|error| to_py(py, error))
+    }
+
+    /// What new bounds of the view (None leaves one, or all) ask for of what is viewed: lower bounds,
+    /// upper bounds, and the intervals beyond which nothing may be affected.
+    fn moved<'py>(
+        &self,
+        py: Python<'py>,
+        lower: &Bound<'py, PyAny>,
+        upper: &Bound<'py, PyAny>,
+        tied: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
+        let found = told(py, self.0.moved(lower.as_deref(), upper.as_deref(), tied))?;
+        let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
+        let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
+        let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
+        (lower, upper, within).into_pyobject(py)
+    }
+
+    /// The numbers of the dimensions that are named.
+    fn chosen(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<Vec<usize>> {
+        let names = names.iter_borrowed().map(|name| name_of(&name)).collect::<PyResult<Vec<_>>>()?;
+        self.0.chosen(&names).map_err(|error| to_py(py, error))
+    }
+
+    /// What the engine is to do for the view of an array of a shape: the arguments of
+    /// `tessarr.indexing.Selection`.
+    fn lowered<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
+        let found = self.0.lowered(&shape).map_err(|error| to_py(py, error))?;
+        let axes = found.axes.into_iter().map(|axis| match axis {
+            Along::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
+            Along::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
+            Along::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
+        });
+        let axes = PyTuple::new(py, axes.collect::<PyResult<Vec<_>>>()?)?;
+        let out_axes = PyTuple::new(py, found.out_axes)?;
+        let shapes = (PyTuple::new(py, found.shape)?, PyTuple::new(py, found.buffer)?);
+        let order = found.order.map(|order| PyTuple::new(py, order)).transpose()?;
+        (axes, out_axes, shapes.0, shapes.1, false, order).into_pyobject(py)
+    }
+}
+
+impl From<space::View> for View {
+    fn from(view: space::View) -> View {
+        View(view)
+    }
+}
+
+impl View {
+    pub(crate) fn inner(&self) -> &space::View {
+        &self.0
+    }
+
+    fn acted(&self, py: Python<'_>, names: Option<&[Name]>, acts: Vec<Act>) -> PyResult<View> {
+        self.0.acted(names, acts).map(View).map_err(|error| to_py(py, error))
+    }
+
+    fn joined(
+        &self,
+        py: Python<'_>,
+        other: &View,
+        join: fn(&space::Dim, &space::Dim) -> tessarr_engine::Result<space::Dim>,
+    ) -> PyResult<View> {
+        let pairs = self.0.dims.iter().zip(&other.0.dims);
+        let (rank, another) = (self.0.dims.len(), other.0.dims.len());
+        if rank != another {
+            return Err(argument(py, format!("domains of rank {rank} and {another}")));
+        }
+        let dims: tessarr_engine::Result<_> = pairs.map(|(one, other)| join(one, other)).collect();
+        Ok(View(space::View { dims: told(py, dims)?, maps: PerDimension::new() }))
+    }
+}
+
+/// An array of Python's with a copy of the items.
+fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>> {
+    let flat = PyArray1::from_vec(py, indices.to_vec());
+    let shaped = flat.reshape(indices.shape().to_vec())?;
+    shaped.try_readwrite()?.make_nonwriteable();
+    Ok(shaped.into_any())
+}
+
+fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
+    let py = map.py();
+    let offset = map.getattr(intern!(py, "offset"))?.extract()?;
+    let stride = map.getattr(intern!(py, "factor"))?.extract()?;
+    let dimension: Option<i64> = map.getattr(intern!(py, "input_dimension"))?.extract()?;
+    if let Some(dimension) = dimension {
+        let number = usize::try_from(dimension);
+        let number = number.map_err(|_| argument(py, format!("there is no dimension {dimension}")))?;
+        return Ok(Map::along(number, offset, stride));
+    }
+    let array = map.getattr(intern!(py, "index_array"))?;
+    if array.is_none() {
+        return Ok(Map::constant(offset));
+    }
+    let within = map.getattr(intern!(py, "within"))?.extract()?;
+    Ok(Map::by_array(indices_of(&array)?, offset, stride, within))
+}
+
+/// A copy of an index array.
+fn indices_of(array: &Bound<'_, PyAny>) -> PyResult<Indices> {
+    let found = match copied(array.cast::<PyArrayDyn<i64>>()?)? {
+        Some(found) => Some(found),
+        None => {
+            let ordered = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
+            copied(ordered.cast::<PyArrayDyn<i64>>()?)?
+        }
+    };
+    found.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
+}
+
+/// New bounds, of which each may be left out; one that is beyond all is the greatest number.
+fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i64>>>> {
+    if bounds.is_none() {
+        return Ok(None);
+    }
+    let bound = |bound: PyResult<Bound<'_, PyAny>>| match bound?.extract::<Option<i64>>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(bounds.py()) => Ok(Some(i64::MAX)),
+        found => found,
+    };
+    bounds.try_iter()?.map(bound).collect::<PyResult<_>>().map(Some)
+}
+
+fn flags_of(flags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
+    flags.try_iter()?.map(|flag| flag?.is_truthy()).collect()
+}
+
+/// What the engine found, or its error as an exception.
+fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
+    found.map_err(|error| to_py(py, error))
+}
+
+/// The exception of an argument that is wrong.
+fn argument(py: Python<'_>, message: String) -> PyErr {
+    to_py(py, Error::new(Kind::Argument, message))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Dim>()?;
+    module.add_class::<View>()
+}
