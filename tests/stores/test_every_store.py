@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 import tessarr
 from stores.kinds import KINDS, SHARED
 from tessarr.errors import ArgumentError, DataError
-from tessarr.store import Store
+from tessarr.store import MemoryStore, Store
 from tessarr.stores import DirectoryStore, PrefixStore, TempStore, ZipStore
 
 if TYPE_CHECKING:
@@ -194,6 +194,38 @@ def test_listings(store: Store) -> None:
     assert store.list_dir() == (["a", "b.c", "zarr.json"], ["b-c/", "b/", "c/", "c0/", "é/"])
     assert store.list_dir("b/") == (["b/z"], ["b/c/"])
     assert store.list_dir("nothing/") == ([], [])
+
+
+def test_ranges_of_keys(store: Store) -> None:
+    """A range is cut by bytes, which need not be text, out of what begins with any text."""
+    keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"]
+    for key in keys:
+        store.put(key, b"v")
+    sizes = [b"", b"b", b"b/c/e", b"c", b"\xc3", b"\xff"]
+    for start in ("", "b", "b/", "b/c", "b.", "z", "é", "nothing"):
+        for first in (None, *sizes):
+            for end in (None, *sizes):
+                held = [key.encode() for key in sorted(keys) if key.startswith(start)]
+                chosen = [
+                    key for key in held if (first or b"") <= key and not b"" < (end or b"") <= key
+                ]
+                assert store.list_range(start, first, end) == chosen
+    assert store.list_range("b/c", strip=2) == [b"c/d", b"c/e"]
+    with pytest.raises(ArgumentError):
+        store.list_range("../a")
+
+
+def test_a_value_is_had_with_its_version(store: Store) -> None:
+    assert store.get_version("a") is None
+    store.put("a", b"value")
+    opened = store.open_value("a")
+    assert opened is not None
+    data, version = store.get_version("a") or (None, None)
+    assert data == b"value"
+    assert version is None or isinstance(version, bytes)
+    if isinstance(store, MemoryStore):
+        assert version is not None
+        assert version == opened.version
 
 
 def test_delete_prefix(store: Store) -> None:

@@ -20,6 +20,7 @@ from tessarr.tensorstore.future import (
     finished,
     start,
 )
+from tessarr.tensorstore.kvstore.near import changes_at_once
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,18 +49,19 @@ class Access:
         Where the array is, below caches.
     """
 
-    __slots__ = ("_fields", "_inner", "_near", "_numpy", "_place", "_stored", "_swift")
+    __slots__ = ("_fields", "_inner", "_numpy", "_place", "_stored", "_swift")
 
     def __init__(self, facts: Facts, place: Store) -> None:
         self._numpy, self._stored = facts.numpy, facts.stored
         self._fields, self._inner = facts.fields, facts.inner
-        self._place, self._near = place, isinstance(place, (MemoryStore, LocalStore))
-        self._swift: Shape = facts.swift if self._near else ()
+        self._place = place
+        near = isinstance(place, (MemoryStore, LocalStore))
+        self._swift: Shape = facts.swift if near else ()
 
     @property
     def at_once(self) -> bool:
         """Whether a small change takes less time than beginning it elsewhere."""
-        return self._near and not self._place.write_concurrency
+        return changes_at_once(self._place)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""

@@ -151,9 +151,10 @@ class Future(Generic[T]):
 
     def force(self) -> None:
         """Begin the work, if it waits for somebody to want its result."""
-        begin, self._begin = self._begin, None
-        if begin is not None:
-            begin()
+        if self._state == _PENDING:
+            begin, self._begin = self._begin, None
+            if begin is not None:
+                begin()
 
     def _help(self) -> None:
         """Do in this thread what no other has begun."""
@@ -471,11 +472,10 @@ class WriteFutures:
 
 
 def _ended(state: int, value: Any) -> Future[Any]:
-    """Return a future that needs no lock, as it never changes."""
+    """Return a future that has only these members, as it never changes."""
     made: Future[Any] = object.__new__(Future)
     made._state = state
     made._value = value
-    made._callbacks = made._begin = made._work = None
     return made
 
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyMapping, PyMemoryView, PyTuple, PyType};
 use pyo3::PyClass;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
@@ -200,6 +200,36 @@ impl Store {
         Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(Value))
     }
 
+    /// The value of `key` with its version, which is None where the store cannot say; None if the
+    /// key is absent.
+    fn get_version<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Versioned<'py>>> {
+        let found =
+            py.detach(|| self.inner.load_version(key)).map_err(|error| to_py(py, error.at_key(key)))?;
+        Ok(found.map(|(value, version)| {
+            let version = version.map(|version| PyBytes::new(py, version.bytes()));
+            (PyBytes::new(py, value.bytes()), version)
+        }))
+    }
+
+    /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each
+    /// without its first `strip` bytes.
+    #[pyo3(signature = (start, first = None, end = None, *, strip = 0))]
+    fn list_range<'py>(
+        &self,
+        py: Python<'py>,
+        start: &str,
+        first: Option<&[u8]>,
+        end: Option<&[u8]>,
+        strip: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let range = engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() };
+        let found = py.detach(|| self.inner.list_range(start, range)).map_err(|error| to_py(py, error))?;
+        PyList::new(
+            py,
+            found.iter().map(|key| PyBytes::new(py, key.as_bytes().get(strip..).unwrap_or_default())),
+        )
+    }
+
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<String>> {
@@ -238,6 +268,9 @@ impl Store {
         self.inner.read_only()
     }
 }
+
+/// The bytes of a value, and its version.
+type Versioned<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
 /// The change to what `make` gives for a value.
 fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
     from tessarr.store import Store
 
-__all__ = ["FILE", "MEMORY", "TESSARR"]
+__all__ = ["FILE", "MEMORY", "TESSARR", "changes_at_once"]
+
+
+def changes_at_once(store: Store) -> bool:
+    """Return whether a small change takes less time than beginning it in another thread."""
+    return isinstance(store, (MemoryStore, LocalStore)) and not store.write_concurrency
 
 
 # Files

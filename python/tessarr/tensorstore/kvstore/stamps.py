@@ -11,7 +11,7 @@ from tessarr.tensorstore.kvstore.values import MISSING, TimestampedStorageGenera
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["generation_of", "has", "write"]
+__all__ = ["digest_of", "generation_of", "has", "of_version", "write"]
 
 _VERSION: Final = b"\x00"
 _DIGEST: Final = b"\x01"
@@ -40,14 +40,20 @@ def generation_of(value: _Opened | None) -> bytes:
     if value is None:
         return MISSING
     version = value.version
-    return _digest(value) if version is None else _VERSION + version
+    return _digest(value) if version is None else of_version(version)
+
+
+def of_version(version: bytes) -> bytes:
+    """Return the generation of a value whose store tells a version."""
+    return _VERSION + version
 
 
 def _digest(value: _Opened) -> bytes:
-    return _digest_of(value.read(0, value.size))
+    return digest_of(value.read(0, value.size))
 
 
-def _digest_of(data: bytes) -> bytes:
+def digest_of(data: bytes) -> bytes:
+    """Return the generation of a value whose store cannot tell states apart."""
     return _DIGEST + blake2b(data, digest_size=16).digest()
 
 
@@ -79,7 +85,7 @@ def write(
         return None
     new = MISSING if version is None else _VERSION + version
     if data is not None and version is None:
-        new = _digest_of(data)
+        new = digest_of(data)
     return TimestampedStorageGeneration._of(new, time.time())
 
 

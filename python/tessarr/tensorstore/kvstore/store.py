@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import ArgumentError, NotFoundError, StoreError, TessarrError
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.context import Context, Naming
 from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
+from tessarr.tensorstore.kvstore.near import changes_at_once
+from tessarr.tensorstore.kvstore.reading import read, span_of
 from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
-from tessarr.tensorstore.kvstore.stamps import generation_of, has, write
+from tessarr.tensorstore.kvstore.stamps import write
 from tessarr.tensorstore.kvstore.values import (
-    MISSING,
     KeyRange,
     ReadResult,
     TimestampedStorageGeneration,
@@ -35,9 +35,6 @@ __all__ = ["KvStore"]
 T = TypeVar("T")
 
 Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
-Names: TypeAlias = list[str]
-
-_ATTEMPTS: Final = 100
 
 
 class KvStore:
@@ -214,7 +211,10 @@ class KvStore:
         return self._transaction._keys(store, *ends, writes=writes)
 
     def _key(self, key: str | bytes) -> str:
-        return self._place.key(self._path + text_of(key, "a key"))
+        text = key if type(key) is str and key.isascii() else text_of(key, "a key")
+        prefix, rooted = self._place.prefix, self._place.rooted
+        whole = prefix + self._path + text
+        return whole.removeprefix("/") if rooted else whole
 
     def _do(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         return start(work, *arguments, here=self._spec._driver.at_once == inf)
@@ -248,18 +248,18 @@ class KvStore:
             ones, ``slice(-5, None)``.
         """
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
-        span = None if byte_range is None else _span(byte_range)
+        span = None if byte_range is None else span_of(byte_range)
+        most = self._spec._driver.at_once
         try:
             full = self._key(key)
             store = self._store(full)
-            most = self._spec._driver.at_once
             here = most == inf or (most > 0 and (store.size(full) or 0) <= most)
         except TessarrError as error:
             return failed(error)
         if batch is not None:
             shared = batch._store(store)
-            return batch._later(lambda: self._do(_read, shared, full, known, span))
-        return start(_read, store, full, known, span, here=here)
+            return batch._later(lambda: self._do(read, shared, full, known, span))
+        return start(read, store, full, known, span, here=here)
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
@@ -289,23 +289,21 @@ class KvStore:
         strip = int(strip_prefix_length)
         if strip < 0:
             raise ArgumentError(f"strip_prefix_length must not be negative: {strip}")
-        chosen = None if range is None else range.copy()
+        return self._do(self._listed, range, strip)
 
-        def work() -> Keys:
-            found = map(str.encode, self._listed(chosen))
-            return [key[strip:] for key in found] if strip else [*found]
-
-        return self._do(work)
-
-    def _listed(self, chosen: KeyRange | None) -> Names:
-        """Return the keys in a range, without the path."""
+    def _listed(self, chosen: KeyRange | None, strip: int = 0) -> Keys:
+        """Return the keys in a range, without the path and the first bytes behind it."""
         if chosen is not None and chosen.empty:
             return []
         start = self._place.key(self._path)
-        found = _below(self._store(KeyRange._below(start, chosen)), start)
-        if chosen is not None:
-            found = _within_range(found, start.encode(), chosen)
-        return [key[len(start) :] for key in found] if start else found
+        store = self._place.store
+        if self._transaction is not None:
+            store = self._store(KeyRange._below(start, chosen))
+        first = start.encode()
+        if chosen is None:
+            return store.list_range(start, strip=len(first) + strip)
+        end = first + chosen._max if chosen._max else None
+        return store.list_range(start, first + chosen._min, end, strip=len(first) + strip)
 
     # Writing
 
@@ -334,8 +332,10 @@ class KvStore:
             full = self._key(key)
         except ArgumentError as error:
             return failed(error)
-        store = self._store(full, writes=True)
-        return self._do(_write, store, full, data, known, self._transaction is not None)
+        store, most = self._store(full, writes=True), self._spec._driver.at_once
+        here = most == inf or (len(data or b"") <= most and changes_at_once(store))
+        staged = self._transaction is not None
+        return start(_write, store, full, data, known, staged, here=here)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         data = None if value is None else values.as_bytes(value, "a value")
@@ -357,18 +357,16 @@ class KvStore:
         range
             Which ones.
         """
-        chosen = range.copy()
+        return self._do(self._delete, range.copy())
 
-        def work() -> None:
-            start = self._place.key(self._path)
-            store = self._store(KeyRange._below(start, chosen), writes=True)
-            if not chosen.inclusive_min and not chosen.exclusive_max and _is_folder(start):
-                store.delete_prefix(start)
-                return
-            for key in self._listed(chosen):
-                store.delete(start + key)
-
-        return self._do(work)
+    def _delete(self, chosen: KeyRange) -> None:
+        start = self._place.key(self._path)
+        store = self._store(KeyRange._below(start, chosen), writes=True)
+        if not chosen._min and not chosen._max and (not start or start.endswith("/")):
+            store.delete_prefix(start)
+            return
+        for key in self._listed(chosen):
+            store.delete(start + key.decode())
 
     def experimental_copy_range_to(
         self,
@@ -388,17 +386,16 @@ class KvStore:
             Has no meaning here: values are always read.
         """
         chosen = None if source_range is None else source_range.copy()
+        return self._do(self._copy_to, target, chosen)
 
-        def work() -> None:
-            begin, end = self._place.key(self._path), target._place.key(target._path)
-            source = self._store(KeyRange._below(begin, chosen))
-            there = target._store(KeyRange._below(end, chosen), writes=True)
-            for key in self._listed(chosen):
-                value = source.get(begin + key)
-                if value is not None:
-                    there.put(end + key, value)
-
-        return self._do(work)
+    def _copy_to(self, target: KvStore, chosen: KeyRange | None) -> None:
+        begin, end = self._place.key(self._path), target._place.key(target._path)
+        source = self._store(KeyRange._below(begin, chosen))
+        there = target._store(KeyRange._below(end, chosen), writes=True)
+        for key in map(bytes.decode, self._listed(chosen)):
+            value = source.get(begin + key)
+            if value is not None:
+                there.put(end + key, value)
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
@@ -412,43 +409,8 @@ class KvStore:
             current = fresh.get(full)
 
 
-def _below(store: Store, start: str) -> Names:
-    """Return the keys that begin with a text; folders beside it are not looked into."""
-    folder = start[: start.rfind("/") + 1]
-    if folder == start:
-        return store.list(folder)
-    keys, prefixes = store.list_dir(folder)
-    found = [key for key in keys if key.startswith(start)]
-    for prefix in prefixes:
-        if prefix.startswith(start):
-            found += store.list(prefix)
-    return sorted(found, key=str.encode)
-
-
-def _within_range(keys: Names, start: bytes, chosen: KeyRange) -> Names:
-    """Return the keys of a range, which begins behind `start`, from all in their order."""
-    first = bisect_left(keys, start + chosen.inclusive_min, key=str.encode)
-    if not chosen.exclusive_max:
-        return keys[first:]
-    return keys[first : bisect_left(keys, start + chosen.exclusive_max, key=str.encode)]
-
-
 def _reopened(spec: Spec) -> KvStore:
     return KvStore.open(spec).result()
-
-
-def _is_folder(prefix: str) -> bool:
-    return not prefix or prefix.endswith("/")
-
-
-def _span(chosen: Any) -> tuple[int, int | None]:
-    if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
-        raise TypeError(f"byte_range is a slice without a step, not {chosen!r}")
-    first = 0 if chosen.start is None else int(chosen.start)
-    last = None if chosen.stop is None else int(chosen.stop)
-    if last is not None and (first < 0 or last < first):
-        raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
-    return first, last
 
 
 def _write(
@@ -458,43 +420,3 @@ def _write(
     if stamp is None:
         return TimestampedStorageGeneration._of(b"", time.time())
     return TimestampedStorageGeneration._of(b"", inf) if staged else stamp
-
-
-def _read(
-    store: Store, key: str, known: bytes | None, span: tuple[int, int | None] | None
-) -> ReadResult:
-    for _ in range(_ATTEMPTS):
-        try:
-            return _read_once(store, key, known, span)
-        except StoreError as error:
-            if error.kind != "value_replaced":
-                raise
-    return _read_once(store, key, known, span)
-
-
-def _read_once(
-    store: Store, key: str, known: bytes | None, span: tuple[int, int | None] | None
-) -> ReadResult:
-    now = time.time()
-    value = store.open_value(key)
-    if value is None:
-        return ReadResult._of("missing", b"", MISSING, now)
-    if known and has(value, known):
-        return ReadResult._of("unspecified", b"", known, now)
-    size = value.size
-    begin, end = (0, size) if span is None else _within(span, size, key)
-    return ReadResult._of("value", value.read(begin, end - begin), generation_of(value), now)
-
-
-def _within(span: tuple[int, int | None], size: int, key: str) -> tuple[int, int]:
-    first, last = span
-    begin = size + first if first < 0 else first
-    end = size if last is None else last
-    if not 0 <= begin <= end <= size:
-        shown_last = "?" if last is None else last
-        raise ArgumentError(
-            f"OUT_OF_RANGE: Requested byte range [{first}, {shown_last}) is not valid for "
-            f"value of size {size}",
-            key=key,
-        )
-    return begin, end

@@ -191,11 +191,10 @@ class ReadResult(_Value):
     b'x'
     """
 
-    __slots__ = ("_state", "_value", "stamp")
+    __slots__ = ("_stamp", "_state", "_value")
     _members = ("state", "value", "stamp")
 
-    stamp: TimestampedStorageGeneration
-    """Which state that is."""
+    _stamp: TimestampedStorageGeneration | tuple[bytes, float]  # one that nobody asked for yet
 
     def __init__(
         self,
@@ -206,15 +205,27 @@ class ReadResult(_Value):
         self._state: State
         self.state = state
         self._value = as_bytes(value, "a value")
-        self.stamp = TimestampedStorageGeneration() if stamp is None else stamp
+        self._stamp = TimestampedStorageGeneration() if stamp is None else stamp
 
     @classmethod
     def _of(cls, state: State, value: bytes, generation: bytes, time: float) -> ReadResult:
         made = object.__new__(cls)
         made._state = state
         made._value = value
-        made.stamp = TimestampedStorageGeneration._of(generation, time)
+        made._stamp = generation, time
         return made
+
+    @property
+    def stamp(self) -> TimestampedStorageGeneration:
+        """Which state that is."""
+        found = self._stamp
+        if isinstance(found, tuple):
+            found = self._stamp = TimestampedStorageGeneration._of(*found)
+        return found
+
+    @stamp.setter
+    def stamp(self, stamp: TimestampedStorageGeneration) -> None:
+        self._stamp = stamp
 
     @property
     def state(self) -> State:

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::keylock::KeyLocks;
-use super::{check_key, check_prefix, fork, joined, read_from};
-use super::{Change, Exchange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
+use super::{check_key, check_prefix, folder_of, fork, joined, read_from};
+use super::{
+    Change, Exchange, KeyRange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
+};
 use crate::error::Result;
 
 /// Keys and values in one ordered map.
@@ -134,22 +136,23 @@ impl Store for MemoryStore {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
-        // What does not depend on the current value is made before the key is held.
+        // What does not depend on the current value is made without holding the key.
         let early = if need.current { None } else { Some(updater(None)?) };
         match &early {
             Some(Change::Keep) => return Ok(Change::Keep.into()),
             Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete.into()),
             _ => {}
         }
-        let _held = self.changing.hold(key)?;
+        // Nor is it held then: whoever decides on what is replaced here, decides again.
         if let Some(change) = early {
             return Ok(self.make(key, change, None, None)?.1);
         }
+        let _held = self.changing.hold(key)?;
         loop {
             let current = self.get(key).map(MemoryObject);
             let decided = current.as_ref().map(|object| object.0.state);
             let current = current.as_ref().map(|object| object as &dyn Object);
-            // Only who changes several keys at once may come between.
+            // Only who replaces whatever is there, or changes several keys at once, may come between.
             if let (true, made) = self.make(key, updater(current)?, current, Some(decided))? {
                 return Ok(made);
             }
@@ -193,6 +196,17 @@ impl Store for MemoryStore {
         let after = (Bound::Included(prefix), Bound::Unbounded);
         let keys = map.range::<str, _>(after).map(|(key, _)| &**key);
         Ok(keys.take_while(|key| key.starts_with(prefix)).map(str::to_owned).collect())
+    }
+
+    fn list_range(&self, start: &str, range: KeyRange<'_>) -> Result<Vec<String>> {
+        check_prefix(folder_of(start))?;
+        let first = range.first.max(start.as_bytes());
+        let _gate = fork::gate();
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        let from = std::str::from_utf8(first).map_or(start, |first| first);
+        let keys = map.range::<str, _>((Bound::Included(from), Bound::Unbounded)).map(|(key, _)| &**key);
+        let keys = keys.take_while(|key| key.starts_with(start) && !range.is_before(key));
+        Ok(keys.filter(|key| range.holds(key)).map(str::to_owned).collect())
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {

@@ -93,6 +93,13 @@ pub enum Loaded {
 }
 
 impl Loaded {
+    fn of(object: Box<dyn Object>) -> Result<Self> {
+        match object.bytes() {
+            Some(_) => Ok(Loaded::There(object)),
+            None => read_all(&*object).map(Loaded::Copied),
+        }
+    }
+
     /// The value.
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -232,6 +239,27 @@ impl<'a> From<Change<'a>> for Made<'a> {
 /// not be made.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
+/// Keys from one, to before another, in the order of their bytes, which need not be text.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRange<'b> {
+    /// The first key.
+    pub first: &'b [u8],
+    /// The first key beyond; empty: there is no end.
+    pub end: &'b [u8],
+}
+
+impl KeyRange<'_> {
+    /// Whether a key is in the range.
+    pub fn holds(&self, key: &str) -> bool {
+        self.first <= key.as_bytes() && !self.is_before(key)
+    }
+
+    /// Whether the range ends before a key.
+    fn is_before(&self, key: &str) -> bool {
+        !self.end.is_empty() && self.end <= key.as_bytes()
+    }
+}
+
 /// What lies directly below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
@@ -283,6 +311,25 @@ pub trait Store: Send + Sync + Debug {
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
+
+    /// Every key that begins with `start`, any text, and is in a range, sorted.
+    fn list_range(&self, start: &str, range: KeyRange<'_>) -> Result<Vec<String>> {
+        let folder = folder_of(start);
+        let mut keys = if folder == start {
+            self.list(folder)?
+        } else {
+            // Folders beside it are not looked into.
+            let Listing { mut keys, prefixes } = self.list_dir(folder)?;
+            keys.retain(|key| key.starts_with(start));
+            for prefix in prefixes.iter().filter(|prefix| prefix.starts_with(start)) {
+                keys.append(&mut self.list(prefix)?);
+            }
+            keys.sort_unstable();
+            keys
+        };
+        keys.retain(|key| range.holds(key));
+        Ok(keys)
+    }
 
     /// Keys and prefixes one level below `prefix`.
     fn list_dir(&self, prefix: &str) -> Result<Listing>;
@@ -350,10 +397,16 @@ impl dyn Store + '_ {
         self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
             check_size(&*object, limit).map_err(|error| error.at_key(key))?;
-            Ok(Some(match object.bytes() {
-                Some(_) => Loaded::There(object),
-                None => Loaded::Copied(read_all(&*object)?),
-            }))
+            Loaded::of(object).map(Some)
+        })
+    }
+
+    /// The whole value in memory, and its version, where the store can tell.
+    pub fn load_version(&self, key: &str) -> Result<Option<(Loaded, Option<Version>)>> {
+        self.read(key, Want::Whole, |object| {
+            let Some(object) = object else { return Ok(None) };
+            let version = object.version();
+            Ok(Some((Loaded::of(object)?, version)))
         })
     }
 
@@ -427,6 +480,11 @@ pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// What a text begins with, up to its last "/".
+fn folder_of(start: &str) -> &str {
+    &start[..start.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
 /// All bytes of `object`.

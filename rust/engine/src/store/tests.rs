@@ -705,3 +705,21 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
     Ok(())
 }
+
+/// Who replaces whatever is there waits for nobody who decides on it, and is not overwritten unseen.
+#[test]
+fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
+    let memory = MemoryStore::new();
+    let store: &dyn Store = &memory;
+    let mut seen = Vec::new();
+    let decide = &mut |current: Option<&dyn Object>| {
+        seen.push(current.map(Object::size));
+        if seen.len() == 1 {
+            store.put("k", b"other")?;
+        }
+        Ok(Change::Write(vec![Part::Borrowed(b"new")]))
+    };
+    store.update("k", Need::CURRENT, decide).unwrap();
+    assert_eq!(seen, [None, Some(5)]);
+    assert_eq!(store.get("k").unwrap().unwrap(), b"new");
+}
