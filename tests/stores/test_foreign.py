@@ -209,3 +209,42 @@ def test_the_first_bytes_may_come_with_the_first_request() -> None:
     with pytest.raises(DataError, match="has 100 bytes, at most 10 are allowed"):
         store.get("large", limit=10)
     assert first.calls[2:] == ["open_head 11"]
+
+
+def test_a_store_may_compare_versions() -> None:
+    """What was opened is not sent back to be compared; writing tells the new version."""
+
+    class Versioned(Rich):
+        def open_head(self, key: str, count: int | None) -> Any:
+            self.calls.append("open_head")
+            value = self.items.get(key)
+            if value is None:
+                return None
+            read = lambda at, size: value[at : at + size]  # noqa: E731 (of this value)
+            return types.SimpleNamespace(size=len(value), read=read, version=value[:1])
+
+        def open_value(self, key: str) -> Any:
+            return self.open_head(key, 1)
+
+        def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> Any:
+            self.calls.append("replace_version")
+            now = self.items.get(key)
+            if (now is None) != (version is None) or (now or b"")[:1] != (version or b""):
+                return False
+            self.items[key] = data or b""
+            return (data or b"")[:1] or True
+
+    versioned = Versioned()
+    store = ForeignStore(versioned)
+    assert store.replace("k", b"1 one", None)
+    assert versioned.calls == ["open_head", "replace_version"]
+    versioned.calls.clear()
+    value = store.open_value("k")
+    assert value is not None
+    done, version = store.write("k", b"2 two", value.version)
+    assert (done, version is not None, version != value.version) == (True, True, True)
+    assert versioned.calls[-1:] == ["replace_version"]  # by what is known: nothing is opened
+    assert store.write("k", b"3", value.version) == (False, None)
+    assert store.write("k", b"3", b"") == (False, None)
+    assert store.get("k") == b"2 two"
+    assert not store.is_exclusive
