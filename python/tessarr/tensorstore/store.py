@@ -224,7 +224,7 @@ class TensorStore(Indexable):
             Of the array, whose first element is that of the origin.
         """
         if "r" not in self._mode:
-            return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
+            return failed(ArgumentError("this was opened for writing only: reading is refused"))
         if order not in {"C", "F"}:
             raise TypeError(f"order {order!r} is not 'C' or 'F'")
         using = self._using(batch)
