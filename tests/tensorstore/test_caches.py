@@ -237,3 +237,15 @@ def test_bounds() -> None:
         3.0,
         2.5,
     ]
+
+
+def test_attributes_that_were_not_looked_at_are_looked_for(tmp_path: Path) -> None:
+    array = tessarr.create_array(tmp_path, shape=(4,), dtype="u1", zarr_format=2)
+    array.attrs["unit"] = "m"
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
+    spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/", "recheck_cached_metadata": False}
+    one = ts.open(spec, context=context).result()
+    stated = {**spec, "metadata": {"attributes": {"unit": "m"}}}
+    assert ts.open(stated, context=context).result().shape == one.shape
+    with pytest.raises(ValueError, match="unit"):
+        ts.open({**spec, "metadata": {"attributes": {"unit": "s"}}}, context=context).result()

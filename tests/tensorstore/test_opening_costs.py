@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
@@ -135,3 +136,41 @@ def test_creating_another_shape_reads_nothing_of_what_is_made(name: str, layout:
     for costly in ("_parse_array", "read_members", "Chain.read", "Constraints.create", "check"):
         assert python[costly] == 0, python
     assert python.total() <= 620, python
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [np.float16(1), np.uint16(0x3C00)],
+        [np.array(0x3C00, "uint16"), np.array(1, "float16")],
+        [np.zeros((), "S2,S2"), np.array(0, "uint32")],
+    ],
+)
+def test_arrays_of_the_same_bytes_are_not_recalled_for_each_other(values: list[Any]) -> None:
+    def filled(value: Any) -> float:
+        spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
+        spec.update(dtype="float32", shape=[1], fill_value=value)
+        return float(spec.fill_value[()])
+
+    told = []
+    for value in values:
+        try:
+            told.append(filled(value))
+        except (TypeError, ValueError):
+            told.append(None)
+    assert told == [None if value.dtype.names else float(value) for value in values]
+
+
+def test_shapes_of_the_same_bytes_are_not_recalled_for_each_other() -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    for shape in (np.array([2, 0], "int32"), np.array([2], "int64")):
+        made = ts.Spec(spec)
+        made.update(shape=shape, dtype="int8")
+        assert made.shape == tuple(shape)
+
+
+def test_a_spec_that_is_updated_often_is_recalled_no_more() -> None:
+    spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
+    for _ in range(20):
+        spec.update(chunk_layout=ts.ChunkLayout(chunk_shape=[3]))
+    assert spec._made_of is None

@@ -19,9 +19,11 @@ def key_of(value: Any) -> bytes | None:
     """Return bytes that only equal values have, or None where it is more than JSON, or long."""
     try:
         key = marshal.dumps(value, 2)
-    except ValueError:
+        if len(key) > _KEPT_BYTES or marshal.loads(key) != value:  # noqa: S302 (it is our own)
+            return None  # of arrays only the bytes were kept
+    except (TypeError, ValueError):
         return None
-    return key if len(key) <= _KEPT_BYTES else None
+    return key
 
 
 class Recall(Generic[T]):

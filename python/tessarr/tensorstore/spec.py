@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Spec", "spec_of"]
 
 _MAX_RANK = 32
+_CHANGES: Final = 8  # so many, one after the other, are recalled
 
 
 class Spec(Indexable):
@@ -448,7 +449,8 @@ def _key_of(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
     if key is not None:
         return key
     told = tuple([_told(name, value) for name, value in keywords.items()])
-    return None if None in told else (made_of, told)
+    before = made_of if isinstance(made_of, tuple) else (made_of,)
+    return None if None in told or len(before) > _CHANGES else (*before, told)
 
 
 def _told(name: str, value: Any) -> Hashable:

@@ -39,6 +39,11 @@ class Zarr2Spec(ZarrSpec):
         """The key of the document."""
         return self._metadata_key
 
+    @property
+    def wants_attributes(self) -> bool:
+        """Whether attributes are looked at that are in a document of their own."""
+        return bool(self._wanted.attributes)
+
     def _read_more(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         self._metadata_key = text(members.pop("metadata_key", v2.ARRAY), "metadata_key")

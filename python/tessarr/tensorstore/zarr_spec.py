@@ -235,7 +235,9 @@ class ZarrSpec(PlacedSpec):
         if transaction is not None:
             fresh, memory = transaction._staged(fresh), None
         known = memory.find((store, key)) if memory is not None else None
-        if known and self._mode.open and known.looked_s >= bound_of(self._recheck_metadata, now):
+        # What others know may lack attributes.
+        knows = known is not None and self._mode.open and not self.wants_attributes
+        if known and knows and known.looked_s >= bound_of(self._recheck_metadata, now):
             meta, now = known.meta, known.looked_s
             self._check(meta)
         else:
@@ -324,8 +326,8 @@ class ZarrSpec(PlacedSpec):
 
     @property
     def wants_attributes(self) -> bool:
-        """Whether attributes are looked at where they are in a document of their own."""
-        return bool(self._wanted.attributes)
+        """Whether attributes are looked at that are in a document of their own."""
+        return False
 
     def _found(self, store: Store, at: str) -> ArrayMeta:
         """Return the metadata of the array, which is created where that is wanted."""

@@ -152,7 +152,7 @@ pub struct Array {
     /// One item, in the byte order of the caller's buffers.
     pub fill: Vec<u8>,
     /// Where items are handles, the element that `fill` points to.
-    pub fill_element: Option<Box<[u8]>>,
+    pub fill_element: Option<Arc<[u8]>>,
     /// Chunk keys.
     pub keys: KeyEncoding,
     /// Store chunks that are all fill.
@@ -272,7 +272,7 @@ impl Array {
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
         let (fill, fill_element) = if plan.is_vlen {
-            let element = plan.fill.into_boxed_slice();
+            let element: Arc<[u8]> = plan.fill.into();
             (Handle::of(&element).to_item().to_vec(), Some(element))
         } else {
             (plan.fill, None)
@@ -316,16 +316,12 @@ impl Array {
         if shape.len() != self.cuts.len() {
             return Err(bad(format!("the grid has {} axes, the array has {}", self.cuts.len(), shape.len())));
         }
-        let fill_element = self.fill_element.clone();
-        let fill = match &fill_element {
-            Some(element) => Handle::of(element).to_item().to_vec(),
-            None => self.fill.clone(),
-        };
         Ok(Array {
             shape: shape.into(),
             cuts: self.cuts.clone(),
-            fill,
-            fill_element,
+            fill: self.fill.clone(),
+            // The very same: levels point to it, too.
+            fill_element: self.fill_element.clone(),
             keys: self.keys.clone(),
             levels: self.levels.clone(),
             ..*self

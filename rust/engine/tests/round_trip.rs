@@ -367,3 +367,29 @@ proptest! {
         run(&case);
     }
 }
+
+#[test]
+fn a_resized_array_keeps_what_its_levels_point_to() {
+    let chain = Chain {
+        order: None,
+        array_bytes: ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 }),
+        pipeline: Pipeline::default(),
+    };
+    let array = Array::compile(Plan {
+        shape: vec![8],
+        grid: Grid::Regular { chunk_shape: vec![4], chain },
+        item_bytes: HANDLE_BYTES,
+        is_bool: false,
+        is_vlen: true,
+        fill: b"fill".to_vec(),
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
+        store_fill: false,
+        missing: Missing::Fill,
+    })
+    .unwrap();
+    let resized = array.resized(&[12]).unwrap();
+    drop(array);
+    let element = resized.fill_element.as_deref().unwrap();
+    assert_eq!(resized.fill, Handle::of(element).to_item());
+    assert_eq!(resized.level(&[4]).unwrap().stored_fill, resized.fill);
+}

@@ -329,12 +329,15 @@ impl Cutter {
 fn before(map: &Map, lower: i64, upper: i64) -> Interval {
     let (offset, by) = (i128::from(map.offset), i128::from(map.stride));
     let (low, high) = (i128::from(lower) - offset, i128::from(upper) - offset);
-    let within = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     match by > 0 {
         true => (within(-floor_div(-low, by)), within(-floor_div(-high, by))),
         // low <= by * k < high
         false => (within(-floor_div(high - 1, -by)), within(floor_div(-low, -by) + 1)),
     }
+}
+
+fn within(value: i128) -> i64 {
+    value.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 impl View {
@@ -361,6 +364,21 @@ pub struct Grid {
     pub origin: PerDimension<i64>,
     /// How long cells are.
     pub shape: PerDimension<i64>,
+}
+
+impl Grid {
+    /// The cell of an index along a dimension.
+    fn cell(&self, at: usize, index: i64) -> i64 {
+        let from_origin = i128::from(index) - i128::from(self.origin[at]);
+        within(floor_div(from_origin, self.shape[at].into()))
+    }
+
+    /// The interval of a cell along a dimension.
+    fn interval(&self, at: usize, cell: i64) -> Interval {
+        let size = i128::from(self.shape[at]);
+        let low = i128::from(self.origin[at]) + i128::from(cell) * size;
+        (within(low), within(low + size))
+    }
 }
 
 /// Some positions of a view in a cell: which cells, and which positions they are along one dimension, or which
@@ -401,7 +419,6 @@ impl Cutter {
                 )));
             }
         }
-        let cell = |at: usize, index: i64| (index - grid.origin[at]).div_euclid(grid.shape[at]);
         let (mut maps, mut choices) = (Vec::new(), Vec::new());
         let mut fixed = PerDimension::new();
         for k in &self.plain {
@@ -415,16 +432,16 @@ impl Cutter {
         fixed.extend(
             self.following.iter().copied().filter(|&at| matches!(self.view.maps[at].source, Source::Nothing)),
         );
-        let cells = fixed.iter().map(|&at| cell(at, self.view.maps[at].offset)).collect();
+        let cells = fixed.iter().map(|&at| grid.cell(at, self.view.maps[at].offset)).collect();
         choices.push(vec![Choice { cells, of: Chosen::Nothing }]);
         maps.push(fixed);
         if !self.flat.is_empty() {
-            let (groups, firsts) = self.grouped(|place, index| cell(self.flat[place].0, index));
+            let (groups, firsts) = self.grouped(|place, index| grid.cell(self.flat[place].0, index));
             let mut points: Vec<Vec<u32>> = firsts.iter().map(|_| Vec::new()).collect();
             groups.iter().enumerate().for_each(|(point, &group)| points[group as usize].push(point as u32));
             let all = firsts.len() == 1;
             let choice = |(first, points): (&u32, Vec<u32>)| Choice {
-                cells: self.flat.iter().map(|(at, items)| cell(*at, items[*first as usize])).collect(),
+                cells: self.flat.iter().map(|(at, items)| grid.cell(*at, items[*first as usize])).collect(),
                 of: Chosen::Points((!all).then(|| Arc::new(points))),
             };
             choices.push(firsts.iter().zip(points).map(choice).collect());
@@ -445,10 +462,9 @@ impl Cutter {
             let mut cells = PerDimension::new();
             for &number in maps {
                 let map = &self.view.maps[number];
-                let size = grid.shape[number];
-                let cell = (map.offset + map.stride * at - grid.origin[number]).div_euclid(size);
-                let low = grid.origin[number] + cell * size;
-                until = until.min(before(map, low, low + size).1);
+                let cell = grid.cell(number, map.offset.wrapping_add(map.stride.wrapping_mul(at)));
+                let (low, high) = grid.interval(number, cell);
+                until = until.min(before(map, low, high).1);
                 cells.push(cell);
             }
             runs.push(Choice { cells, of: Chosen::Along(k, (at, until)) });
@@ -482,9 +498,8 @@ impl Cells {
             }
         }
         let dims = cells.iter().enumerate().map(|(at, cell)| {
-            let (dim, size) = (&self.grid.dims[at], self.grid.shape[at]);
-            let low = self.grid.origin[at] + cell * size;
-            dim.with(low.max(dim.lower), low.saturating_add(size).min(dim.upper), (false, false))
+            let (dim, (low, high)) = (&self.grid.dims[at], self.grid.interval(at, *cell));
+            dim.with(low.max(dim.lower), high.min(dim.upper), (false, false))
         });
         Some(self.cutter.part(&piece).map(|part| (dims.collect(), part)))
     }

@@ -133,11 +133,12 @@ impl Layers {
                     (label, None) => dim.label.clone_from(label),
                     _ => {}
                 }
+                // Beyond all layers there is nothing.
                 if !(wanted.implicit.0 && wanted.lower == -INFINITE) {
-                    dim.lower = wanted.lower;
+                    (dim.lower, dim.upper) = (wanted.lower, dim.upper.max(wanted.lower));
                 }
                 if !(wanted.implicit.1 && wanted.upper == END) {
-                    dim.upper = wanted.upper;
+                    (dim.lower, dim.upper) = (dim.lower.min(wanted.upper), wanted.upper);
                 }
             }
             dims.push(dim);

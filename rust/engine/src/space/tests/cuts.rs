@@ -153,3 +153,30 @@ fn many_points_in_far_cells_are_told_apart() {
         }
     }
 }
+
+#[test]
+fn cells_may_be_as_long_as_numbers_go() {
+    let (low, high) = (INFINITE - 10, INFINITE - 2);
+    for origin in [-INFINITE, 0, INFINITE] {
+        let view = View::identity([Dim::new(low, high)].into_iter().collect());
+        let grid = Grid {
+            dims: view.dims.clone(),
+            origin: [origin].into_iter().collect(),
+            shape: [i64::MAX].into_iter().collect(),
+        };
+        let mut cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let (dims, part) = cells.next_part().unwrap().unwrap();
+        assert_eq!((&dims[0], &part.view.dims[0]), (&view.dims[0], &view.dims[0]));
+        assert!(cells.next_part().is_none());
+    }
+}
+
+#[test]
+fn beyond_all_layers_there_is_nothing() {
+    let layers = Layers::new(vec![View::identity([Dim::new(5, 10)].into_iter().collect())]).unwrap();
+    for (given, wanted) in [((-INFINITE, 3), (3, 3)), ((20, END), (20, 20)), ((1, END), (1, 10))] {
+        let given = Dim { implicit: (true, true), ..Dim::new(given.0, given.1) };
+        let found = layers.domain(None, Some(&[given])).unwrap();
+        assert_eq!((found[0].lower, found[0].upper), wanted);
+    }
+}
