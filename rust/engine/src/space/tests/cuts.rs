@@ -100,7 +100,7 @@ proptest! {
         let strides = |shape: &[usize]| -> Vec<isize> {
             (0..shape.len()).map(|k| shape[k + 1..].iter().product::<usize>() as isize).collect()
         };
-        let array: Vec<u8> = (0..sizes.iter().product::<usize>()).map(|at| at as u8 + 1).collect();
+        let array: Vec<u8> = (0..sizes.iter().product::<usize>()).map(|at| (at as u8).wrapping_add(1)).collect();
         let shape: Vec<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
         let mut items = vec![0u8; shape.iter().product()];
         let item = crate::copy::Item { bytes: 1, swap: 0 };
