@@ -13,7 +13,7 @@
     ├─ DataError                       + ValueError
     ├─ StoreError                      + OSError                .retryable
     │  └─ ConflictError                + ValueError
-    ├─ ReadOnlyError                   + PermissionError, NotImplementedError, ValueError
+    ├─ ReadOnlyError                   + PermissionError, ValueError
     └─ InternalError                   + RuntimeError
 
 Each class also derives from the builtin exceptions that users of other Zarr
@@ -322,7 +322,7 @@ class ConflictError(StoreError):
         super().__init__(message, retryable=retryable, **fields)
 
 
-class ReadOnlyError(TessarrError, PermissionError, NotImplementedError, ValueError):
+class ReadOnlyError(TessarrError, PermissionError, ValueError):
     """The store or the node is open for reading only."""
 
     default_kind = "read_only"

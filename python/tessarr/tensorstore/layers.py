@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.after import all_done, chained, written
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -222,6 +222,6 @@ def _reading(
 ) -> Future[npt.NDArray[Any]]:
     """Begin to read a view of what a layer is a view of."""
     if not layer.readable:
-        return failed(ArgumentError("a layer was opened for writing only: reading is refused"))
+        return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
     driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
     return driver.read(found, out, using)

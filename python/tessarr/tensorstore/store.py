@@ -224,7 +224,7 @@ class TensorStore(Indexable):
             Of the array, whose first element is that of the origin.
         """
         if "r" not in self._mode:
-            return failed(ArgumentError("this was opened for writing only: reading is refused"))
+            return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
         if order not in {"C", "F"}:
             raise TypeError(f"order {order!r} is not 'C' or 'F'")
         using = self._using(batch)
@@ -483,6 +483,11 @@ class TensorStore(Indexable):
 
     def __copy__(self) -> TensorStore:
         return self
+
+    def __deepcopy__(self, memo: Any) -> TensorStore:
+        again, (spec, mode) = self.__reduce__()
+        opened: TensorStore = again(spec._unbound(), mode)  # with resources of its own
+        return opened
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")
