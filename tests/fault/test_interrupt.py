@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tessarr
 
@@ -44,6 +46,45 @@ def test_ctrl_c_stops_a_read(tmp_path: Path) -> None:
             reader.kill()  # one that does not stop would read for ever
     assert out == "stopped\n0\n"
     assert reader.returncode == 0
+
+
+class Slow(dict[str, bytes]):
+    """What stores a value in some hundredths of a second, when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.may = threading.Event(), threading.Event()
+        self.may.set()
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.entered.set()
+        self.may.wait(60)
+        time.sleep(0.01)
+        super().__setitem__(key, value)
+
+
+def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
+    """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
+    held, slow = Slow(), Slow()
+    first, second = (
+        tessarr.create_array(store, shape=(40,), dtype="u1", chunks=(1,)) for store in (held, slow)
+    )
+    with tessarr.options(threads=1):
+        held.may.clear()
+        held.entered.clear()
+        busy = first.write(..., 1)
+        try:
+            assert held.entered.wait(60)  # the only thread of the engine is in the store
+            write = second.write(..., 1)
+            threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+            with pytest.raises(KeyboardInterrupt):
+                write.result()
+            assert not write.done()
+        finally:
+            held.may.set()
+        assert write.result(60) is None
+        busy.result(60)
+    np.testing.assert_array_equal(second[:], np.ones(40, "u1"))
 
 
 FORKER = """

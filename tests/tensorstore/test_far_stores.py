@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from tessarr.errors import ReadOnlyError
 from stores import servers
 from stores.servers import Door
+from tessarr.errors import ReadOnlyError
 
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}

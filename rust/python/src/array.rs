@@ -1,5 +1,7 @@
 //! `ArrayBase`: reads and writes, one crossing per user operation.
 
+mod begun;
+
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -14,15 +16,16 @@ use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
 use tessarr_engine::plan::Plan;
-use tessarr_engine::pool::Runner;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{pool, read, write, Error, Kind};
 
+use begun::{Begun, Transfer};
+
 use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
-use crate::error::{foreign, to_py};
+use crate::error::{foreign, is_exit, to_py};
 use crate::selection::{basic, requests, selected, Along, AxisArgument};
 use crate::store::Store;
 
@@ -170,17 +173,19 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> PyResult<Arena> {
-        py.detach(|| self.transfer_here(state, selection, memory, writes)).map_err(|error| to_py(py, error))
+        let done = py.detach(|| self.transfer_here(state, selection, memory, writes));
+        done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
-    /// Transfer without the GIL in the thread of who waits for it: Ctrl-C raises what is pending.
+    /// Transfer without the GIL in the thread of who waits for it. The outer error is what Ctrl-C
+    /// raised there, which ended it.
     fn transfer_here(
         &self,
         state: &State,
         selection: &Selection,
         memory: &Memory,
         writes: bool,
-    ) -> tessarr_engine::Result<Arena> {
+    ) -> tessarr_engine::Result<tessarr_engine::Result<Arena>> {
         let pending = Mutex::new(None);
         let interrupt = || {
             // None: Python shuts down; the operation may end as it began.
@@ -191,9 +196,11 @@ impl ArrayBase {
             })
         };
         let done = pool::guarded(|| self.transfer(state, Some(&interrupt), selection, memory, writes));
-        match pending.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => done,
+        match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
+            (Some(raised), _) => Err(raised),
+            // Where a store is of Python, that sees Ctrl-C itself.
+            (None, Err(error)) if is_exit(&error) => Err(error),
+            (None, done) => Ok(done),
         }
     }
 
@@ -207,53 +214,11 @@ impl ArrayBase {
         result: Py<PyAny>,
         writes: bool,
     ) -> PyResult<Begun> {
-        let base = slf.clone().unbind();
         let elements = &state.description.bind(slf.py()).get().elements;
         let prepare = if writes { Memory::to_write } else { Memory::to_read };
         let memory = prepare(elements, &buffer)?;
-        let buffer = buffer.unbind();
-        let operation = move |runner| {
-            let memory = memory;
-            let this = base.get();
-            // Whatever happens, the future is told.
-            let done = match runner {
-                Runner::Worker => pool::guarded(|| this.transfer(&state, None, &selection, &memory, writes)),
-                Runner::Caller => this.transfer_here(&state, &selection, &memory, writes),
-            };
-            // At interpreter exit nobody waits any more.
-            Python::try_attach(move |py| {
-                let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| {
-                    let elements = &state.description.bind(py).get().elements;
-                    if writes {
-                        Ok(())
-                    } else {
-                        memory.deliver(elements, buffer.bind(py), arena)
-                    }
-                });
-                let told = match delivered {
-                    Ok(()) => future.call_method1(py, "set_result", (result,)),
-                    Err(error) => future.call_method1(py, "set_exception", (error,)),
-                };
-                // A cancelled future refuses its result: nothing to do.
-                drop(told);
-                // All of Python's that is held here goes while Python is attached.
-                drop((future, buffer, base, state, memory));
-            });
-        };
-        // Where no thread can be made, the operation runs here: others may need the GIL for it.
-        Ok(Begun(slf.py().detach(|| pool::spawn(operation))))
-    }
-}
-
-/// An operation that a thread of the engine is to do.
-#[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Begun(pool::Queued);
-
-#[pymethods]
-impl Begun {
-    /// Do it in this thread, if no other has begun it.
-    fn help(&self, py: Python<'_>) {
-        py.detach(|| self.0.help());
+        let (base, buffer) = (slf.clone().unbind(), buffer.unbind());
+        Ok(Transfer { base, state, selection, memory, buffer, future, result, writes }.begin(slf.py()))
     }
 }
 

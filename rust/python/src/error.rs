@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -148,6 +148,14 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     let mut wrapped = Error::new(Kind::Foreign, format!("raised {}", error.value(py)));
     wrapped.foreign = Some(Arc::new(Kept::new(error)));
     wrapped
+}
+
+/// Whether it is an exception that ends a program, such as that of Ctrl-C, which a callback raised.
+pub(crate) fn is_exit(error: &Error) -> bool {
+    raised_by(error).is_some_and(|raised| {
+        let ends = |py: Python<'_>| !raised.is_instance_of::<PyException>(py);
+        Python::try_attach(ends).unwrap_or(false)
+    })
 }
 
 /// `ArgumentError`.
