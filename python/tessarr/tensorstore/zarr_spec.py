@@ -388,7 +388,7 @@ class ZarrSpec(PlacedSpec):
                 self._check(existing)
                 return existing
         raise ExistsError(
-            f"there is an array already: {self._key(at)!r} is present in {store}; to open it "
+            f"there is a node already: {self._key(at)!r} is present in {store}; to open it "
             "give open=True, to replace it delete_existing=True",
             kind="node_exists",
             path=at,
