@@ -20,6 +20,14 @@ LAYOUT, SCHEMA = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(dtype="uint16
 
 
 def calls(act: Callable[[], object]) -> Counter[str]:
+    """Count the functions of Python that are called, by their names, the better of two times.
+
+    What is recalled is forgotten when there is too much of it, which may be one of these times.
+    """
+    return min((calls_once(act) for _ in range(2)), key=Counter.total)
+
+
+def calls_once(act: Callable[[], object]) -> Counter[str]:
     """Count the functions of Python that an act calls when it is done again."""
     found: Counter[str] = Counter()
 
