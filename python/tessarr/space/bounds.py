@@ -8,7 +8,7 @@ from tessarr.errors import SelectionError
 from tessarr.space.domain import Box, Dim
 from tessarr.space.maps import OutputIndexMap, check_range
 
-__all__ = ["check_inside"]
+__all__ = ["check_inside", "extent"]
 
 
 def check_inside(
@@ -33,21 +33,32 @@ def check_inside(
         return
     for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
         reach = (goal.inclusive_min, goal.exclusive_max) if exact else goal.reach
-        least, most = _extent(one, dims)
+        if one.index_array is not None:
+            check_range(one.index_array, one.within)
+        least, beyond = extent(one, dims)
+        most = beyond - 1
         if least < reach[0] or most >= reach[1]:
             bad = least if least < reach[0] else most
             where = Dim.of(*reach, goal.label)
             raise SelectionError(f"dimension {k}: index {bad} is outside of {where}")
 
 
-def _extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+def extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+    """Return the smallest half-open interval that all indices of a map are in.
+
+    Parameters
+    ----------
+    one
+        The map.
+    dims
+        The dimensions that it starts from; none may be empty.
+    """
     if one.index_array is not None:
-        check_range(one.index_array, one.within)
         ends = (int(one.index_array.min()), int(one.index_array.max()))
     elif one.input_dimension is not None:
         along = dims[one.input_dimension]
         ends = (along.inclusive_min, along.inclusive_max)
     else:
         ends = (0, 0)
-    found = sorted(one.offset + one.factor * end for end in ends)
-    return found[0], found[1]
+    least, most = sorted(one.offset + one.factor * end for end in ends)
+    return least, most + 1

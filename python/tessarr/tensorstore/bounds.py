@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-
-if TYPE_CHECKING:
-    from tessarr.space import Box
+from tessarr.space import Dim, IndexDomain, IndexTransform
+from tessarr.space.bounds import extent
 
 __all__ = ["explicit", "extents", "propagated"]
 
@@ -49,16 +45,4 @@ def explicit(view: IndexTransform) -> IndexTransform:
 def extents(view: IndexTransform) -> list[tuple[int, int]]:
     """Return for each map the smallest interval that all its indices are in."""
     dims = view.domain.dims
-    return [_extent(dims, one) for one in view.output]
-
-
-def _extent(dims: Box, one: OutputIndexMap) -> tuple[int, int]:
-    if one.index_array is not None:
-        ends = (int(one.index_array.min()), int(one.index_array.max()))
-    elif one.input_dimension is not None:
-        along = dims[one.input_dimension]
-        ends = (along.inclusive_min, along.inclusive_max)
-    else:
-        ends = (0, 0)
-    low, high = sorted([one.offset + one.factor * end for end in ends])
-    return low, high + 1
+    return [extent(one, dims) for one in view.output]

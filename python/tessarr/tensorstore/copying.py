@@ -12,6 +12,7 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain
 from tessarr.tensorstore.aligning import aligned
+from tessarr.tensorstore.bounds import extents
 from tessarr.tensorstore.future import Promise, WriteFutures, start
 
 if TYPE_CHECKING:
@@ -97,23 +98,8 @@ def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: 
 def _apart(one: IndexTransform, other: IndexTransform) -> bool:
     """Whether two views of the same dimensions certainly have no element in common."""
     return one.output_rank == other.output_rank and any(
-        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(_extents(one), _extents(other), strict=True)
+        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
     )
-
-
-def _extents(view: IndexTransform) -> Iterator[tuple[int, int]]:
-    """Yield the interval that each map stays in."""
-    dims = view.domain.dims
-    for one in view.output:
-        if one.index_array is not None:
-            ends = (int(one.index_array.min()), int(one.index_array.max()))
-        elif one.input_dimension is not None:
-            along = dims[one.input_dimension]
-            ends = (along.inclusive_min, along.inclusive_max)
-        else:
-            ends = (0, 0)
-        found = sorted(one.offset + one.factor * end for end in ends)
-        yield found[0], found[1] + 1
 
 
 def _parts(target: TensorStore) -> Iterator[IndexDomain]:
