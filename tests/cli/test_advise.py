@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.cli import measuring
 from tessarr.cli.layouts import Access, Layout, chunk_shapes, shard_shape
 from tessarr.cli.measuring import Link, measured, take_sample
 from tessarr.store import CountingStore, LocalStore
@@ -25,6 +27,12 @@ LINK = Link(0.01, 1e6, 4)
 def field(*shape: int) -> Any:
     values = sum(np.sin(np.arange(n) / 9).reshape(-1, *[1] * i) for i, n in enumerate(shape[::-1]))
     return np.round(values + np.random.default_rng(0).normal(0, 0.01, shape), 2).astype("f4")
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is timed takes a millisecond: what is best does not depend on the machine."""
+    monkeypatch.setattr(measuring, "perf_counter", map((0.001).__mul__, count()).__next__)
 
 
 @pytest.fixture
@@ -190,14 +198,12 @@ def test_filters_stay(here: Path) -> None:
 
 
 def test_preferences(data: Path, run: Run) -> None:
-    """Size, if that is what counts, is not larger than when writing does."""
-    sizes = [
-        advised(run, "data.zarr/cube", "--sample", "64K", "--prefer", what)["layouts"][0][
-            "stored_bytes"
-        ]
+    """Size, if that is what counts, is smaller than when writing does."""
+    best = {
+        what: advised(run, "data.zarr/cube", "--sample", "64K", "--prefer", what)["layouts"][0]
         for what in ("size", "writing")
-    ]
-    assert sizes[0] <= sizes[1]
+    }
+    assert best["size"]["stored_bytes"] < best["writing"]["stored_bytes"]
 
 
 @pytest.mark.parametrize(
