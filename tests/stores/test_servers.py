@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,26 +17,6 @@ from tessarr.errors import UnsupportedError
 from tessarr.stores import FsspecStore
 
 COUNT = 5  # changes of each process
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[Door]:
-    with servers.s3() as door:
-        yield door
-
-
-@pytest.fixture(scope="module")
-def gcs() -> Iterator[Door]:
-    with servers.gcs() as door:
-        yield door
-
-
-@pytest.fixture(params=["s3", "gcs"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Door, str]:
-    """A kind of store, its server, and a path that is empty."""
-    door: Door = request.getfixturevalue(request.param)
-    door.refusals = []
-    return request.param, door, tmp_path.name
 
 
 def store_of(kind: str, url: str, path: str) -> FsspecStore:
@@ -69,7 +48,7 @@ from stores.test_servers import COUNT
 kind, url, path, number = *sys.argv[1:4], int(sys.argv[4])
 door = servers.Door(0)
 door.url = url
-place = servers.spec(kind, door, path + "/cells/")
+place = servers.spec(kind, door, path + "cells/")
 cells = ts.open({{"driver": "zarr3", "kvstore": place}}).result()
 shape = [None, None, None]
 {_WAIT}
@@ -113,7 +92,7 @@ def test_processes_lose_nothing_through_the_interface_of_tensorstore(
 ) -> None:
     """Parts of one chunk, in transactions too, and bounds."""
     kind, door, path = place
-    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, f"{path}/cells/")}
+    spec = {"driver": "zarr3", "kvstore": servers.spec(kind, door, f"{path}cells/")}
     chunk = ts.ChunkLayout(chunk_shape=[2 * COUNT, 3])
     new = ts.open(spec, create=True, dtype="int32", shape=[COUNT, 3], chunk_layout=chunk).result()
     run(_TENSORSTORE, kind, door, path)
@@ -125,7 +104,7 @@ def test_what_is_replaced_while_it_is_read(place: tuple[str, Door, str]) -> None
     """Index and chunks of a shard are of one state: if it has become another one, of that."""
     kind, door, path = place
     old = np.arange(64 * 64, dtype="f8").reshape(64, 64)
-    stores = [store_of(kind, door.url, f"{path}/{name}") for name in ("a", "b")]
+    stores = [store_of(kind, door.url, f"{path}{name}") for name in ("a", "b")]
     for store, values in zip(stores, (old, -old), strict=True):
         tessarr.create_array(store, data=values, chunks=8, shards=64, compressors=None)
     other = stores[1].get("c/0/0")

@@ -23,26 +23,6 @@ VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[Door]:
-    with servers.s3() as door:
-        yield door
-
-
-@pytest.fixture(scope="module")
-def gcs() -> Iterator[Door]:
-    with servers.gcs() as door:
-        yield door
-
-
-@pytest.fixture(params=["s3", "gcs"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Door, str]:
-    """A kind of store, its server, and a path that is empty."""
-    door: Door = request.getfixturevalue(request.param)
-    door.delay_s, door.refusals = 0.0, []
-    return request.param, door, f"{tmp_path.name}/"
-
-
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[Door]:
     with servers.files(tmp_path) as door:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,6 @@ SPECS: dict[str, Callable[[Path], Any]] = {
 
 def _files(folder: Path, **resources: Any) -> Any:
     return {"driver": "file", "path": f"{folder}/", **resources}
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[servers.Door]:
-    with servers.s3() as door:
-        yield door
-
-
-@pytest.fixture(scope="module")
-def gcs() -> Iterator[servers.Door]:
-    with servers.gcs() as door:
-        yield door
 
 
 @pytest.fixture(params=[*SPECS, "s3", "gcs"])
