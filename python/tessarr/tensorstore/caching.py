@@ -10,7 +10,7 @@ from weakref import ref
 from tessarr.store import MemoryStore
 from tessarr.store.kept import CachePool, RememberingStore
 from tessarr.tensorstore.chunk_cache import ChunkShelf
-from tessarr.tensorstore.resources import expected
+from tessarr.tensorstore.members import expected
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta

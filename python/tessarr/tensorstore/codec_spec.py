@@ -12,9 +12,9 @@ from tessarr import codec as codecs
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.chain import Chain, merged_chains
+from tessarr.tensorstore.members import refusal
 from tessarr.tensorstore.reading import integer, items, members_of, nothing_else, plain
 from tessarr.tensorstore.recall import Recall
-from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.show import shown
 from tessarr.types import JSONObject
 

@@ -7,7 +7,8 @@ from threading import RLock
 from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.resources import KINDS, Kind, expected, kind_of, within
+from tessarr.tensorstore.members import expected, within
+from tessarr.tensorstore.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.show import shown
 
 __all__ = ["Context", "ContextSpec", "Naming", "Own", "References", "Resource", "ResourceLike"]

@@ -12,7 +12,7 @@ from tessarr._json import MAX_DEPTH
 from tessarr.errors import ArgumentError, NotJSONError
 from tessarr.problems import Problems
 from tessarr.space.domain import MAX_RANK
-from tessarr.tensorstore.resources import refusal
+from tessarr.tensorstore.members import refusal
 
 __all__ = [
     "as_float",

@@ -24,9 +24,9 @@ from tessarr.tensorstore.driver_spec import (
 )
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
+from tessarr.tensorstore.members import refusal
 from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take, text
 from tessarr.tensorstore.recall import Recall, key_of
-from tessarr.tensorstore.resources import refusal
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
 from tessarr.tensorstore.url import spec_of_url

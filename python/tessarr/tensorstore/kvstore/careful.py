@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.tensorstore.resources import seconds
+from tessarr.tensorstore.durations import seconds
 
 if TYPE_CHECKING:
     from tessarr.store import Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.resources import expected, members
+from tessarr.tensorstore.members import expected, members
 
 if TYPE_CHECKING:
     from tessarr.store import Store

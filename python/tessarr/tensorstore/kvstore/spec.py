@@ -11,7 +11,7 @@ from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
-from tessarr.tensorstore.resources import expected, within
+from tessarr.tensorstore.members import expected, within
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.verbose import told
 

@@ -1,0 +1,111 @@
+"""JSON objects, read member by member: an error tells in which it is, and what belongs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessarr.errors import ArgumentError, NotJSONError
+
+__all__ = [
+    "boolean",
+    "expected",
+    "integer",
+    "members",
+    "number",
+    "one_of",
+    "refusal",
+    "text",
+    "within",
+]
+
+
+def expected(what: str, received: Any) -> ArgumentError:
+    """Return the error of JSON that is something else, or of what is no JSON at all."""
+    from json import dumps
+
+    try:
+        found = dumps(received, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        found = repr(type(received).__name__)
+    shown = found if len(found) <= 200 else f"{found[:200]}…"
+    return refusal(received)(f"Expected {what}, but received: {shown}")
+
+
+def within(member: str, error: ArgumentError) -> ArgumentError:
+    """Return an error that tells in which member it is."""
+    return type(error)(f'Error parsing object member "{member}": {error}')
+
+
+def refusal(value: Any) -> type[ArgumentError]:
+    """Return what is raised for a value: `NotJSONError`, which is a TypeError, if it is no JSON."""
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    return ArgumentError if plain else NotJSONError
+
+
+def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, each as its function reads it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no object, or has other members.
+    """
+    if not isinstance(value, dict):
+        raise expected("object", value)
+    extra = [str(name) for name in value if name not in known]
+    if extra:
+        listed = ", ".join(f'"{name}"' for name in sorted(extra))
+        raise ArgumentError(f"Object includes extra members: {listed}")
+    found: dict[str, Any] = {}
+    for name, read in known.items():
+        if name in value:
+            try:
+                found[name] = read(value[name])
+            except ArgumentError as error:
+                raise within(name, error) from None
+    return found
+
+
+def integer(low: int, what: str) -> Callable[[Any], int]:
+    """Return what reads an integer of 64 bits that is at least `low`."""
+
+    def read(value: Any) -> int:
+        whole = type(value) is int or (type(value) is float and value.is_integer())
+        if not whole or not low <= value < 2**64:
+            raise expected(what, value)
+        return int(value)
+
+    return read
+
+
+def boolean(value: Any) -> bool:
+    """Read true or false."""
+    if type(value) is not bool:
+        raise expected("boolean", value)
+    return value
+
+
+def text(value: Any) -> str:
+    """Read a string."""
+    if not isinstance(value, str):
+        raise expected("string", value)
+    return value
+
+
+def number(value: Any) -> float:
+    """Read a number, as a float."""
+    if type(value) not in (int, float):
+        raise expected("64-bit floating-point number", value)
+    return float(value)
+
+
+def one_of(*names: str) -> Callable[[Any], str]:
+    """Return what reads one of several strings."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise expected("one of " + ", ".join(f'"{name}"' for name in names), value)
+        return value
+
+    return read
