@@ -442,6 +442,22 @@ def test_a_reader_keeps_what_it_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_value_that_is_replaced_is_never_absent(tmp_path: Path) -> None:
+    """Readers do not wait for writers: what they find is the old value or the new one."""
+    there: list[bool] = []
+
+    class Watched(dict[str, Entry]):
+        def __setitem__(self, key: str, entry: Entry) -> None:
+            there.append(key in self)
+            super().__setitem__(key, entry)
+
+    with ZipStore(tmp_path / "a.zip", mode="w") as store:
+        store["k"] = b"1"
+        store._archive.entries = Watched(store._archive.entries)
+        store["k"] = b"2"
+        assert (store["k"], there) == (b"2", [True])
+
+
 def test_a_forked_child_reads_and_does_not_write(tmp_path: Path) -> None:
     """Only the process that opened a file completes it."""
     path = tmp_path / "a.zip"

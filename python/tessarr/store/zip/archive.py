@@ -131,8 +131,10 @@ class Archive:
             self._append(zip_format.local_header(entry), packed)
             self._garbage_bytes += self._directory_bytes
             self._directory_bytes = 0
-            self._forget(key)
+            old = self.entries.get(key)
+            # At once: readers do not wait for the lock.
             self.entries[key] = entry._replace(offset=begin, limit=self._end)
+            self._leave(old)
 
     def _append(self, *parts: bytes) -> None:
         at = self._end
@@ -151,17 +153,17 @@ class Archive:
         with self._lock:
             self._check_writable()
             for key in keys:
-                self._forget(key)
+                self._leave(self.entries.pop(key, None))
 
     def sorted_keys(self) -> tuple[int, list[str]]:
         """Return the number of changes so far, and the keys as they are then."""
         with self._lock:
             return self.changes, sorted(self.entries)
 
-    def _forget(self, key: str) -> None:
+    def _leave(self, old: Entry | None) -> None:
+        """Count what is no longer a value as garbage."""
         self._changed = True
         self.changes += 1
-        old = self.entries.pop(key, None)
         if old is not None:
             self._garbage_bytes += old.limit - old.offset
 
