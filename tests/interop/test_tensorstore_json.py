@@ -103,3 +103,17 @@ def test_writers_of_one_document_lose_nothing() -> None:
     for one in writes:
         one.result()
     assert document.open("").read().result().item() == {str(k): k for k in range(40)}
+
+
+@pytest.mark.parametrize("driver", ["json", "auto", "zarr3", "zarr"])
+@pytest.mark.parametrize("kvstore", [None, "", "a", "a/"])
+@pytest.mark.parametrize("path", [None, "", "x", "/x", "x/", "../x", 5])
+def test_a_path_below_the_place(driver: str, kvstore: str | None, path: Any) -> None:
+    """A spec may have its path beside the place: it is below that of the place."""
+    spec: dict[str, Any] = {"driver": driver}
+    if kvstore is not None:
+        spec["kvstore"] = {"driver": "memory", "path": kvstore}
+    if path is not None:
+        spec["path"] = path
+
+    assert outcome(lambda: ts.Spec(spec).to_json()) == outcome(lambda: theirs.Spec(spec).to_json())

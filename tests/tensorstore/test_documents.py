@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -23,12 +22,11 @@ ARRAY: dict[str, Any] = {
 
 
 def schema_of(metadata: Any) -> ts.Schema:
-    """Open an array whose document was written by hand."""
-    context = ts.Context()
-    store = ts.KvStore.open({"driver": "memory"}, context=context).result()
-    store[b"zarr.json"] = json.dumps(metadata).encode()
-    spec = {"driver": "zarr3", "kvstore": {"driver": "memory"}}
-    return ts.open(spec, context=context).result().schema
+    """Open an array whose document was written by the driver for JSON."""
+    context, kvstore = ts.Context(), {"driver": "memory"}
+    document = {"driver": "json", "kvstore": kvstore, "path": "zarr.json"}
+    ts.open(document, context=context).result().write(metadata).result()
+    return ts.open({"driver": "zarr3", "kvstore": kvstore}, context=context).result().schema
 
 
 def test_schema_of_an_array_without_shards() -> None:

@@ -10,7 +10,7 @@ from tessarr.tensorstore.context import References
 from tessarr.tensorstore.driver_spec import Opened, Opening, Options, driver_spec
 from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.placed_spec import PlacedSpec, place_of
+from tessarr.tensorstore.placed_spec import PlacedSpec
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
@@ -37,7 +37,7 @@ class AutoSpec(PlacedSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
         made = cls(schema)
-        made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
+        made._take_place(members)
         made._mode = OpenMode(open=True)
         made._references = References.parse({}, {})
         made._rechecks = Options()

@@ -24,7 +24,7 @@ from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.future import Future, WriteFutures, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
+from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, recheck_of
 from tessarr.tensorstore.reading import text
 from tessarr.tensorstore.schema import Schema
 
@@ -238,7 +238,7 @@ class JsonSpec(PlacedSpec):
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=_JSON, rank=0).merged(schema))
         made._check_parts()
-        made._place = place_of(members.pop("kvstore")) if "kvstore" in members else None
+        made._take_place(members)
         made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
         steps_of(made._pointer)
         made._mode = OpenMode.take(members)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.kvstore.spec import joined
+from tessarr.tensorstore.reading import take, text
 from tessarr.tensorstore.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
@@ -33,6 +35,17 @@ class PlacedSpec(ReferringSpec):
     def _put_at(self, place: Place) -> Place:
         """Return the place that is meant by one that was given."""
         return place
+
+    def _take_place(self, members: dict[str, Any]) -> None:
+        """Take where it is from the members of JSON that tell it, if there are any."""
+        within = take(members, "path", text)
+        place = take(members, "kvstore", lambda given, _: place_of(given))
+        if place is None:
+            if within is not None:
+                raise ArgumentError('"path" without "kvstore"')
+        elif within:
+            place.path = joined(place.path, within)
+        self._place = place and self._put_at(place)
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""

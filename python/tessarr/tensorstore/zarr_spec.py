@@ -26,9 +26,8 @@ from tessarr.tensorstore.future import Future, start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.spec import Spec as Place
-from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, place_of, recheck_of
+from tessarr.tensorstore.placed_spec import PlacedSpec, Recheck, asked, recheck_of
 from tessarr.tensorstore.reading import members_of, take, text
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.zarr import ZarrDriver
@@ -75,7 +74,7 @@ class ZarrSpec(PlacedSpec):
         made = cls(schema)
         made._known = {}
         made._mode = OpenMode.take(members)
-        made._place = _place(members)
+        made._take_place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
         made._recheck_metadata = _recheck(members, "recheck_cached_metadata", "open")
         made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
@@ -419,19 +418,6 @@ def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
     known = memory.find(key)
     if known is not None:
         known.learn(meta, time.time())
-
-
-def _place(members: dict[str, Any]) -> Place | None:
-    given = "path" in members
-    path = text(members.pop("path", ""), "path")
-    if "kvstore" not in members:
-        if given:
-            raise ArgumentError('"path" without "kvstore"')
-        return None
-    place = place_of(members.pop("kvstore"))
-    if path:
-        place.path = joined(place.path, path)
-    return _folder(place)
 
 
 def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
