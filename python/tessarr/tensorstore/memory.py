@@ -11,16 +11,18 @@ from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.after import attempt
 from tessarr.tensorstore.chunk_layout import ChunkLayout
+from tessarr.tensorstore.context import Context
 from tessarr.tensorstore.data_type import DTypeLike, dtype, element, json_value
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import WriteFutures, failed, finished
 from tessarr.tensorstore.in_memory import assign, copied, selected
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.store import handle
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.context import Context, References
+    from tessarr.tensorstore.context import References
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.future import Future
     from tessarr.tensorstore.store import TensorStore
@@ -77,7 +79,7 @@ def array(
         if copy is False:
             raise ArgumentError("the array cannot be written, and copy=False")
         values = values.copy()
-    driver = MemoryDriver(values, data_type, context)
+    driver = MemoryDriver(values, data_type, of_class(context, Context, "context"))
     return handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
 
 

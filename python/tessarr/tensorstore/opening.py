@@ -6,15 +6,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.context import Context
 from tessarr.tensorstore.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.future import Future, converted, failed
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.spec import Spec, spec_of
 from tessarr.tensorstore.store import TensorStore, handle
+from tessarr.tensorstore.transaction import Transaction
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.batch import Batch
     from tessarr.tensorstore.driver_spec import Opened
 
 __all__ = ["open", "open_spec"]
@@ -26,7 +29,7 @@ def open(
     read: bool | None = None,
     write: bool | None = None,
     context: Context | None = None,
-    transaction: Any = None,
+    transaction: Transaction | None = None,
     batch: Batch | None = None,
     **keywords: Unpack[SpecKeywords],
 ) -> Future[TensorStore]:
@@ -74,8 +77,10 @@ def open(
     >>> store[2].read().result()
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
-    if context is not None and not isinstance(context, Context):
-        raise TypeError(f"{context!r} is no Context")
+    of_class(context, Context, "context")
+    of_class(transaction, Transaction, "transaction")
+    of_class(batch, Batch, "batch")
+    transaction = _staging(transaction, spec, keywords.get("kvstore"))
     made = spec_of(spec)
     if keywords:
         made = made._changed(keywords)
@@ -87,6 +92,16 @@ def open(
         later: Future[TensorStore] = batch._later(lambda: open_spec(made, opening, context))
         return later
     return open_spec(made, opening, context)
+
+
+def _staging(transaction: Transaction | None, *places: Any) -> Transaction | None:
+    """Return the transaction that is meant: that which is given, or that of where the array is."""
+    for place in places:
+        if isinstance(place, KvStore) and place.transaction is not None:
+            if transaction not in {None, place.transaction}:
+                raise ArgumentError("the key-value store is in another transaction than that given")
+            transaction = place.transaction
+    return transaction
 
 
 def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> Future[TensorStore]:

@@ -25,6 +25,7 @@ __all__ = [
     "lengths",
     "members_of",
     "nothing_else",
+    "of_class",
     "plain",
     "refuse",
     "stated",
@@ -66,6 +67,19 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
     return {name: value for name, value in keywords.items() if value is not None}
+
+
+def of_class(value: T | None, kind: type[T], name: str) -> T | None:
+    """Return an argument that is of a class, or None.
+
+    Raises
+    ------
+    TypeError
+        If it is of another one.
+    """
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name}: {value!r} is no {kind.__name__}")
+    return value
 
 
 def nothing_else(members: Mapping[str, Any], what: str = "") -> None:

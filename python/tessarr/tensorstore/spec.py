@@ -25,7 +25,16 @@ from tessarr.tensorstore.driver_spec import (
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.members import refusal
-from tessarr.tensorstore.reading import given, integer, members_of, nothing_else, stated, take, text
+from tessarr.tensorstore.reading import (
+    given,
+    integer,
+    members_of,
+    nothing_else,
+    of_class,
+    stated,
+    take,
+    text,
+)
 from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
@@ -284,6 +293,7 @@ class Spec(Indexable):
         ArgumentError
             If constraints contradict each other.
         """
+        of_class(context, Context, "context")
         made = self._changed(keywords) if keywords else self
         if minimal_spec:
             made = made._minimal()

@@ -7,12 +7,14 @@ from typing import Any, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, Layers
+from tessarr.tensorstore.context import Context
 from tessarr.tensorstore.data_type import DTypeLike
 from tessarr.tensorstore.layers import Known, Layer, StackDriver
-from tessarr.tensorstore.reading import given
+from tessarr.tensorstore.reading import given, of_class
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.store import TensorStore, handle
+from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import UnitLike
 
 __all__ = ["LayersKeywords", "concat", "layered", "overlay", "stack"]
@@ -23,8 +25,8 @@ class LayersKeywords(TypedDict, total=False):
 
     read: bool | None
     write: bool | None
-    context: Any
-    transaction: Any
+    context: Context | None
+    transaction: Transaction | None
     rank: int | None
     dtype: DTypeLike | None
     domain: IndexDomain | None
@@ -112,7 +114,8 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
     found = tuple(layers)
     options = given(keywords, LayersKeywords)
     mode = "".join(way[0] for way in ("read", "write") if options.pop(way, False)) or "rw"
-    context, transaction = options.pop("context", None), options.pop("transaction", None)
+    context = of_class(options.pop("context", None), Context, "context")
+    transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
     wanted = _schema(options)
     data_type = _data_type(found, wanted)
     placed = Layers([layer._as_view() for layer in found], how, axis)

@@ -15,6 +15,7 @@ from tessarr.errors import (
     UnsupportedError,
 )
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.bounds import explicit, propagated
 from tessarr.tensorstore.chunk_layout import ChunkLayout
 from tessarr.tensorstore.chunk_views import layout_through
@@ -22,10 +23,12 @@ from tessarr.tensorstore.copying import copy
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
 from tessarr.tensorstore.driver_spec import Opening, OpenKeywords, Options, driver_spec
 from tessarr.tensorstore.future import Future, WriteFutures, converted, failed
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.spec import Spec
 from tessarr.tensorstore.through import array_through
+from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.units import units_through
 from tessarr.tensorstore.values import placed
 
@@ -191,7 +194,7 @@ class TensorStore(Indexable):
     def _using(self, batch: Any) -> Using:
         if self._transaction is None and batch is None:
             return NOTHING
-        return Using(self._transaction, batch)
+        return Using(self._transaction, of_class(batch, Batch, "batch"))
 
     def _now(self, using: Using) -> TensorStore:
         """Return the same with the bounds of now, as far as these are known."""
@@ -477,9 +480,10 @@ class TensorStore(Indexable):
         spec._driver = spec._driver.changed(Options(flags=dict(_AGAIN)))
         return _again, (spec, self._mode)
 
-    def with_transaction(self, transaction: Any) -> TensorStore:
+    def with_transaction(self, transaction: Transaction | None) -> TensorStore:
         """Return the same with another transaction, or with none."""
-        return handle(self._driver, self._view, self._mode, transaction)
+        staging = of_class(transaction, Transaction, "transaction")
+        return handle(self._driver, self._view, self._mode, staging)
 
     def __copy__(self) -> TensorStore:
         return self

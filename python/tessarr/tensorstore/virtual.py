@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -16,8 +16,10 @@ from tessarr.tensorstore.functions import (
     VirtualChunkedWriteParameters,
     running_loop,
 )
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.store import TensorStore, handle
+from tessarr.tensorstore.transaction import Transaction
 from tessarr.tensorstore.virtual_driver import RESOURCES, VirtualDriver
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def virtual_chunked(
     dimension_units: Iterable[UnitLike] | None = None,
     schema: Schema | None = None,
     context: Context | None = None,
-    transaction: Any = None,
+    transaction: Transaction | None = None,
 ) -> TensorStore:
     """Return a handle whose chunks are read and written by functions.
 
@@ -111,5 +113,6 @@ def virtual_chunked(
     if loop is None:
         loop = running_loop()
     functions = Functions(read_function, write_function, loop)
-    references = References(RESOURCES, {}).bind(context or Context())
-    return handle(VirtualDriver(functions, wanted, references), None, None, transaction)
+    references = References(RESOURCES, {}).bind(of_class(context, Context, "context") or Context())
+    driver = VirtualDriver(functions, wanted, references)
+    return handle(driver, None, None, of_class(transaction, Transaction, "transaction"))

@@ -12,6 +12,7 @@ from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
 from tessarr.tensorstore.members import expected, within
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.verbose import told
 
@@ -233,13 +234,14 @@ class Spec:
         context
             Where to find resources that are named.
         """
+        of_class(context, Context, "context")
         changed = self
-        if context is not None:
-            changed = changed._bound(context)
         if unbind_context:
             changed = changed._unbound()
         if strip_context:
             changed = changed._stripped()
+        if context is not None:
+            changed = changed._bound(context)
         for name in Spec.__slots__:
             setattr(self, name, getattr(changed, name))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.store.kept import RememberingStore
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context import Context, Naming
 from tessarr.tensorstore.future import Future, failed, start
 from tessarr.tensorstore.kvstore import spec as specs
@@ -22,13 +23,14 @@ from tessarr.tensorstore.kvstore.values import (
     ReadResult,
     TimestampedStorageGeneration,
 )
+from tessarr.tensorstore.reading import of_class
 from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.transaction import Transaction
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.batch import Batch
     from tessarr.tensorstore.kvstore.driver import Place
-    from tessarr.tensorstore.transaction import Change, Transaction
+    from tessarr.tensorstore.transaction import Change
 
 __all__ = ["KvStore"]
 
@@ -98,12 +100,13 @@ class KvStore:
         transaction
             What changes are staged in.
         """
+        of_class(transaction, Transaction, "transaction")
         if isinstance(spec, KvStore):
             made = spec.copy()
             if transaction is not None:
                 made.transaction = transaction
             return Future(made)
-        bound = Spec(spec)._bound(Context() if context is None else context)
+        bound = Spec(spec)._bound(of_class(context, Context, "context") or Context())
 
         def work() -> KvStore:
             return KvStore._of(bound, bound._open(), bound.path, transaction)
@@ -128,7 +131,7 @@ class KvStore:
 
     @transaction.setter
     def transaction(self, transaction: Transaction | None) -> None:
-        self._transaction = transaction
+        self._transaction = of_class(transaction, Transaction, "transaction")
 
     @property
     def base(self) -> KvStore | None:
@@ -178,7 +181,8 @@ class KvStore:
 
     def with_transaction(self, transaction: Transaction | None) -> KvStore:
         """Return this store, its changes staged in a transaction."""
-        return KvStore._of(self._spec, self._place, self._path, transaction)
+        staging = of_class(transaction, Transaction, "transaction")
+        return KvStore._of(self._spec, self._place, self._path, staging)
 
     def __add__(self, suffix: str | bytes) -> KvStore:
         made = self.copy()
@@ -256,6 +260,7 @@ class KvStore:
             here = most == inf or (most > 0 and (store.size(full) or 0) <= most)
         except TessarrError as error:
             return failed(error)
+        of_class(batch, Batch, "batch")
         if batch is not None:
             shared = batch._store(store)
             return batch._later(lambda: self._do(read, shared, full, known, span))
@@ -334,8 +339,7 @@ class KvStore:
             return failed(error)
         store, most = self._store(full, writes=True), self._spec._driver.at_once
         here = most == inf or (len(data or b"") <= most and changes_at_once(store))
-        staged = self._transaction is not None
-        return start(_write, store, full, data, known, staged, here=here)
+        return start(_write, store, full, data, known, here=here)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         data = None if value is None else values.as_bytes(value, "a value")
@@ -414,9 +418,7 @@ def _reopened(spec: Spec) -> KvStore:
 
 
 def _write(
-    store: Store, key: str, data: bytes | None, known: bytes | None, staged: bool
+    store: Store, key: str, data: bytes | None, known: bytes | None
 ) -> TimestampedStorageGeneration:
     stamp = write(store, key, data, known or None)
-    if stamp is None:
-        return TimestampedStorageGeneration._of(b"", time.time())
-    return TimestampedStorageGeneration._of(b"", inf) if staged else stamp
+    return TimestampedStorageGeneration._of(b"", time.time()) if stamp is None else stamp

@@ -96,6 +96,8 @@ def _file(url: str) -> dict[str, Any]:
     host, slash, path = _plain(url).partition("/")
     if host not in {"", "localhost"}:
         raise ArgumentError(f'file: URIs do not support authority: "{host}"')
+    if not slash:
+        raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
     return _at("file", _unquoted(slash + path))
 
 

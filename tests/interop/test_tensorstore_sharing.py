@@ -1,0 +1,106 @@
+"""What calls take part in: contexts, transactions and batches, as TensorStore takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
+
+SPEC = {"driver": "zarr3", "kvstore": "memory://"}
+
+both = pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+
+NO_SUCH: dict[str, Callable[[Any], Any]] = {
+    "open, a context": lambda ts: ts.open(SPEC, context=5),
+    "open, a transaction": lambda ts: ts.open(SPEC, transaction=5),
+    "open, a batch": lambda ts: ts.open(SPEC, batch=5),
+    "keys, a context": lambda ts: ts.KvStore.open("memory://", context=5),
+    "keys, a transaction": lambda ts: ts.KvStore.open("memory://", transaction=5),
+    "keys with a transaction": lambda ts: _keys(ts).with_transaction(5),
+    "keys get a transaction": lambda ts: setattr(_keys(ts), "transaction", 5),
+    "keys, a batch": lambda ts: _keys(ts).read("a", batch=5),
+    "an array, a context": lambda ts: ts.array([1], context=5),
+    "layers, a context": lambda ts: ts.overlay([ts.array([1])], context=5),
+    "layers, a transaction": lambda ts: ts.overlay([ts.array([1])], transaction=5),
+    "functions, a context": lambda ts: _virtual(ts, context=5),
+    "functions, a transaction": lambda ts: _virtual(ts, transaction=5),
+    "a spec, a context": lambda ts: ts.Spec(SPEC).update(context=5),
+    "a place, a context": lambda ts: ts.KvStore.Spec("memory://").update(context=5),
+    "a handle with a transaction": lambda ts: ts.array([1]).with_transaction(5),
+    "a read, a batch": lambda ts: ts.array([1]).read(batch=5),
+}
+
+
+def _keys(ts: Any) -> Any:
+    return ts.KvStore.open("memory://").result()
+
+
+def _virtual(ts: Any, **options: Any) -> Any:
+    return ts.virtual_chunked(lambda *_: None, dtype=ts.int8, shape=[3], **options)
+
+
+@both
+@pytest.mark.parametrize("name", NO_SUCH)
+def test_what_is_none_of_them_is_refused(ts: Any, name: str) -> None:
+    with pytest.raises(TypeError):
+        NO_SUCH[name](ts)
+
+
+@both
+def test_the_place_may_bring_the_transaction(ts: Any) -> None:
+    """What is opened at keys in a transaction is written in it."""
+    keys = _keys(ts)
+    whole = ts.open({"driver": "zarr3"}, kvstore=keys, create=True, dtype="int16", shape=[2])
+    outside = whole.result()
+    transaction = ts.Transaction()
+    store = ts.open({"driver": "zarr3"}, kvstore=keys.with_transaction(transaction)).result()
+    assert store.transaction == transaction
+    assert store.kvstore.transaction == transaction
+
+    store[...] = 7
+    assert outside.read().result().tolist() == [0, 0]
+    transaction.commit_sync()
+    assert outside.read().result().tolist() == [7, 7]
+
+
+@both
+def test_the_place_may_not_be_in_another_transaction(ts: Any) -> None:
+    keys = _keys(ts).with_transaction(ts.Transaction())
+    with pytest.raises(ValueError, match="transaction"):
+        ts.open({"driver": "zarr3"}, kvstore=keys, transaction=ts.Transaction()).result()
+
+
+@both
+def test_what_is_stripped_may_be_bound_anew(ts: Any) -> None:
+    one, other = ts.Context(), ts.Context()
+    ts.KvStore.open("memory://", context=one).result()["a"] = b"1"
+    spec = ts.KvStore.Spec("memory://")
+    spec.update(context=other)
+    spec.update(context=one)  # is bound already
+    assert "a" not in ts.KvStore.open(spec).result()
+    spec.update(strip_context=True, context=one)
+    assert "a" in ts.KvStore.open(spec).result()
+
+
+@both
+def test_a_write_in_a_transaction_tells_that_it_was_done(ts: Any) -> None:
+    """Only where the condition fails the generation is empty."""
+    transaction = ts.Transaction()
+    keys = _keys(ts).with_transaction(transaction)
+    assert keys.write("a", b"1").result().generation
+    read = keys.read("a").result()
+    assert keys.write("a", b"2", if_equal=read.stamp.generation).result().generation
+    assert keys["a"] == b"2"
+    transaction.commit_sync()
+
+
+@both
+@pytest.mark.parametrize("url", ["file://", "file:", "memory:abc", "memory://abc?query"])
+def test_urls_of_no_store(ts: Any, url: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        ts.KvStore.Spec(url)
