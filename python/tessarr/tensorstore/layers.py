@@ -22,7 +22,7 @@ from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.store import TensorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.future import Future
 
-__all__ = ["Known", "Layer", "StackDriver"]
+__all__ = ["Known", "Layer", "StackDriver", "common_units"]
 
 Layer: TypeAlias = Any
 """A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
@@ -109,13 +109,7 @@ class StackDriver(Driver):
     @property
     def dimension_units(self) -> tuple[Any, ...]:
         """What is said, or what the layers agree upon."""
-        given = self._units or (None,) * self._domain.rank
-        found = [layer.dimension_units for layer in self.layers]
-        said = [[units[k] for units in found if units and units[k]] for k in range(len(given))]
-        return tuple(
-            unit or (those[0] if those and those.count(those[0]) == len(those) else None)
-            for unit, those in zip(given, said, strict=True)
-        )
+        return common_units(self._units or (None,) * self._domain.rank, self.layers)
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: where those of the layers are."""
@@ -152,11 +146,11 @@ class StackDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
-            return _reading(layer, view, out, _within(layer, using))
+            return _reading(layer, view, out, using)
 
         def begin(layer: TensorStore) -> Future[Any]:
             # A batch may be over when a layer that had to be opened is there.
-            return _reading(layer, view, out, Using(_within(layer, using).transaction))
+            return _reading(layer, view, out, Using(using.transaction))
 
         return self._opened(n, begin, using, write=False)
 
@@ -173,9 +167,8 @@ class StackDriver(Driver):
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            within = _within(layer, using)
-            driver, found = layer._driver.settled(IndexTransform.of_view(view), within)
-            return driver.write(found, items, within)
+            driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+            return driver.write(found, items, using)
 
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
@@ -210,11 +203,14 @@ class StackDriver(Driver):
             raise outside(error) from error
 
 
-def _within(layer: TensorStore, using: Using) -> Using:
-    """Return what reads and writes of a layer take part in: its own transaction, if no other."""
-    if layer._transaction is None or using.transaction is not None:
-        return using
-    return Using(layer._transaction, using.batch)
+def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
+    """Return the unit of each dimension that is stated, or that layers agree upon."""
+    found = [layer.dimension_units for layer in layers]
+    said = [[units[k] for units in found if units and units[k]] for k in range(len(stated))]
+    return tuple(
+        unit or (those[0] if those and those.count(those[0]) == len(those) else None)
+        for unit, those in zip(stated, said, strict=True)
+    )
 
 
 def _reading(

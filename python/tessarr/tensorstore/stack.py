@@ -113,7 +113,7 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
         raise TypeError("give a sequence of layers, not one TensorStore")
     found = tuple(layers)
     options = given(keywords, LayersKeywords)
-    mode = "".join(way[0] for way in ("read", "write") if options.pop(way, False)) or "rw"
+    asked = "".join(way[0] for way in ("read", "write") if options.pop(way, False))
     context = of_class(options.pop("context", None), Context, "context")
     transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
     wanted = _schema(options)
@@ -123,7 +123,29 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
     whole = placed.domain(wanted.rank, None if within is None else within._as_view())
     known = Known(data_type, IndexDomain.of_view(whole), wanted.dimension_units)
     driver = StackDriver(found, placed, known, context)
-    return handle(driver, None, mode, transaction)
+    return handle(driver, None, _mode(found, asked), _transaction(found, transaction))
+
+
+def _mode(layers: Sequence[Layer], asked: str) -> str:
+    """Return what can be done with some layer, or as much of it as is asked for."""
+    ways = [layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers]
+    possible = "".join(way for way in "rw" if not ways or any(way in one for one in ways))
+    for way, action in (("r", "read"), ("w", "written")):
+        if way in asked and way not in possible:
+            raise ArgumentError(f"no layer can be {action}: all were opened for something else")
+    return asked or possible
+
+
+def _transaction(layers: Sequence[Layer], given: Transaction | None) -> Transaction | None:
+    """Return the transaction of all layers; specs are opened in the one that is given."""
+    own = [layer._transaction if isinstance(layer, TensorStore) else given for layer in layers]
+    for k, one in enumerate(own):
+        if one is not own[0]:
+            raise ArgumentError(f"layer {k} is in another transaction than layer 0")
+    common = own[0] if own else None
+    if given is not None and common not in {None, given}:
+        raise ArgumentError("the layers are in another transaction than that given")
+    return given or common
 
 
 def _schema(constraints: dict[str, Any]) -> Schema:

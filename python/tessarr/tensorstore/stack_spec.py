@@ -9,7 +9,8 @@ from tessarr.space import IndexTransform
 from tessarr.tensorstore.after import attempt
 from tessarr.tensorstore.driver_spec import Opened, Opening
 from tessarr.tensorstore.future import Future
-from tessarr.tensorstore.layers import StackDriver
+from tessarr.tensorstore.layers import StackDriver, common_units
+from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.stack import LayersKeywords, layered
 from tessarr.tensorstore.store import TensorStore
@@ -75,7 +76,16 @@ class StackSpec(ViewSpec):
         domains = [one.domain for one in self._nested]
         if known.domain is None and domains and None not in domains:
             known.update(domain=self._layered(None).domain)
+        if known.rank is not None:
+            stated = known.dimension_units or (None,) * known.rank
+            known.update(dimension_units=common_units(stated, self._nested))
         return known
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: that of all layers, if it is one."""
+        modes = [one.open_mode for one in self._nested]
+        return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 
     def _layered(self, transaction: Any) -> TensorStore:
         keywords: LayersKeywords = {"transaction": transaction, "schema": self.schema}
