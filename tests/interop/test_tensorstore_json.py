@@ -117,3 +117,13 @@ def test_a_path_below_the_place(driver: str, kvstore: str | None, path: Any) -> 
         spec["path"] = path
 
     assert outcome(lambda: ts.Spec(spec).to_json()) == outcome(lambda: theirs.Spec(spec).to_json())
+
+
+@pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
+@pytest.mark.parametrize(("value", "kept"), [(5, True), (6, False), (True, False)])
+def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool) -> None:
+    """A part of a document that has the value leaves the document as it is."""
+    document = Document(package, b'{"a": 5}')
+    before = document.store.read("x.json").result().stamp.generation
+    document.open("/a").write(value).result()
+    assert (document.store.read("x.json").result().stamp.generation == before) == kept

@@ -104,3 +104,91 @@ def test_a_write_in_a_transaction_tells_that_it_was_done(ts: Any) -> None:
 def test_urls_of_no_store(ts: Any, url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         ts.KvStore.Spec(url)
+
+
+def _layers(ts: Any) -> tuple[Any, Any]:
+    """Give an array of five elements, and a spec that opens it behind them."""
+    context = ts.Context()
+    schema = {"dtype": "int32", "domain": {"shape": [5]}}
+    base = ts.open({**SPEC, "schema": schema}, create=True, context=context).result()
+    base.write([1, 2, 3, 4, 5]).result()
+    return base, base.spec(retain_context=True).translate_by[5]
+
+
+@both
+def test_layers_are_in_one_transaction(ts: Any) -> None:
+    base, behind = _layers(ts)
+    one, other = ts.Transaction(), ts.Transaction()
+    inside = base.with_transaction(one)
+    both_inside = [inside, inside.translate_by[5]]
+
+    assert ts.overlay(both_inside).transaction == one
+    assert ts.overlay(both_inside, transaction=one).transaction == one
+    assert ts.overlay([inside, behind], transaction=one).transaction == one
+    assert ts.overlay([base, base.translate_by[5]], transaction=one).transaction == one
+
+    for layers, transaction in (
+        ([inside, base.translate_by[5]], None),
+        ([base, inside.translate_by[5]], None),
+        ([inside, behind], None),
+        ([base, behind], one),
+        ([inside, base.with_transaction(other)], None),
+        (both_inside, other),
+    ):
+        with pytest.raises(ValueError, match="ransaction"):
+            ts.overlay(layers, transaction=transaction)
+
+
+@both
+def test_layers_are_written_in_the_transaction(ts: Any) -> None:
+    base, _ = _layers(ts)
+    with ts.Transaction() as transaction:
+        inside = base.with_transaction(transaction)
+        whole = ts.overlay([inside, inside.translate_by[5]])
+        whole[3:7] = 9
+        assert whole[3:7].read().result().tolist() == [9] * 4
+        assert base.read().result().tolist() == [1, 2, 3, 4, 5]
+    assert base.read().result().tolist() == [9, 9, 3, 9, 9]
+
+
+@both
+def test_a_stack_does_what_some_layer_does(ts: Any) -> None:
+    base, behind = _layers(ts)
+    spec = base.spec(retain_context=True)
+    read = ts.open(spec, read=True).result()
+    write = ts.open(spec, write=True).result().translate_by[5]
+
+    assert ts.overlay([read, read.translate_by[5]]).mode == "r"
+    assert ts.overlay([write, write.translate_by[5]]).mode == "w"
+    assert ts.overlay([read, write]).mode == "rw"
+    assert ts.overlay([read, behind]).mode == "rw"
+    assert ts.overlay([read, behind], read=True).mode == "r"
+    with pytest.raises(ValueError, match=r"."):
+        ts.overlay([read, read.translate_by[5]], write=True)
+    with pytest.raises(ValueError, match=r"."):
+        ts.overlay([write], read=True, write=True)
+
+
+MODES: list[dict[str, bool]] = [
+    {},
+    {"open": True, "create": True},
+    {"create": True, "delete_existing": True},
+]
+
+
+@pytest.mark.parametrize("first", MODES, ids=str)
+@pytest.mark.parametrize("second", MODES, ids=str)
+@pytest.mark.parametrize("units", [["4nm", "4nm"], ["4nm", "8nm"], ["4nm", None]], ids=str)
+def test_the_spec_of_a_stack_tells_what_layers_agree_upon(
+    first: dict[str, bool], second: dict[str, bool], units: list[str | None]
+) -> None:
+    def told(ts: Any) -> Any:
+        schema = {"dtype": "int8", "domain": {"shape": [5]}}
+        layers = [
+            {**SPEC, **mode, "schema": {**schema, "dimension_units": [unit]}}
+            for mode, unit in zip((first, second), units, strict=True)
+        ]
+        spec = ts.Spec({"driver": "stack", "layers": layers})
+        return repr(spec.open_mode), list(map(str, spec.dimension_units))
+
+    assert told(ours) == told(theirs)

@@ -84,10 +84,28 @@ def test_as_tensorstore_has_it(name: str) -> None:
     assert SCENES[name](ours) == SCENES[name](theirs)
 
 
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_what_may_be_created_is_opened_in_any_format(ts: Any) -> None:
+    context = ts.Context()
+    wanted = {"context": context, "create": True}
+    ts.open({"driver": "zarr3", **MEMORY}, dtype="int8", shape=[3], **wanted).result()
+    assert ts.open("memory://|auto:", open=True, **wanted).result().shape == (3,)
+
+
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "no filters": _spec(driver="zarr", metadata={"filters": 5}),
     "33 dimensions": _spec(driver="zarr", metadata={"shape": [1] * 33}),
     "text that is no number": lambda ts: ts.Schema({"dtype": "float32", "fill_value": "1_0"}),
+    "a unit of nothing": lambda ts: ts.Unit(json=[0, "m"]),
+    "a negative unit": lambda ts: ts.Schema({"rank": 1, "dimension_units": [[-1, "m"]]}),
+    "an infinite unit": lambda ts: ts.Unit(json=[float("inf"), "m"]),
+    "JSON of two depths": lambda ts: ts.Spec(
+        {"driver": "array", "dtype": "json", "array": ["x", [1]]}
+    ),
+    "a new array of any format": lambda ts: ts.open("memory://|auto:", create=True).result(),
+    "no array of any format": lambda ts: ts.open(
+        "memory://|auto:", open=True, create=True
+    ).result(),
     "a fill value of several fields": _made(
         driver="zarr",
         field="x",

@@ -82,7 +82,7 @@ class AutoSpec(PlacedSpec):
         place = self._place
         if place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
-        if self._mode.create:
+        if self._mode.create and not self._mode.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         here = place._driver.at_once > 0
         return start(self._opened, place, view, opening, here=here)

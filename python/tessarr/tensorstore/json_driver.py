@@ -125,8 +125,12 @@ class JsonDriver(Driver):
                 document._change("", changed)
 
         def changed(current: bytes | None) -> bytes:
-            content = {} if current is None else self._parsed(current)
-            return _dumped(self._replaced(content, value))
+            if current is None:
+                return _dumped(self._replaced({}, value))
+            content = self._parsed(current)
+            before = _dumped(content)
+            after = _dumped(self._replaced(content, value))
+            return current if after == before else after
 
         if not values.size:
             return WriteFutures._of(Future(None), Future(None))

@@ -163,9 +163,11 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
     Raises
     ------
     ArgumentError
-        If they are of different lengths, or an element is none.
+        If they are of different lengths or, while the rank is open, of different depths, or an
+        element is none.
     """
     pairs = data_type.name.startswith("complex")
+    lists = pairs or rank is not None  # whether elements may be lists
     if rank is None:
         rank = max(0, _depth(items) - pairs)
     if rank > _MAX_RANK:
@@ -181,7 +183,7 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
             break
         inner = inner[0]
     flat: list[Any] = []
-    _flatten(items, shape, flat)
+    _flatten(items, shape, flat, lists=lists)
     values = np.empty(len(flat), "O")
     for k, item in enumerate(flat):
         values[k] = _pair(item) if pairs else item
@@ -206,14 +208,16 @@ def _depth(items: Any) -> int:
     return depth
 
 
-def _flatten(items: Any, shape: list[int], into: list[Any]) -> None:
+def _flatten(items: Any, shape: list[int], into: list[Any], *, lists: bool) -> None:
     if not shape:
+        if isinstance(items, list) and not lists:
+            raise ArgumentError(f'"array": {items!r} is a list where an element is expected')
         into.append(items)
         return
     if not isinstance(items, list) or len(items) != shape[0]:
         raise ArgumentError(f'"array": {items!r} is not a list of {shape[0]} items')
     for item in items:
-        _flatten(item, shape[1:], into)
+        _flatten(item, shape[1:], into, lists=lists)
 
 
 def _pair(item: Any) -> complex:

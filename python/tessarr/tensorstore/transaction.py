@@ -302,7 +302,7 @@ class Transaction:
         with self._lock:
             self._settle(stage, key.encode(), key.encode() + b"\0")
             current = stage.get(key)
-            while not stage.replace(key, change(current), current):
+            while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
             self._may_redo(stage, key, change)
 

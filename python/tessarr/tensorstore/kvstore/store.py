@@ -409,7 +409,7 @@ class KvStore:
             return
         fresh = store.store if isinstance(store, RememberingStore) else store
         current = fresh.get(full)
-        while not store.replace(full, change(current), current):
+        while (new := change(current)) != current and not store.replace(full, new, current):
             current = fresh.get(full)
 
 
