@@ -327,3 +327,57 @@ def test_minimal_specs_of_views_tell_no_rank_of_what_is_inside(how: str) -> None
         return spec.to_json(), minimal, package.Spec(minimal).to_json()
 
     assert told(ts) == told(theirs)
+
+
+NUMBERS = {"driver": "array", "array": [[1, 2, 3], [4, 5, 6]], "dtype": "float32"}
+CHUNKS = {
+    "driver": "zarr3",
+    "kvstore": "memory://",
+    "schema": {
+        "dtype": "int8",
+        "chunk_layout": {"chunk": {"shape": [4, 6]}},
+        "dimension_units": ["2m", "s"],
+    },
+}
+
+
+@pytest.mark.parametrize("base", [NUMBERS, CHUNKS], ids=["array", "chunks"])
+@pytest.mark.parametrize("units", [None, ["2m", None], ["2m", "2s"]], ids=str)
+@pytest.mark.parametrize("method", ["mean", "stride"])
+def test_the_schema_of_a_downsampled_spec(base: Any, units: Any, method: str) -> None:
+    """Chunks and units are those of the base, by the factors."""
+    spec: dict[str, Any] = {
+        "driver": "downsample",
+        "base": base,
+        "downsample_factors": [1, 2],
+        "downsample_method": method,
+    }
+    if units is not None:
+        spec["schema"] = {"dimension_units": units}
+    assert ts.Spec(spec).schema.to_json() == theirs.Spec(spec).schema.to_json()
+
+
+def test_the_fill_value_of_fields_that_are_arrays_is_downsampled() -> None:
+    def found(package: Any, method: str) -> Any:
+        base = package.open(
+            {
+                "driver": "zarr",
+                "kvstore": "memory://",
+                "metadata": {"dtype": [["x", "<u4", [4, 3]]]},
+            },
+            create=True,
+            shape=[100, 4, 3],
+            fill_value=[[1, 2, 3], [40, 50, 60], [7, 8, 9], [100, 110, 120]],
+        ).result()
+        view = package.downsample(base, [1, 2, 1], method)
+        return [one.fill_value.tolist() for one in (view, view[package.d[2][1:3]])]
+
+    for method in ("mean", "max", "stride"):
+        assert found(ts, method) == found(theirs, method)
+
+
+@pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
+def test_what_cannot_be_read_is_not_downsampled(package: Any) -> None:
+    base = package.open(NUMBERS, write=True).result()
+    with pytest.raises(ValueError, match=r"."):
+        package.downsample(base, [1, 2], "mean")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.maps import position
 from tessarr.tensorstore.after import attempt
@@ -28,6 +29,7 @@ from tessarr.tensorstore.chunk_views import layout_through
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future import converted, failed, start
 from tessarr.tensorstore.in_memory import check_finite, selected
+from tessarr.tensorstore.memory import array
 from tessarr.tensorstore.reducing import Blocks, check_method, reduce
 from tessarr.tensorstore.store import TensorStore, handle
 
@@ -54,8 +56,9 @@ def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> 
     ArgumentError
         If the factors do not fit, or the elements have no such thing.
     """
-    driver = DownsampleDriver(base, factors, method)
-    return handle(driver, None, "r" if base.readable else "", base.transaction)
+    if not base.readable:
+        raise ArgumentError("what was opened for writing only has no downsampled view")
+    return handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
 
 
 class DownsampleDriver(Driver):
@@ -142,9 +145,13 @@ class DownsampleDriver(Driver):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """That of the base, which all methods leave as it is."""
+        """That of the base: a number is left as it is by all methods, an array downsampled."""
         fill: npt.NDArray[Any] | None = self._of.fill_value
-        return fill if fill is None or fill.ndim == 0 else None
+        if fill is None or fill.ndim == 0:
+            return fill
+        inner = slice(self._of.rank - fill.ndim, None)
+        alike = array(fill, self.dtype).translate_to[self._of.origin[inner]]
+        return downsample_store(alike, self.factors[inner], self.method).read().result()
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:

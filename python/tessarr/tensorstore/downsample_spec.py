@@ -74,8 +74,6 @@ class DownsampleSpec(ViewSpec):
         """Pass constraints on to what is viewed, but for the domain."""
         base, rank = self._nested[0], len(self._factors)
         schema = Schema(rank=rank).merged(schema)
-        maps = [OutputIndexMap.along(k, 0, factor) for k, factor in enumerate(self._factors)]
-        first = IndexTransform.of(IndexDomain(rank), tuple(maps))
         given: dict[str, Any] = {
             "dtype": schema.dtype,
             "codec": schema.codec,
@@ -86,12 +84,17 @@ class DownsampleSpec(ViewSpec):
             given["chunk_layout"] = schema.chunk_layout
         wanted = Schema(**{name: value for name, value in given.items() if value is not None})
         if set(wanted.to_json()):
-            behind = base._driver.changed(Options(schema=wanted.before(first)))
+            behind = base._driver.changed(Options(schema=wanted.before(self._strided())))
             self._set_nested([Spec._of(behind, base._view, base._context)])
         self.schema = self.schema.merged(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
+
+    def _strided(self) -> IndexTransform:
+        """Return the view of the first element of each block."""
+        maps = [OutputIndexMap.along(k, 0, factor) for k, factor in enumerate(self._factors)]
+        return IndexTransform.of(IndexDomain(len(maps)), tuple(maps))
 
     @classmethod
     def of(
@@ -123,8 +126,10 @@ class DownsampleSpec(ViewSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsampled(base.domain, self._factors, self._method))
-        if base.codec is not None:
-            known.update(codec=base.codec)
+        seen = base.schema.viewed(self._strided())
+        known.update(
+            codec=seen.codec, chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units
+        )
         return known.merged(self.schema)
 
     @property

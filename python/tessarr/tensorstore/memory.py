@@ -235,9 +235,7 @@ class MemoryDriver(Driver):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """No chunks, but the order of the axes in memory."""
-        strides = [abs(one) for one in self.values.strides]
-        order = sorted(range(self.values.ndim), key=lambda axis: -strides[axis])
-        return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
+        return layout_of(self.values)
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: in the array that owns the memory."""
@@ -245,6 +243,13 @@ class MemoryDriver(Driver):
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         return frozenset([("memory", id(owner))])
+
+
+def layout_of(values: npt.NDArray[Any]) -> ChunkLayout:
+    """Return the order of the axes in memory."""
+    strides = [abs(one) for one in values.strides]
+    order = sorted(range(values.ndim), key=lambda axis: -strides[axis])
+    return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
 
 
 def _elements(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:

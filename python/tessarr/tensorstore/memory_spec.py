@@ -16,7 +16,7 @@ from tessarr.tensorstore.converting import conversion
 from tessarr.tensorstore.data_type import dtype
 from tessarr.tensorstore.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.in_memory import selected
-from tessarr.tensorstore.memory import MemoryDriver, elements_to_json
+from tessarr.tensorstore.memory import MemoryDriver, elements_to_json, layout_of
 from tessarr.tensorstore.reading import stated
 from tessarr.tensorstore.referring_spec import ReferringSpec
 from tessarr.tensorstore.schema import Schema
@@ -95,7 +95,10 @@ class MemorySpec(ReferringSpec):
 
     def effective(self) -> Schema:
         """Return all that is known: everything."""
-        return self.schema.merged(Schema(domain=IndexDomain(shape=self._values.shape)))
+        shape = self._values.shape
+        return self.schema.merged(
+            Schema(domain=IndexDomain(shape=shape), chunk_layout=layout_of(self._values))
+        )
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
