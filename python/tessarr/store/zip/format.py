@@ -76,8 +76,9 @@ _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
 _LIKELY_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
 # How many bytes may come of one: deflate makes at most 258 of two bits, Zstandard blocks of 128 KiB
-# of four bytes.
-_MOST: Final = {DEFLATED: 1032, ZSTD: 1 << 15}
+# of four bytes, LZMA 273 bytes of fourteen binary choices of which each takes a 45th of a bit at
+# least, and bzip2 a block of 46 MB of 40 bytes.
+_MOST: Final = {DEFLATED: 1032, ZSTD: 1 << 15, LZMA: 1 << 13, XZ: 1 << 13, BZIP2: 1 << 21}
 _ZSTD: Final = {"name": "zstd", "level": 3, "checksum": False}
 _XZ_MEMORY: Final = 1 << 28  # as much as the strongest preset takes, and more
 
