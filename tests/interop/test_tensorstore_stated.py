@@ -96,9 +96,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "no filters": _spec(driver="zarr", metadata={"filters": 5}),
     "33 dimensions": _spec(driver="zarr", metadata={"shape": [1] * 33}),
     "text that is no number": lambda ts: ts.Schema({"dtype": "float32", "fill_value": "1_0"}),
-    "a unit of nothing": lambda ts: ts.Unit(json=[0, "m"]),
-    "a negative unit": lambda ts: ts.Schema({"rank": 1, "dimension_units": [[-1, "m"]]}),
-    "an infinite unit": lambda ts: ts.Unit(json=[float("inf"), "m"]),
     "JSON of two depths": lambda ts: ts.Spec(
         {"driver": "array", "dtype": "json", "array": ["x", [1]]}
     ),

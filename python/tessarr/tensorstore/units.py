@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
@@ -141,10 +140,7 @@ def _from_json(value: Any) -> tuple[float, str]:
     pair = len(value) == 2 and isinstance(value[1], str)
     if not pair or isinstance(value[0], bool) or not isinstance(value[0], (int, float)):
         raise ArgumentError(f"{value!r} is not a unit: give a string, or [multiplier, base]")
-    number = _number(value[0])
-    if not 0 < number < inf:
-        raise ArgumentError(f"{value!r}: {number} is not a finite positive number")
-    return number, value[1]
+    return _number(value[0]), value[1]
 
 
 def unit_of(value: UnitLike) -> Unit | None:
