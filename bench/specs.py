@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import pickle
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -172,7 +171,9 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scratch", nargs="?", help="where the folder is made")
-    parser.add_argument("--rows", default="", help="only those that contain one of these; ; between")
+    parser.add_argument(
+        "--rows", default="", help="only those that contain one of these; ; between"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         for driver in ("zarr3", "zarr2"):

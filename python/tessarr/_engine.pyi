@@ -32,8 +32,11 @@ __all__ = [
     "decode",
     "delayed",
     "encode",
+    "filled",
     "guarded",
+    "json_text",
     "look",
+    "nearest",
     "ordered",
     "prefixed",
     "put",
@@ -539,6 +542,18 @@ class Cells:
 def look(array: NDArray[Any], view: View) -> NDArray[Any]: ...
 def take(array: NDArray[Any], view: View, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
 def put(array: NDArray[Any], view: View, items: NDArray[Any]) -> None: ...
+def filled(
+    lengths: Sequence[int],
+    ratios: Sequence[float],
+    extents: Sequence[int],
+    others: Sequence[int],
+    elements: int,
+    multiples: bool,
+) -> tuple[int, ...]: ...
+def nearest(of: int, target: int, multiple: bool) -> int: ...
+def json_text(
+    value: object, indent: int, sorted: bool, other: Callable[[object], str]
+) -> bytes: ...
 def shown(name: str, value: Any) -> str: ...
 def ordered(value: Any) -> Any: ...
 def prefixed(store: Store, prefix: str) -> Store: ...

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr._engine import json_text
 from tessarr.errors import MetadataError, Problem
 
 if TYPE_CHECKING:
@@ -173,32 +173,10 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     >>> dump({"b": 1, "a": [1.0]}, indent=2, sort_keys=True)
     b'{\n  "a": [\n    1.0\n  ],\n  "b": 1\n}'
     """
-    return _told(value, "\n", " " * indent, sort_keys).encode("ascii")
+    return json_text(value, indent, sort_keys, _encode)
 
 
-def _told(value: JSON, begin: str, step: str, sort_keys: bool) -> str:
-    """Return a value as text, in lines that begin as `begin` does: what `json` takes twice for."""
-    kind, within = type(value), begin + step
-    if isinstance(value, str):
-        return encode_basestring_ascii(value)
-    if kind is int:
-        return repr(value)
-    if isinstance(value, dict):
-        if not value:
-            return "{}"
-        members = sorted(value.items()) if sort_keys else value.items()
-        lines = [
-            f"{encode_basestring_ascii(name)}: {_told(item, within, step, sort_keys)}"
-            for name, item in members
-        ]
-        return f"{{{within}{(',' + within).join(lines)}{begin}}}"
-    if isinstance(value, list | tuple) and value:
-        lines = [_told(item, within, step, sort_keys) for item in value]
-        return f"[{within}{(',' + within).join(lines)}{begin}]"
-    return _OTHER.encode(value)
-
-
-_OTHER: Final = json.JSONEncoder()
+_encode: Final = json.JSONEncoder().encode
 
 
 def plain(

@@ -226,6 +226,6 @@ class Changing(ArrayBase, Values):
             raise error
 
     def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(compiled(meta, self._write_empty_chunks, self._missing, self._meta))
+        self._replace(compiled(meta, self._write_empty_chunks, self._missing))
         self._meta = meta
         self._note_change()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr._engine import Description
 from tessarr.keys import V2Keys
+from tessarr.metadata.recall import OfMetadata
 from tessarr.store.given import separator
 
 if TYPE_CHECKING:
@@ -16,27 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["compiled", "settled", "with_text"]
 
-_KEPT: Final = 512
-_described: dict[tuple[int, bool, Missing], tuple[ArrayMeta, Description]] = {}
+
+def compiled(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    """Compile metadata for the engine, or recall what they were compiled to."""
+    return _compiled.of(meta, write_empty_chunks, missing)
 
 
-def compiled(
-    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, before: ArrayMeta | None = None
-) -> Description:
-    """Compile metadata for the engine, or recall what they, or those before, were compiled to."""
-    key = (id(meta), write_empty_chunks, missing)
-    found = _described.get(key)
-    if found is not None and found[0] is meta:
-        return found[1]
-    found = _described.get((id(before), write_empty_chunks, missing))
-    if found is not None and found[0] is before and meta.resizes(found[0]):
-        description = found[1].resized(meta.shape)
-    else:
-        description = Description(meta.description(store_fill=write_empty_chunks, missing=missing))
-    if len(_described) >= _KEPT:
-        _described.clear()
-    _described[key] = (meta, description)
-    return description
+def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+
+
+_compiled: Final = OfMetadata[Description](_described, lambda made, meta: made.resized(meta.shape))
 
 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:

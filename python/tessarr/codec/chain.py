@@ -14,6 +14,7 @@ to the bytes, and a `FlatCodec` runs a codec from bytes to bytes that it lacks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -160,7 +161,7 @@ class Chain:
             resolved.append(chosen)
             if isinstance(chosen, ArrayArrayCodec):
                 spec = chosen.encoded(spec)
-        return Chain(tuple(resolved))
+        return self if all(map(is_, resolved, self.codecs)) else Chain(tuple(resolved))
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         """Return what the codec from arrays to bytes is given, for arrays of `spec`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
@@ -86,9 +86,11 @@ class ArrayMeta:
         zarr_format, _, data_type, _, *rest = _members(self)
         return ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
 
-    def resizes(self, other: ArrayMeta) -> bool:
-        """Return whether nothing but the shape differs, and all else is the very same."""
-        return all(map(is_, _lasting(self), _lasting(other)))
+    @property
+    def lasting(self) -> tuple[object, ...]:
+        """All but the shape."""
+        found: tuple[object, ...] = _lasting(self)
+        return found
 
     @property
     def rank(self) -> int:

@@ -169,6 +169,10 @@ class CachePool:
             return self._pool.store(store, place, None)
         return self._pool.store(store, place, max(0.0, time.time() - since))
 
+    def knows(self, store: Store) -> bool:
+        """Return whether answers of a store, or of an equal one, may be remembered."""
+        return store in self._places
+
     def same(self, key: Any, make: Callable[[], Store]) -> Store:
         """Return the store that was made for a key, so that it is made once."""
         found = self._stores.get(key)

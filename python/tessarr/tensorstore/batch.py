@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tessarr.array import bind
 from tessarr.errors import ArgumentError
 from tessarr.store.kept import sharing
-from tessarr.tensorstore.future import Future, Promise
+from tessarr.tensorstore.future import Future, failed
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -71,23 +71,21 @@ class Batch:
 
     def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
         """Return the future of what `begin` gives, which is called when the batch is submitted."""
-        promise, future = Promise.new()
-        lock, begun = Lock(), False
+        future: Future[Any] = Future._pending()
+        first = [begin]
 
         def once() -> None:
-            nonlocal begun
-            with lock:
-                if begun:
-                    return
-                begun = True
-            if future.done():  # cancelled
+            if not first or future.done():  # cancelled
                 return
             try:
-                source = begin()
-            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-                promise.set_exception(error)
+                work = first.pop()
+            except IndexError:  # another thread was faster
                 return
-            source.add_done_callback(lambda done: _pass(done, promise))
+            try:
+                source = work()
+            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+                source = failed(error)
+            source.add_done_callback(lambda done: future._finish(done._state, done._value))
             source.force()
 
         with self._lock:
@@ -124,14 +122,3 @@ class Batch:
 
     def __del__(self) -> None:
         self.submit()
-
-
-def _pass(done: Future[Any], promise: Promise[Any]) -> None:
-    if done.cancelled():
-        promise._future.cancel()
-        return
-    error = done.exception()
-    if error is None:
-        promise.set_result(done.result())
-    else:
-        promise.set_exception(error)

@@ -7,7 +7,7 @@ dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr import dtype as data_types
@@ -377,7 +377,7 @@ def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayM
         if len(problems) or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
             return None
     fits = grid.fit(shape, "", problems) is not None and not len(problems)
-    return replace(like, shape=shape, chunk_grid=grid) if fits else None
+    return like.resized(shape, grid) if fits else None
 
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:

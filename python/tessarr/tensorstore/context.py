@@ -41,7 +41,7 @@ class Resource:
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
         made = object.__new__(cls)
         made._kind = kind
-        made._json = kind.canonical(json) if json is not None else _default(kind)
+        made._json = _default(kind) if json is None else json  # which is canonical
         made._key = key  # "": it stands where it is used
         made._value = None
         return made

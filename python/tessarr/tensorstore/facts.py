@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.flow.create import documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
+from tessarr.metadata.recall import OfMetadata
 from tessarr.tensorstore import zarr2, zarr3
 from tessarr.tensorstore.constraints import array_view
 from tessarr.tensorstore.element import WHOLE, Field, element_of
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
-_KEPT: Final = 512
 _LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
                    "fill_value", "dimension_units", "element")  # fmt: skip
 
@@ -157,11 +157,8 @@ class Facts:
         return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
 
 
-_facts: dict[tuple[int, str | None, bool], Facts] = {}
-
-
-def facts_of(meta: ArrayMeta, field: Field = WHOLE, before: ArrayMeta | None = None) -> Facts:
-    """Return what follows from metadata, or recall it, or what follows from those before.
+def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
+    """Return what follows from metadata, or recall it.
 
     Examples
     --------
@@ -170,16 +167,11 @@ def facts_of(meta: ArrayMeta, field: Field = WHOLE, before: ArrayMeta | None = N
     >>> facts.domain, facts.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
-    key = (id(meta), field.name, field.as_void)
-    found = _facts.get(key)
-    if found is not None and found.meta is meta:
-        return found
-    found = _facts.get((id(before), field.name, field.as_void))
-    if found is not None and found.meta is before and meta.resizes(found.meta):
-        made = found.resized(meta)
-    else:
-        made = Facts(meta, field)
-    if len(_facts) >= _KEPT:
-        _facts.clear()
-    _facts[key] = made
-    return made
+    return _facts.of(meta, field.name, field.as_void)
+
+
+def _found(meta: ArrayMeta, name: str | None, as_void: bool) -> Facts:
+    return Facts(meta, Field(name, as_void))
+
+
+_facts: Final = OfMetadata(_found, Facts.resized)

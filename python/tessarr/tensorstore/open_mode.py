@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
@@ -16,6 +17,7 @@ _NAMES: Final = (
     *("open", "create", "delete_existing"),
     *("assume_metadata", "assume_cached_metadata"),
 )
+_values: Final = attrgetter(*_NAMES)
 
 
 @dataclass(slots=True, repr=False, kw_only=True)
@@ -101,6 +103,10 @@ class OpenMode:
             set() if asked & {"open", "create"} else {n for n in self.names() if getattr(self, n)}
         )
         return OpenMode(**dict.fromkeys(asked | kept, True))._settled()
+
+    def _values(self) -> tuple[bool, ...]:
+        """Return what only equal modes have."""
+        return _values(self)
 
     def check(self) -> None:
         """Raise an error if the flags exclude each other.

@@ -114,7 +114,7 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
         found = constraints.create(schema, field)
         check(found, constraints, schema, field)
     else:
-        _check_chunks(facts_of(found, field, like), schema)
+        _check_chunks(facts_of(found, field), schema)
     _made.keep(key, (bounds, found))
     return found
 

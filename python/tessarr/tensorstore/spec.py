@@ -25,6 +25,7 @@ from tessarr.tensorstore.driver_spec import (
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.members import refusal
+from tessarr.tensorstore.open_mode import OpenMode
 from tessarr.tensorstore.reading import (
     given,
     integer,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import View
-    from tessarr.tensorstore.open_mode import OpenMode
     from tessarr.tensorstore.units import Units
     from tessarr.types import JSONObject, Shape
 
@@ -317,8 +317,9 @@ class Spec(Indexable):
         if parts:
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
-        made._made_of = key
-        _read.keep(key, made.copy())
+        if key is not None:
+            made._made_of = key
+            _read.keep(key, made.copy())
         return made
 
     def _minimal(self) -> Spec:
@@ -467,7 +468,7 @@ def _told(name: str, value: Any) -> Hashable:
     """Return what only keywords have that are equal, or None."""
     if isinstance(value, type | np.dtype) and name == "dtype":
         value = DataType(value)
-    if isinstance(value, ChunkLayout | Schema):
+    if isinstance(value, ChunkLayout | Schema | OpenMode):
         key = value._values()
     elif isinstance(value, DataType | IndexDomain):
         key = value

@@ -235,7 +235,6 @@ class ZarrDriver(Driver):
 
     def _accept(self, array: Array, meta: ArrayMeta) -> None:
         """Make an array what its stored metadata has become."""
-        facts_of(meta, self._field, before=array._meta)
         array._set_meta(meta)
         self._learn(array, time.time())
 

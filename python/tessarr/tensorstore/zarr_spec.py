@@ -281,8 +281,10 @@ class ZarrSpec(PlacedSpec):
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
         since = bound_of(self._recheck_data, now)
         later = -inf if once else bound_of(recheck, now)
+        pool = None if self._mode.create else remembered.pool
+        new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
         lasting = over(store, remembered, data, (later, since), now)
-        if recheck != "open" and not staged:  # transactions compare documents
+        if (recheck != "open" or new) and not staged:  # transactions compare documents
             return lasting, lasting, memory
         return over(store, remembered, data, (inf, since), now), lasting, memory
 

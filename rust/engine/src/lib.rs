@@ -7,6 +7,7 @@ pub mod cache;
 pub mod codec;
 pub mod copy;
 pub mod error;
+pub mod fill;
 pub mod grid;
 pub mod operation;
 pub mod overlay;

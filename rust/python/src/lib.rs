@@ -9,6 +9,7 @@ mod elements;
 mod error;
 mod kept;
 mod layers;
+mod making;
 mod memory;
 mod pool;
 mod reduce;
@@ -24,6 +25,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
     codec::register(module)?;
     layers::register(module)?;
+    making::register(module)?;
     memory::register(module)?;
     pool::register(module)?;
     reduce::register(module)?;

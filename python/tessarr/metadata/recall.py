@@ -1,0 +1,59 @@
+"""Recalling what was made of metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+
+__all__ = ["OfMetadata"]
+
+T = TypeVar("T")
+_KEPT: Final = 512
+
+
+class OfMetadata(Generic[T]):
+    """What was made of metadata, while they are the very same; of another shape it is made again.
+
+    Parameters
+    ----------
+    make
+        Makes it of metadata, and of what else it depends on.
+    resized
+        Makes it of what was made of metadata that differ in shape alone.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> one = array_meta(shape=(3, 4), chunks=(2, 2), dtype="int8")
+    >>> recalled = OfMetadata(lambda meta: [meta.shape], lambda made, meta: [*made, meta.shape])
+    >>> recalled.of(one) is recalled.of(one)
+    True
+    >>> recalled.of(one.resized((5, 4), one.chunk_grid))
+    [(3, 4), (5, 4)]
+    """
+
+    __slots__ = ("_kept", "_like", "_make", "_resized")
+
+    def __init__(self, make: Callable[..., T], resized: Callable[[T, ArrayMeta], T]) -> None:
+        self._make, self._resized = make, resized
+        # What is kept has its metadata beside it, so that nothing else gets their ids.
+        self._kept: dict[Hashable, tuple[ArrayMeta, T]] = {}
+        self._like: dict[Hashable, tuple[ArrayMeta, T]] = {}
+
+    def of(self, meta: ArrayMeta, *more: Any) -> T:
+        """Return what is made of metadata, and of what else it depends on: hashable values."""
+        key = (id(meta), *more)
+        found = self._kept.get(key)
+        if found is not None and found[0] is meta:
+            return found[1]
+        alike = (*map(id, meta.lasting), *more)
+        found = self._like.get(alike)
+        made = self._make(meta, *more) if found is None else self._resized(found[1], meta)
+        for kept, name in ((self._kept, key), (self._like, alike)):
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[name] = meta, made
+        return made
