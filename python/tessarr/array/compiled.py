@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tessarr._engine import Description
+from tessarr.array.recall import OfMetadata
 from tessarr.keys import V2Keys
-from tessarr.metadata.recall import OfMetadata
 from tessarr.store.given import separator
 
 if TYPE_CHECKING:
@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["compiled", "settled", "with_text"]
 
 
-def compiled(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    """Compile metadata for the engine, or recall what they were compiled to."""
-    return _compiled.of(meta, write_empty_chunks, missing)
-
-
 def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
     return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
 
 
-_compiled: Final = OfMetadata[Description](_described, lambda made, meta: made.resized(meta.shape))
+compiled: Final = OfMetadata(_described, lambda made, meta: made.resized(meta.shape)).of
+"""Compile metadata for the engine, or recall what they were compiled to."""
 
 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:

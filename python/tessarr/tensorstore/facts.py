@@ -6,10 +6,10 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr.array.recall import OfMetadata
 from tessarr.flow.create import documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
-from tessarr.metadata.recall import OfMetadata
 from tessarr.tensorstore import zarr2, zarr3
 from tessarr.tensorstore.constraints import array_view
 from tessarr.tensorstore.element import WHOLE, Field, element_of
