@@ -57,9 +57,21 @@ FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {
         140,
         lambda spec, _, context: ts.open(spec, context=context, schema=SCHEMA),
     ),
+    "a mode": (
+        116,
+        lambda spec, _, context: ts.open(
+            spec, context=context, open_mode=ts.OpenMode(open=True, create=True), **WANTED
+        ),
+    ),
+    "a batch": (118, lambda spec, _, context: _in_batch(spec, context)),
     "found out": (130, lambda spec, _, context: ts.open(spec["kvstore"], context=context)),
 }
 SPECS: dict[str, ts.Spec] = {}
+
+
+def _in_batch(spec: Any, context: ts.Context) -> Any:
+    with ts.Batch() as batch:
+        return ts.open(spec, context=context, batch=batch)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -80,6 +92,39 @@ def test_opening_again_finds_out_nothing_anew(
     for costly in ("JSONDecoder.decode", "Schema.update", "Facts.__init__", "check", "Chain.read"):
         assert python[costly] == 0, python
     assert python.total() <= most, python
+
+
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_what_nothing_is_remembered_of_yet_is_fresh(name: str, tmp_path: Path) -> None:
+    """A context of its own takes one store that remembers, and sees what has changed."""
+    spec = {"driver": name, "kvstore": f"file://{tmp_path}/"}
+    spec["context"] = {"cache_pool": {"total_bytes_limit": 10**6}}
+    ts.open(spec, create=True, **WANTED).result()
+    python = calls(lambda: ts.open(spec).result())
+    assert python["RememberingStore.__new__"] == 1, python
+    context = ts.Context(spec.pop("context"))
+    ts.open(spec, context=context).result()
+    ts.open(spec).result().resize(exclusive_max=[50, 100]).result()
+    assert ts.open(spec, context=context).result().shape == (50, 100)
+
+
+@pytest.mark.parametrize("name", ["zarr", "zarr3"])
+def test_creating_another_shape_finds_out_nothing_but_that(name: str) -> None:
+    """Of what was asked for before with other bounds, what does not depend on these is known."""
+    lengths, context = iter(range(1000, 2000)), ts.Context()
+    spec = {"driver": name, "kvstore": "memory://a/"}
+    new = {"create": True, "delete_existing": True, "dtype": ts.uint16, "context": context}
+    layout = ts.ChunkLayout(chunk_shape=[100, 100])
+
+    def create() -> None:
+        shape = [next(lengths), 100]
+        ts.open(spec, **new, shape=shape, chunk_layout=layout).result()
+
+    create()
+    python = calls(create)
+    for costly in ("Facts.__init__", "_check_chunks", "Chain.compile", "ArrayMeta.description"):
+        assert python[costly] == 0, python
+    assert python.total() <= 330, python
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -32,6 +33,11 @@ _MAX_WHOLE: Final = 1e15  # up to which integers and floats are written alike
 _HEX: Final = re.compile("0x([0-9a-fA-F]+)")
 
 
+@lru_cache(256)
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which NumPy puts together each time
+
+
 @register
 class Integer(DataType):
     r"""Integers of 1, 2, 4 or 8 bytes, with or without sign.
@@ -48,7 +54,7 @@ class Integer(DataType):
 
     @property
     def name(self) -> str:
-        return self.numpy.name
+        return _name(self.numpy)
 
     @classmethod
     def from_v3(cls, name: str, configuration: Members) -> Integer | None:
@@ -93,7 +99,7 @@ class Float(DataType):
 
     @property
     def name(self) -> str:
-        return self.numpy.name
+        return _name(self.numpy)
 
     @classmethod
     def from_v3(cls, name: str, configuration: Members) -> Float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr import dtype as data_types
@@ -233,9 +234,8 @@ class Constraints(ABC):
         if given is None and not (told and (inner is not None or rank == chunked)):
             return None
         known = rank - len(inner or ())
-        shape = self.shape or ()
-        shape = (*shape, *(INFINITE + 1 for _ in range(known - len(shape))))
-        domain = array_view(shape, self.dimension_names, inner or ()).domain
+        stated = self.shape or ()
+        domain = _domain(stated, known, self.dimension_names, inner or ())
         if given is None:
             return domain
         marked = [
@@ -378,6 +378,15 @@ def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayM
             return None
     fits = grid.fit(shape, "", problems) is not None and not len(problems)
     return like.resized(shape, grid) if fits else None
+
+
+@lru_cache(64)
+def _domain(
+    stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
+) -> IndexDomain:
+    """Return the domain of an array of which not all lengths may be stated."""
+    shape = (*stated, *(INFINITE + 1 for _ in range(rank - len(stated))))
+    return array_view(shape, names, inner).domain
 
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:

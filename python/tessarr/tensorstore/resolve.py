@@ -113,7 +113,7 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     if found is None:
         found = constraints.create(schema, field)
         check(found, constraints, schema, field)
-    else:
+    elif like is None or found.chunk_grid is not like.chunk_grid:
         _check_chunks(facts_of(found, field), schema)
     _made.keep(key, (bounds, found))
     return found
