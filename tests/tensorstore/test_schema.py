@@ -117,7 +117,7 @@ def test_fields_and_bytes_of_records() -> None:
     with pytest.raises(ArgumentError, match="give one of 'a', 'b'"):
         facts_of(meta)
     with pytest.raises(ArgumentError, match="exclude"):
-        Field("a", as_void=True)
+        Field.of("a", as_void=True)
 
 
 def test_raw_elements() -> None:

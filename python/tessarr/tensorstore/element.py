@@ -6,7 +6,6 @@ a dimension of their own, which comes last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,8 +20,7 @@ from tessarr.types import Shape
 __all__ = ["WHOLE", "Element", "Field", "element_of", "is_raw", "stored_type"]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """What is looked at of each element.
 
     Parameters
@@ -36,9 +34,18 @@ class Field:
     name: str | None = None
     as_void: bool = False
 
-    def __post_init__(self) -> None:
-        if self.name is not None and self.as_void:
+    @classmethod
+    def of(cls, name: str | None, *, as_void: bool) -> Field:
+        """Return what is meant by a name, or by the wish for bytes.
+
+        Raises
+        ------
+        ArgumentError
+            If both are given.
+        """
+        if name is not None and as_void:
             raise ArgumentError("field and open_as_void exclude each other")
+        return cls(name, as_void)
 
 
 WHOLE = Field()

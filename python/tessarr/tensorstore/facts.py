@@ -43,9 +43,16 @@ class Facts:
         The metadata.
     field
         What is looked at of each element.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None))
+    >>> facts.domain, facts.codec
+    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
 
-    def __init__(self, meta: ArrayMeta, field: Field) -> None:
+    def __init__(self, meta: ArrayMeta, field: Field = WHOLE) -> None:
         self.meta, self.field = meta, field
         data_type = meta.data_type
         self.dtype, shape = element_of(data_type, field)
@@ -157,21 +164,5 @@ class Facts:
         return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
 
 
-def facts_of(meta: ArrayMeta, field: Field = WHOLE) -> Facts:
-    """Return what follows from metadata, or recall it.
-
-    Examples
-    --------
-    >>> from tessarr.metadata.build import array_meta
-    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None))
-    >>> facts.domain, facts.codec
-    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
-    """
-    return _facts.of(meta, field.name, field.as_void)
-
-
-def _found(meta: ArrayMeta, name: str | None, as_void: bool) -> Facts:
-    return Facts(meta, Field(name, as_void))
-
-
-_facts: Final = OfMetadata(_found, Facts.resized)
+facts_of: Final = OfMetadata(Facts, Facts.resized).of
+"""Return what follows from metadata, or recall it."""

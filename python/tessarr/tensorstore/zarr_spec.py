@@ -81,7 +81,7 @@ class ZarrSpec(PlacedSpec):
         made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
         made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
         name = take(members, "field", text)
-        made._field = Field(name or None, _flag(members, "open_as_void", default=False))
+        made._field = Field.of(name or None, as_void=_flag(members, "open_as_void", default=False))
         made._read_more(members)
         made._check_parts()
         return made
