@@ -366,6 +366,20 @@ def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> 
     assert all("token=a+b" in line for line in web.requests)
 
 
+def test_a_web_server_is_neither_written_nor_listed(web: Door) -> None:
+    """As with TensorStore, that is an error of the kind of what is not there, and asks nothing."""
+    store = ts.KvStore.open({"driver": "http", "base_url": web.url}).result()
+    for act in (
+        lambda: store.write("a", b"1").result(),
+        lambda: store.write("a", None).result(),
+        lambda: store.delete_range(ts.KvStore.KeyRange("a", "b")).result(),
+        lambda: store.list().result(),
+    ):
+        with pytest.raises(NotImplementedError):
+            act()
+    assert not web.requests
+
+
 def test_a_busy_web_server_is_asked_again(web: Door, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"value")
     context = ts.Context({"http_request_retries": QUICK, "http_request_concurrency": {"limit": 2}})

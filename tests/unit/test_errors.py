@@ -21,7 +21,7 @@ CLASSES = {
     "DataError": (ValueError,),
     "StoreError": (OSError,),
     "ConflictError": (OSError, ValueError),
-    "ReadOnlyError": (PermissionError, ValueError),
+    "ReadOnlyError": (PermissionError, NotImplementedError, ValueError),
     "InternalError": (RuntimeError,),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import ArgumentError, NotFoundError, TessarrError
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context import Context, Naming
@@ -300,6 +300,8 @@ class KvStore:
         """Return the keys in a range, without the path and the first bytes behind it."""
         if chosen is not None and chosen.empty:
             return []
+        if not self._spec._driver.listed:
+            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be listed")
         start = self._place.key(self._path)
         store = self._place.store
         if self._transaction is not None:
