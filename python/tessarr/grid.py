@@ -262,15 +262,17 @@ class RegularGrid(ChunkGrid):
         yield self.chunk_shape
 
     def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
-        lengths = list(self.chunk_shape)
-        for axis, (length, chunk) in enumerate(zip(shape, self.chunk_shape, strict=False)):
-            if chunk == 0 and length == 0:
-                problems.tolerate(pointer(loc, axis), "a chunk length of 0")
-                lengths[axis] = 1
-            elif chunk == 0:
-                problems.add(pointer(loc, axis), "0 is less than 1")
-                return None
-        grid = self if tuple(lengths) == self.chunk_shape else RegularGrid(tuple(lengths))
+        grid = self
+        if 0 in self.chunk_shape:
+            lengths = list(self.chunk_shape)
+            for axis, (length, chunk) in enumerate(zip(shape, self.chunk_shape, strict=False)):
+                if chunk == 0 and length == 0:
+                    problems.tolerate(pointer(loc, axis), "a chunk length of 0")
+                    lengths[axis] = 1
+                elif chunk == 0:
+                    problems.add(pointer(loc, axis), "0 is less than 1")
+                    return None
+            grid = RegularGrid(tuple(lengths))
         return None if ChunkGrid.fit(grid, shape, loc, problems) is None else grid
 
     def grid_shape(self, shape: Shape) -> Shape:

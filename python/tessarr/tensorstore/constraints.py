@@ -15,7 +15,7 @@ from tessarr import dtype as data_types
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
-from tessarr.metadata.node import check_codecs, check_sizes
+from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.chunk_layout import ChunkLayout
@@ -371,9 +371,9 @@ def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayM
     problems, grid = Problems(), like.chunk_grid
     spec = ArraySpec(write, like.data_type, like.fill_value)
     check_sizes(shape, spec, "", "", problems)
-    if like.chunk_spec.shape != write:
+    if next(grid.shapes()) != write:
         grid = RegularGrid(write)
-        check_codecs(like.codecs, grid, spec, "", problems)
+        like.codecs.check(spec, "", problems)
         if len(problems) or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
             return None
     fits = grid.fit(shape, "", problems) is not None and not len(problems)
