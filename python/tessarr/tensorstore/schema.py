@@ -6,7 +6,7 @@ hard; chunk layouts and codecs are merged by rules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy as np
@@ -30,12 +30,12 @@ from tessarr.tensorstore.reading import (
     nothing_else,
     stated,
 )
-from tessarr.tensorstore.recall import Recall, key_of
+from tessarr.tensorstore.recall import Recall
+from tessarr.tensorstore.schema_parts import MAX_RANK, NO_LAYOUT, Parts
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.units import (
     UnitLike,
     Units,
-    merged_units,
     units_before,
     units_from_json,
     units_of,
@@ -44,10 +44,6 @@ from tessarr.tensorstore.units import (
 from tessarr.types import JSONObject
 
 __all__ = ["Schema", "SchemaKeywords"]
-
-_MAX_RANK: Final = 32
-_NO_LAYOUT: Final = ChunkLayout()
-_MOST_BYTES: Final = 1 << 12
 
 
 class SchemaKeywords(TypedDict, total=False):
@@ -64,7 +60,7 @@ class SchemaKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class Schema(Indexable):
+class Schema(Parts, Indexable):
     """Constraints on an array: what has to be so, or is wished for.
 
     Parameters
@@ -107,21 +103,12 @@ class Schema(Indexable):
     })
     """
 
-    __slots__ = ("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units")
-
-    _rank: int | None
-    _dtype: DataType | None
-    _domain: IndexDomain | None
-    _layout: ChunkLayout
-    _codec: CodecSpec | None
-    _fill: npt.NDArray[Any] | None
-    _units: Units
-
+    __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any = None, **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
-        self._layout, self._units = _NO_LAYOUT, ()
+        self._layout, self._units = NO_LAYOUT, ()
         if json is not None:
             self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
         if parts:
@@ -135,7 +122,7 @@ class Schema(Indexable):
 
     def _read(self, members: dict[str, Any]) -> None:
         if "rank" in members:
-            self._fix_rank(integer(0, _MAX_RANK)(members.pop("rank"), "rank"), "rank")
+            self._fix_rank(integer(0, MAX_RANK)(members.pop("rank"), "rank"), "rank")
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
@@ -173,20 +160,6 @@ class Schema(Indexable):
                 add(made, stated[name])
         self._take(made)
 
-    def _merge(self, other: Schema) -> None:
-        if other._rank is not None:
-            self._fix_rank(other._rank, "schema")
-        if other._dtype is not None:
-            self._add_dtype(other._dtype)
-        if other._domain is not None:
-            self._add_domain(other._domain)
-        self._add_layout(other._layout)
-        if other._fill is not None:
-            self._add_fill(other._fill)
-        if other._codec is not None:
-            self._add_codec(other._codec)
-        self._add_units(other._units)
-
     def merged(self, other: Schema) -> Schema:
         """Return these constraints and others together.
 
@@ -199,58 +172,6 @@ class Schema(Indexable):
         made._merge(other)
         return made
 
-    def _fix_rank(self, rank: int, what: str) -> None:
-        if not 0 <= rank <= _MAX_RANK:
-            raise ArgumentError(f"{what}: the rank {rank} is not one from 0 to {_MAX_RANK}")
-        if self._rank not in {None, rank}:
-            raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
-        if self._fill is not None and self._fill.ndim > rank:
-            raise ArgumentError(
-                f"{what}: rank {rank} is less than that of the fill value, {self._fill.ndim}"
-            )
-        self._rank = rank
-
-    def _add_dtype(self, dtype: DataType) -> None:
-        if self._dtype is not None and self._dtype != dtype:
-            raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
-        self._dtype = dtype
-
-    def _add_domain(self, domain: IndexDomain) -> None:
-        self._fix_rank(domain.rank, "domain")
-        merged = domain if self._domain is None else through.merged_domains(self._domain, domain)
-        if self._fill is not None and not through.broadcastable(self._fill.shape, merged):
-            raise ArgumentError(
-                f"domain: {merged} does not fit a fill value of shape {self._fill.shape}"
-            )
-        self._domain = merged
-
-    def _add_layout(self, layout: ChunkLayout) -> None:
-        if layout is _NO_LAYOUT:
-            return
-        merged = self._layout.merge(layout)
-        if merged.rank >= 0:
-            self._fix_rank(merged.rank, "chunk_layout")
-        self._layout = merged
-
-    def _add_codec(self, codec: CodecSpec) -> None:
-        self._codec = codec if self._codec is None else self._codec.merged(codec)
-
-    def _add_fill(self, fill: npt.NDArray[Any]) -> None:
-        if self._domain is not None and not through.broadcastable(fill.shape, self._domain):
-            raise ArgumentError(f"fill_value: shape {fill.shape} does not fit {self._domain}")
-        if self._rank is not None and fill.ndim > self._rank:
-            raise ArgumentError(f"fill_value: {fill.ndim} dimensions, the rank is {self._rank}")
-        if self._fill is not None and not same_fill(self._fill, fill):
-            raise ArgumentError(
-                f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
-            )
-        self._fill = fill if self._fill is None else self._fill
-
-    def _add_units(self, units: Units) -> None:
-        if units:
-            self._fix_rank(len(units), "dimension_units")
-            self._units = merged_units(self._units, units)
-
     def copy(self) -> Self:
         """Return the same constraints, apart."""
         made = object.__new__(type(self))
@@ -261,27 +182,6 @@ class Schema(Indexable):
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()
-
-    def _take(self, other: Schema) -> None:
-        self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
-        self._layout, self._codec = other._layout, other._codec
-        self._fill, self._units = other._fill, other._units
-
-    def _values(self) -> Hashable:
-        """Return what only equal constraints have, or None where that is not known."""
-        codec = bits = None
-        if self._fill is not None:
-            fill = self._fill
-            if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
-                return None
-            bits = fill.dtype.str, fill.shape, fill.tobytes()  # which NaNs have, too
-        if self._codec is not None:
-            codec = key_of(self._codec.to_json())
-            if codec is None:
-                return None
-        units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
-        layout = self._layout._values()
-        return self._rank, self._dtype, self._domain, units, layout, codec, bits
 
     def _unbounded(self) -> Schema:
         """Return all but the domain."""
@@ -365,14 +265,6 @@ class Schema(Indexable):
         return made
 
     @property
-    def says_nothing(self) -> bool:
-        """Whether there are no constraints at all."""
-        parts = (self._rank, self._dtype, self._domain, self._codec, self._fill)
-        if any(part is not None for part in parts) or self._units:
-            return False
-        return self._layout is _NO_LAYOUT
-
-    @property
     def rank(self) -> int | None:
         """The number of dimensions, or None while it is open."""
         return self._rank
@@ -435,7 +327,7 @@ class Schema(Indexable):
             result["dtype"] = self._dtype.to_json()
         if self._domain is not None:
             result["domain"] = self._domain.to_json()
-        if self._layout is not _NO_LAYOUT and self._layout.says_anything:
+        if self._layout is not NO_LAYOUT and self._layout.says_anything:
             result["chunk_layout"] = self._layout.to_json()
             result["chunk_layout"].pop("rank", None)
         if self._codec is not None:

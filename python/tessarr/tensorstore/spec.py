@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-import numpy as np
-
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
@@ -39,6 +37,7 @@ from tessarr.tensorstore.reading import (
 from tessarr.tensorstore.recall import Recall, key_of
 from tessarr.tensorstore.schema import Schema
 from tessarr.tensorstore.show import ordered, shown
+from tessarr.tensorstore.spec_keys import key_with
 from tessarr.tensorstore.url import spec_of_url
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["Spec", "spec_of"]
 
 _MAX_RANK = 32
-_CHANGES: Final = 8  # so many, one after the other, are recalled
 
 
 class Spec(Indexable):
@@ -307,7 +305,7 @@ class Spec(Indexable):
 
     def _changed(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
-        key = None if self._made_of is None else _key_of(self._made_of, keywords)
+        key = None if self._made_of is None else key_with(self._made_of, keywords)
         found = _read.find(key)
         if found is not None:
             return found
@@ -452,29 +450,6 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
-
-
-def _key_of(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
-    """Return what only equal specs with equal keywords have, or None."""
-    key = key_of((made_of, keywords))
-    if key is not None:
-        return key
-    told = tuple([_told(name, value) for name, value in keywords.items()])
-    before = made_of if isinstance(made_of, tuple) else (made_of,)
-    return None if None in told or len(before) > _CHANGES else (*before, told)
-
-
-def _told(name: str, value: Any) -> Hashable:
-    """Return what only keywords have that are equal, or None."""
-    if isinstance(value, type | np.dtype) and name == "dtype":
-        value = DataType(value)
-    if isinstance(value, ChunkLayout | Schema | OpenMode):
-        key = value._values()
-    elif isinstance(value, DataType | IndexDomain):
-        key = value
-    else:
-        key = key_of(value.to_json() if isinstance(value, CodecSpec) else value)
-    return None if key is None else (name, type(value), key)
 
 
 def _json_of(context: Any) -> JSONObject:
