@@ -23,6 +23,7 @@ import pytest
 import tessarr.tensorstore as ours
 from tessarr.errors import TessarrError
 from tessarr.tensorstore import resolve
+from tessarr.tensorstore.element import WHOLE
 from tessarr.tensorstore.facts import facts_of
 from tessarr.tensorstore.schema import Schema
 
@@ -345,11 +346,11 @@ def made(driver: str, metadata: JSON, schema: JSON) -> Any:
     meta = resolve.new_metadata(driver, metadata, Schema(schema))
     document = v3.to_json(meta) if driver == "zarr3" else v2.to_json(meta)
     if driver == "zarr":
-        document["compressor"] = facts_of(meta).metadata_json["compressor"]
+        document["compressor"] = facts_of(meta, WHOLE).metadata_json["compressor"]
     return {
         "document": canonical(document),
-        "metadata": facts_of(meta).metadata_json,
-        "schema": facts_of(meta).schema.to_json(),
+        "metadata": facts_of(meta, WHOLE).metadata_json,
+        "schema": facts_of(meta, WHOLE).schema.to_json(),
     }
 
 
@@ -526,12 +527,12 @@ def test_existing_arrays_are_checked_alike(driver: str) -> None:
             meta = resolve.new_metadata(driver, first, Schema())
         except (TessarrError, ValueError):
             continue
-        known = facts_of(meta).schema.to_json()
+        known = facts_of(meta, WHOLE).schema.to_json()
         schema = {k: v for k, v in draw.schema(rank, driver=driver).items() if draw.maybe(0.3)}
         schema |= {k: v for k, v in known.items() if draw.maybe(0.5)}
         metadata = draw.metadata(driver, rank)
         metadata = {k: v for k, v in metadata.items() if draw.maybe(0.1) and k != "fill_value"}
-        stated = facts_of(meta).metadata_json
+        stated = facts_of(meta, WHOLE).metadata_json
         metadata |= {k: v for k, v in stated.items() if draw.maybe(0.3) and k != "fill_value"}
         mine = outcome(lambda m=meta, c=metadata, s=schema: _checked(m, c, s))
         other = outcome(lambda f=first, c=metadata, s=schema: _opened(driver, f, c, s))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
 from tessarr.tensorstore import resolve
-from tessarr.tensorstore.element import Field
+from tessarr.tensorstore.element import WHOLE, Field
 from tessarr.tensorstore.facts import facts_of
 
 
@@ -115,7 +115,7 @@ def test_fields_and_bytes_of_records() -> None:
     raw = facts_of(meta, Field(as_void=True)).schema
     assert (raw.dtype, raw.shape) == (ts.byte, (5, 10))
     with pytest.raises(ArgumentError, match="give one of 'a', 'b'"):
-        facts_of(meta)
+        facts_of(meta, WHOLE)
     with pytest.raises(ArgumentError, match="exclude"):
         Field.of("a", as_void=True)
 
@@ -123,7 +123,7 @@ def test_fields_and_bytes_of_records() -> None:
 def test_raw_elements() -> None:
     """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
     meta = resolve.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
-    schema = facts_of(meta).schema
+    schema = facts_of(meta, WHOLE).schema
     assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
 
 
@@ -136,9 +136,9 @@ def test_constraints_come_back_from_metadata() -> None:
         fill_value=3,
         dimension_units=["4nm", None],
     )
-    again = resolve.new_metadata("zarr3", facts_of(meta).constraints, ts.Schema())
-    assert facts_of(again).metadata_json == facts_of(meta).metadata_json
-    resolve.check(meta, facts_of(meta).constraints, facts_of(meta).schema)
+    again = resolve.new_metadata("zarr3", facts_of(meta, WHOLE).constraints, ts.Schema())
+    assert facts_of(again, WHOLE).metadata_json == facts_of(meta, WHOLE).metadata_json
+    resolve.check(meta, facts_of(meta, WHOLE).constraints, facts_of(meta, WHOLE).schema)
 
 
 def test_existing_arrays_of_other_grids() -> None:
@@ -146,7 +146,7 @@ def test_existing_arrays_of_other_grids() -> None:
     from tessarr.metadata.build import array_meta
 
     meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
-    assert facts_of(meta).chunk_layout.write_chunk.shape == (None,)
+    assert facts_of(meta, WHOLE).chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
         resolve.check(meta, {"chunk_grid": grid}, ts.Schema())

@@ -14,6 +14,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.driver import Resizing
+from tessarr.tensorstore.element import WHOLE
 from tessarr.tensorstore.facts import Facts, facts_of
 
 VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
@@ -109,7 +110,7 @@ def test_a_resize_finds_out_nothing_anew(name: str) -> None:
     # Format 2 has no documents above, nor has an array at the root.
     assert native["MemoryStore.change"] == native["Description.resized"] == 1, native
     assert native["MemoryStore.get"] == native["MemoryStore.replace"] == 0, native
-    found = facts_of(driver.array.metadata)
+    found = facts_of(driver.array.metadata, WHOLE)
     assert found.codec is before
     assert found.schema == Facts(driver.array.metadata, driver._field).schema
     assert driver.domain.shape == (next(lengths) - 1, 100)

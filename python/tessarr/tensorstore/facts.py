@@ -12,7 +12,7 @@ from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
 from tessarr.tensorstore import zarr2, zarr3
 from tessarr.tensorstore.constraints import array_view
-from tessarr.tensorstore.element import WHOLE, Field, element_of
+from tessarr.tensorstore.element import Field, element_of
 from tessarr.tensorstore.fill import scalar_of
 from tessarr.tensorstore.inner import Inner
 from tessarr.tensorstore.schema import Schema
@@ -47,12 +47,13 @@ class Facts:
     Examples
     --------
     >>> from tessarr.metadata.build import array_meta
-    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None))
+    >>> from tessarr.tensorstore.element import WHOLE
+    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
     >>> facts.domain, facts.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
 
-    def __init__(self, meta: ArrayMeta, field: Field = WHOLE) -> None:
+    def __init__(self, meta: ArrayMeta, field: Field) -> None:
         self.meta, self.field = meta, field
         data_type = meta.data_type
         self.dtype, shape = element_of(data_type, field)
