@@ -12,6 +12,7 @@ from typing_extensions import Buffer, disjoint_base
 __all__ = [
     "ArrayBase",
     "Begun",
+    "ByteFloats",
     "CachePool",
     "CachedStore",
     "Cells",
@@ -29,6 +30,7 @@ __all__ = [
     "Store",
     "Value",
     "View",
+    "convert",
     "decode",
     "delayed",
     "encode",
@@ -62,6 +64,21 @@ class Begun:
     """An operation that a thread of the engine is to do."""
 
     def help(self) -> None: ...
+
+@final
+class ByteFloats:
+    """Floats of a byte.
+
+    Parameters
+    ----------
+    numbers
+        The number that each byte is.
+    nearest
+        The nearest byte, by the upper half of a ``float32``, whose last bit tells whether anything
+        is below it.
+    """
+
+    def __new__(cls, numbers: Sequence[float], nearest: bytes) -> Self: ...
 
 @final
 class Description:
@@ -577,6 +594,12 @@ def decode(
     decoded_bytes: int | None = None,
     limit: int | None = None,
 ) -> bytes: ...
+def convert(
+    values: NDArray[Any],
+    out: NDArray[Any],
+    source: str | ByteFloats,
+    target: str | ByteFloats,
+) -> None: ...
 def reduce(
     values: NDArray[Any],
     out: NDArray[Any],

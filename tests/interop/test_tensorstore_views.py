@@ -150,6 +150,40 @@ def test_numbers_of_8_bits_are_rounded_once(name: str) -> None:
     assert same(ts.cast(ts.array(wanted), "float32").read().result(), wanted.astype("f4"))
 
 
+@pytest.mark.parametrize("source", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("name", [name for name in NUMBERS if name.endswith("16") and "f" in name])
+def test_halves_are_rounded_as_there(name: str, source: str) -> None:
+    halves = np.arange(2**16, dtype="u2").view(ts.dtype(name).dtype)
+    with np.errstate(all="ignore"):
+        halves = halves.astype("f8")
+    halves = np.unique(halves[np.isfinite(halves)])
+    middle = (halves[1:] + halves[:-1]) / 2
+    near = np.concatenate([middle * (1 + by) for by in (0, 2**-40, -(2**-40), 2**-22)])
+    values = near[np.abs(near) < 2**62].astype(source)
+    if source == "float32":
+        draw = np.random.default_rng(0)
+        values = np.concatenate([values, draw.integers(0, 2**32, 20000, "u4").view("f4")])
+    here, there = (
+        package.cast(package.array(values), name).read().result() for package in (ts, theirs)
+    )
+    assert same(here, there)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NUMBERS if name.startswith(("float4", "float8"))]
+)
+def test_doubles_become_bytes_as_there(name: str) -> None:
+    kind = ts.dtype(name).dtype
+    exact = np.unique(np.arange(256, dtype="u1").view(kind).astype("f8"))
+    exact = exact[np.isfinite(exact)]
+    middle = (exact[1:] + exact[:-1]) / 2
+    values = np.concatenate([exact, *(middle * (1 + by) for by in (0, 2**-40, -(2**-40)))])
+    here, there = (
+        package.cast(package.array(values), name).read().result() for package in (ts, theirs)
+    )
+    assert same(here, there)
+
+
 def test_casts_write_to_memory_where_the_elements_are() -> None:
     target = np.zeros((1000, 300), "f4")
     view = ts.cast(ts.array(target), ts.uint16)[::2, 100:300].T

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from tessarr import _engine
 from tessarr.errors import DataError
 from tessarr.tensorstore.data_type import json_value
 
@@ -34,9 +35,6 @@ class Conversion(Protocol):
         """Return `out`, or a new array."""
         ...
 
-
-_BLOCK: Final = 1 << 15
-"""Elements."""
 
 _TO: Final = {
     "bool": {"bool", "int", "float", "complex", "json"},
@@ -105,77 +103,38 @@ def _numbers(
     values: npt.NDArray[Any], source: DataType, target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
     wanted = target.dtype
-    plain = values.dtype.isbuiltin == 1 == wanted.isbuiltin and values.dtype != np.float16
-    if not plain and values.size > _BLOCK and len(values) > 1:
-        # Block by block, so that what is between stays near the processor.
-        out = np.empty(values.shape, wanted) if out is None else out
-        rows = max(1, _BLOCK * len(values) // values.size)
-        for row in range(0, len(values), rows):
-            _numbers(values[row : row + rows], source, target, out[row : row + rows])
-        return out
     with np.errstate(all="ignore"):
-        if source.name.startswith("complex") and not target.name.startswith("complex"):
-            values = np.real(values)
-        if values.dtype.isbuiltin != 1 or values.dtype == np.float16:
-            values = _widened(values, source, out if wanted == np.float32 else None)
-            if values is out:
-                return values
-        if wanted.isbuiltin != 1:
-            return _into(_narrowed(values, target), out)
-        return values.astype(wanted) if out is None else _into(values, out)
+        if values.dtype.kind == "c" != wanted.kind:
+            values = values.real
+        if _plain(source.dtype) and _plain(wanted):
+            return values.astype(wanted) if out is None else _into(values, out)
+    if out is None:
+        out = np.empty_like(values, wanted)
+    numbers = out
+    if wanted.kind == "c":
+        numbers = out.real
+        out.imag = 0
+    _engine.convert(values, numbers, _told(values.dtype), _told(numbers.dtype))
+    return out
 
 
-# Numbers of up to 16 bits are told by tables, integers of less than 8 by shifts.
-
-
-def _widened(
-    values: npt.NDArray[Any], source: DataType, out: npt.NDArray[Any] | None
-) -> npt.NDArray[Any]:
-    """Return equal numbers of types that NumPy does well; in `out`, if it is given."""
-    if _kind(source) != "int":
-        places = values.view(f"u{values.dtype.itemsize}")
-        found: npt.NDArray[Any] = np.take(_numbers_of(values.dtype), places, out=out, mode="clip")
-        return found
-    free = 8 - _bits(source)
-    return (values.view("i1") << free) >> free
-
-
-def _narrowed(values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
-    """Return NumPy's numbers as those of another type that are nearest."""
-    wanted = target.dtype
-    if _kind(target) == "int":
-        whole = values if values.dtype.kind in "iub" else values.astype("i8")
-        bits = whole.astype("i1")
-        bits &= (1 << _bits(target)) - 1
-        return bits.view(wanted)
-    if values.dtype.kind in "iub":
-        values = values.astype("f4")
-    if wanted.itemsize != 1 or values.dtype.itemsize > 4:
-        return values.astype(wanted)
-    bits = values.astype("f4", copy=False).view("u4")
-    # What is cut off is told by the last bit that is left, so that nothing is rounded twice.
-    kept = bits >> 16
-    kept |= (bits & 0xFFFF) != 0
-    found: npt.NDArray[Any] = _nearest(wanted)[kept].view(wanted)
-    return found
+def _plain(kind: np.dtype[Any]) -> bool:
+    """Whether NumPy converts such numbers well."""
+    return kind.isbuiltin == 1 and kind != np.float16
 
 
 @cache
-def _numbers_of(kind: np.dtype[Any]) -> npt.NDArray[np.float32]:
-    """Return the numbers that all bits are."""
-    bits = np.arange(256**kind.itemsize, dtype=f"u{kind.itemsize}")
-    return bits.view(kind).astype("f4")
-
-
-@cache
-def _nearest(kind: np.dtype[Any]) -> npt.NDArray[np.uint8]:
-    """Return the bytes of the nearest numbers, by the upper halves of those of 32 bits."""
+def _told(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
+    """Return what tells the engine a type of numbers."""
+    if kind.isbuiltin == 1:
+        return f"{kind.kind}{kind.itemsize}"
+    if kind.itemsize > 1 or "int" in kind.name:
+        return kind.name
+    bits = np.arange(1 << 8, dtype="u1")
     with np.errstate(all="ignore"):
-        return (np.arange(1 << 16, dtype="u4") << 16).view("f4").astype(kind).view("u1")
-
-
-def _bits(data_type: DataType) -> int:
-    return int(data_type.name.removeprefix("u").removeprefix("int"))
+        numbers = bits.view(kind).astype("f4")
+        nearest = (np.arange(1 << 16, dtype="u4") << 16).view("f4").astype(kind)
+    return _engine.ByteFloats(numbers.tolist(), nearest.tobytes())
 
 
 def _each(
@@ -273,7 +232,7 @@ def _float_from_json(value: Any) -> float:
 
 
 def _limits(target: DataType) -> tuple[int, int]:
-    bits = _bits(target)
+    bits = int(target.name.removeprefix("u").removeprefix("int"))
     if target.name.startswith("u"):
         return 0, 2**bits - 1
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1

@@ -22,6 +22,8 @@ mod kernel;
 mod scan;
 mod transpose;
 
+use crate::error::Result;
+use crate::pool;
 use kernel::{Inner, Kernel};
 
 pub use scan::{bool_ok, canonical_bools, is_filled, swap_in_place};
@@ -147,6 +149,48 @@ fn weight(axis: &Axis<'_>) -> (usize, usize) {
     }
 }
 
+/// Axes in the order in which they are walked: destinations ascend, the widest stride outermost.
+struct Nest<'a> {
+    levels: Levels<'a>,
+    src_shift: isize,
+    dst_shift: isize,
+    empty: bool,
+}
+
+impl<'a> Nest<'a> {
+    /// `src_mask` is as for [`Plan::build`].
+    fn new(axes: &[Axis<'a>], src_mask: isize) -> Self {
+        let mut levels = Levels::new(axes.len());
+        let (mut src_shift, mut dst_shift) = (0isize, 0isize);
+        let mut empty = false;
+        for axis in axes {
+            match *axis {
+                Axis::Strided { count, src, dst } => {
+                    let src = src & src_mask;
+                    if count > 1 {
+                        let (mut src, mut dst) = (src, dst);
+                        if dst < 0 {
+                            let last = (count - 1) as isize;
+                            src_shift = src_shift.wrapping_add(src.wrapping_mul(last));
+                            dst_shift = dst_shift.wrapping_add(dst.wrapping_mul(last));
+                            (src, dst) = (src.wrapping_neg(), dst.wrapping_neg());
+                        }
+                        levels.insert(Axis::Strided { count, src, dst });
+                    }
+                    empty |= count == 0;
+                }
+                Axis::List { offsets: [] } => empty = true,
+                Axis::List { offsets: [(src, dst)] } => {
+                    src_shift = src_shift.wrapping_add(src & src_mask);
+                    dst_shift = dst_shift.wrapping_add(*dst);
+                }
+                Axis::List { .. } => levels.insert(*axis),
+            }
+        }
+        Nest { levels, src_shift, dst_shift, empty }
+    }
+}
+
 /// A copy in normal form: made once, run at any number of places.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
@@ -183,33 +227,8 @@ impl<'a> Plan<'a> {
 
     /// `src_mask` is -1, or 0 where source strides and offsets are to be ignored.
     fn build(axes: &[Axis<'a>], bytes: usize, unit: usize, src_mask: isize) -> Self {
-        let mut levels = Levels::new(axes.len());
-        let (mut src_shift, mut dst_shift) = (0isize, 0isize);
-        let mut empty = bytes == 0;
-        for axis in axes {
-            match *axis {
-                Axis::Strided { count, src, dst } => {
-                    let src = src & src_mask;
-                    if count > 1 {
-                        let (mut src, mut dst) = (src, dst);
-                        if dst < 0 {
-                            let last = (count - 1) as isize;
-                            src_shift = src_shift.wrapping_add(src.wrapping_mul(last));
-                            dst_shift = dst_shift.wrapping_add(dst.wrapping_mul(last));
-                            (src, dst) = (src.wrapping_neg(), dst.wrapping_neg());
-                        }
-                        levels.insert(Axis::Strided { count, src, dst });
-                    }
-                    empty |= count == 0;
-                }
-                Axis::List { offsets: [] } => empty = true,
-                Axis::List { offsets: [(src, dst)] } => {
-                    src_shift = src_shift.wrapping_add(src & src_mask);
-                    dst_shift = dst_shift.wrapping_add(*dst);
-                }
-                Axis::List { .. } => levels.insert(*axis),
-            }
-        }
+        let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, src_mask);
+        let empty = empty || bytes == 0;
         if empty {
             levels.len = 0;
         }
@@ -375,6 +394,67 @@ pub fn all_steps(axes: &[Axis<'_>], work: &mut dyn FnMut(isize, isize) -> bool) 
         Axis::List { offsets } => offsets.iter().all(|&(src, dst)| at(src, dst)),
     }
 }
+
+/// Do `work` for each *row* of the nest `axes`, which are strided: the offsets of its first items in source and
+/// destination, how many there are, and how far apart they are in both.
+pub fn each_row(axes: &[Axis<'_>], work: &mut dyn FnMut((isize, isize), usize, (isize, isize))) {
+    let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, -1);
+    if empty {
+        return;
+    }
+    merge(&mut levels);
+    let last = levels.len.checked_sub(1).and_then(|at| levels.strided(at));
+    let (row, outer) = match (last, levels.as_slice()) {
+        (Some(dim), [outer @ .., _]) => (dim, outer),
+        (_, all) => (Dim::ONE, all),
+    };
+    all_steps(outer, &mut |src, dst| {
+        work((src + src_shift, dst + dst_shift), row.count, (row.src, row.dst));
+        true
+    });
+}
+
+/// Do `work` for the nest `axes` with these places, by at most `tasks` threads: for pieces of it that have no
+/// destination in common.
+///
+/// # Errors
+/// `Kind::Internal` if a thread fails.
+pub fn in_pieces(
+    axes: &[Axis<'_>],
+    (src, dst): (*const u8, *mut u8),
+    tasks: usize,
+    work: &(dyn Fn(&[Axis<'_>], *const u8, *mut u8) + Sync),
+) -> Result<()> {
+    let tasks = tasks.min(pool::threads());
+    let divided = axes.iter().position(|axis| match *axis {
+        Axis::Strided { count, dst, .. } => dst != 0 && count >= tasks,
+        Axis::List { .. } => false,
+    });
+    let Some(at) = divided.filter(|_| tasks > 1) else {
+        work(axes, src, dst);
+        return Ok(());
+    };
+    let ends = Shared(src, dst);
+    pool::parallel_for(tasks, tasks, None, &|task| {
+        let Shared(mut from, mut to) = { ends };
+        let mut axes = axes.to_vec();
+        if let Axis::Strided { count, src, dst } = axes[at] {
+            let (first, last) = (count * task / tasks, count * (task + 1) / tasks);
+            axes[at] = Axis::Strided { count: last - first, src, dst };
+            from = from.wrapping_offset(first as isize * src);
+            to = to.wrapping_offset(first as isize * dst);
+        }
+        work(&axes, from, to);
+        Ok(())
+    })
+}
+
+/// Where a nest begins, for several threads.
+#[derive(Clone, Copy)]
+struct Shared(*const u8, *mut u8);
+
+// SAFETY: what is done with it is up to the threads.
+unsafe impl Sync for Shared {}
 
 #[cfg(test)]
 mod tests;

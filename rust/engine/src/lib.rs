@@ -5,10 +5,12 @@
 pub mod array;
 pub mod cache;
 pub mod codec;
+pub mod convert;
 pub mod copy;
 pub mod error;
 pub mod fill;
 pub mod grid;
+mod half;
 pub mod operation;
 pub mod overlay;
 pub mod pipeline;

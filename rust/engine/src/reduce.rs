@@ -12,8 +12,9 @@ mod network;
 use std::ops::Range;
 
 use crate::error::{Error, Kind, Result};
+use crate::half::{BFloat16, Float16};
 use crate::pool;
-use element::{BFloat16, Bit, Complex, Element, Float16, Integer, Real, Total};
+use element::{Bit, Complex, Element, Integer, Real, Total};
 use kernel::{FloatMean, Greatest, IntegerMean, Kernel, Least, Majority, Median, Mode, Sums};
 
 /// Items of a piece: what a kernel keeps of them stays near the processor.

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod array;
 mod codec;
+mod convert;
 mod description;
 mod elements;
 mod error;
@@ -24,6 +25,7 @@ mod strings;
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
     codec::register(module)?;
+    convert::register(module)?;
     layers::register(module)?;
     making::register(module)?;
     memory::register(module)?;

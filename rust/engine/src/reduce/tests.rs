@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::element::{BFloat16, Element, Float16, Number};
+use super::element::Number;
 use super::*;
 
 /// Reduce blocks of an array in C order, whose axes may go backwards.

@@ -8,7 +8,6 @@ use super::lower::followed;
 use super::{PerDimension, Source, View};
 use crate::copy::{self, Axis, Item};
 use crate::error::Result;
-use crate::pool;
 
 /// Which way items go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,46 +64,12 @@ impl Steps {
             Axis::List { offsets } => offsets.len(),
         };
         let bytes = axes.iter().map(count).product::<usize>().saturating_mul(item.bytes);
-        let tasks = (bytes / TASK_BYTES).min(pool::threads());
-        // Pieces along an axis of the target have no item in common.
-        let divided = axes.iter().position(|axis| match *axis {
-            Axis::Strided { count, dst, .. } => dst != 0 && count >= tasks,
-            Axis::List { .. } => false,
-        });
-        let Some(at) = divided.filter(|_| tasks > 1) else {
-            // SAFETY: the caller's promise.
-            unsafe { copy::copy(from, to, &axes, item) };
-            return Ok(());
-        };
-        let ends = Shared(from, to);
-        pool::parallel_for(tasks, tasks, None, &|task| {
-            let Shared(from, to) = { ends };
-            let mut axes = axes.clone();
-            if let Axis::Strided { count, src, dst } = axes[at] {
-                let (first, last) = (count * task / tasks, count * (task + 1) / tasks);
-                axes[at] = Axis::Strided { count: last - first, src, dst };
-                let first = first as isize;
-                // SAFETY: the caller's promise; pieces are apart.
-                unsafe {
-                    copy::copy(
-                        from.wrapping_offset(first * src),
-                        to.wrapping_offset(first * dst),
-                        &axes,
-                        item,
-                    )
-                };
-            }
-            Ok(())
+        copy::in_pieces(&axes, (from, to), bytes / TASK_BYTES, &|axes, from, to| {
+            // SAFETY: the caller's promise; pieces are apart.
+            unsafe { copy::copy(from, to, axes, item) };
         })
     }
 }
-
-/// Where a copy begins, for several threads.
-#[derive(Clone, Copy)]
-struct Shared(*const u8, *mut u8);
-
-// SAFETY: threads read the one and write parts of the other that are apart.
-unsafe impl Sync for Shared {}
 
 impl Step {
     fn axis(&self) -> Axis<'_> {

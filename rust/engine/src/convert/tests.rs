@@ -1,0 +1,129 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+/// Items, converted from places `step` items apart to such.
+fn converted<S: Copy + Default, T: Copy + Default>(
+    from: Number<'_>,
+    to: Number<'_>,
+    items: &[S],
+    step: usize,
+) -> Vec<T> {
+    let mut source = vec![S::default(); items.len() * step];
+    source.iter_mut().step_by(step).zip(items).for_each(|(place, &item)| *place = item);
+    let mut target = vec![T::default(); items.len() * step];
+    let bytes = |size: usize| (step * size) as isize;
+    let (src, dst) = (bytes(size_of::<S>()), bytes(size_of::<T>()));
+    let axes = [Axis::Strided { count: items.len(), src, dst }];
+    // SAFETY: both arrays are as long as said.
+    unsafe { convert(&axes, (source.as_ptr().cast(), from), (target.as_mut_ptr().cast(), to)) }.unwrap();
+    target.into_iter().step_by(step).collect()
+}
+
+fn named<S: Copy + Default, T: Copy + Default>(from: &str, to: &str, items: &[S]) -> Vec<T> {
+    converted(Number::Named(from), Number::Named(to), items, 1)
+}
+
+#[test]
+fn rows_of_vectors_and_single_items_are_converted_alike() {
+    let halves: Vec<u16> = (0..=u16::MAX).collect();
+    let wide: Vec<u32> = named("f2", "f4", &halves);
+    for (&half, &bits) in halves.iter().zip(&wide) {
+        assert_eq!(bits, Float16(half).widen().to_bits());
+    }
+    let apart: Vec<u32> = converted(Number::Named("f2"), Number::Named("f4"), &halves, 3);
+    assert_eq!(wide, apart);
+    // Every upper half, and halves to the even one; NaN stays what it is.
+    let numbers: Vec<u32> = (0..=u16::MAX)
+        .flat_map(|n| [0, 0x0fff, 0x1000, 0x1001].map(|low| u32::from(n) << 16 | low))
+        .collect();
+    for name in ["f2", "bfloat16"] {
+        let near: Vec<u16> = named("f4", name, &numbers);
+        let apart: Vec<u16> = converted(Number::Named("f4"), Number::Named(name), &numbers, 2);
+        assert_eq!(near, apart);
+        for (&bits, &half) in numbers.iter().zip(&near) {
+            let wide = f32::from_bits(bits);
+            assert_eq!(half, if name == "f2" { Float16::narrow(wide).0 } else { BFloat16::narrow(wide).0 });
+        }
+    }
+}
+
+#[test]
+fn integers_in_part_of_a_byte_keep_their_lower_bits() {
+    assert_eq!(named::<u8, i16>("int4", "i2", &[0x07, 0x08, 0xff, 0x1f]), [7, -8, -1, -1]);
+    assert_eq!(named::<u8, i64>("uint4", "i8", &[0x0f, 0xf8]), [15, 8]);
+    assert_eq!(named::<i32, u8>("i4", "int4", &[7, -8, -1, 1000]), [7, 8, 15, 8]);
+    assert_eq!(named::<f64, u8>("f8", "int2", &[-1.9, 1.9, f64::NAN, -0.5]), [3, 1, 0, 0]);
+    assert_eq!(named::<u8, u8>("int4", "b1", &[0, 8]), [0, 1]);
+    assert_eq!(named::<u8, f32>("int2", "f4", &[1, 2, 3]), [1.0, -2.0, -1.0]);
+    assert_eq!(named::<u8, u16>("int4", "f2", &[1, 15]), [0x3c00, 0xbc00]);
+    assert_eq!(named::<u16, u8>("f2", "uint2", &[0x3c00, 0x4200, 0x4500]), [1, 3, 1]);
+}
+
+#[test]
+fn floats_as_integers_are_as_processors_have_them() {
+    let floats = [1.9f32, -1.9, 300.0, 5e9, -5e9, 1e19, f32::NAN, f32::INFINITY, -1.0];
+    let halves: Vec<u16> = named("f4", "bfloat16", &floats);
+    let as_i32: Vec<i32> = named("bfloat16", "i4", &halves);
+    assert_eq!(as_i32[..3], [1, -1, 300]);
+    assert_eq!(as_i32[3..8], [i32::MIN; 5]);
+    assert_eq!(named::<u16, u8>("bfloat16", "u1", &halves)[..3], [1, 255, 44]);
+    let as_i64: Vec<i64> = named("bfloat16", "i8", &halves);
+    assert_eq!(as_i64[3..5], [4_999_610_368, -4_999_610_368]);
+    assert_eq!(as_i64[5..8], [i64::MIN; 3]);
+    let as_u64: Vec<u64> = named("bfloat16", "u8", &halves);
+    assert_eq!((as_u64[5], as_u64[8]), (10_016_005_571_271_983_104, u64::MAX));
+    assert_eq!(named::<u16, u8>("bfloat16", "b1", &halves), [1; 9]);
+}
+
+/// A byte is a whole number, `nearest` the whole number nearest to an `f32`, of two the even one.
+fn whole_numbers() -> Box<Tables> {
+    let mut tables = Box::new(Tables { numbers: [0; 1 << 8], nearest: [0; 1 << 16] });
+    for (byte, bits) in tables.numbers.iter_mut().enumerate() {
+        *bits = (byte as f32).to_bits();
+    }
+    for (upper, byte) in tables.nearest.iter_mut().enumerate() {
+        *byte = f32::from_bits((upper as u32) << 16).round_ties_even() as u8;
+    }
+    tables
+}
+
+#[test]
+fn floats_of_a_byte_are_told_by_tables_and_rounded_once() {
+    let tables = whole_numbers();
+    let whole = Number::Byte(&tables);
+    let bytes: Vec<u8> = (0..=255).collect();
+    let wide: Vec<f64> = converted(whole, Number::Named("f8"), &bytes, 1);
+    assert!(wide.iter().zip(&bytes).all(|(&wide, &byte)| wide == f64::from(byte)));
+    let tiny = 2f64.powi(-40);
+    let near = [2.5, 2.5 + tiny, 2.5 - tiny, 3.5, 3.5 - tiny, 1e300, f64::NAN, tiny];
+    assert_eq!(converted::<f64, u8>(Number::Named("f8"), whole, &near, 1), [2, 3, 2, 4, 3, 255, 0, 0]);
+    assert_eq!(converted::<f32, u8>(Number::Named("f4"), whole, &[0.5, 1.5, 1.25], 2), [0, 2, 1]);
+    assert_eq!(converted::<u8, u8>(whole, whole, &bytes, 1), bytes);
+}
+
+#[test]
+fn axes_may_go_any_way_and_what_is_no_type_is_refused() {
+    let source: Vec<u16> = (0..12).map(|n| Float16::narrow(n as f32).0).collect();
+    let mut target = [0f32; 12];
+    // A transposed view of 3 by 4, one axis backwards.
+    let axes = [Axis::Strided { count: 4, src: 2, dst: -12 }, Axis::Strided { count: 3, src: 8, dst: 4 }];
+    let last = target[9..].as_mut_ptr();
+    let (from, to) = ((source.as_ptr().cast(), Number::Named("f2")), (last.cast(), Number::Named("f4")));
+    // SAFETY: the steps stay in both arrays.
+    unsafe { convert(&axes, from, to) }.unwrap();
+    assert_eq!(target, [3.0, 7.0, 11.0, 2.0, 6.0, 10.0, 1.0, 5.0, 9.0, 0.0, 4.0, 8.0]);
+    for (one, other) in [("f2", "c8"), ("x", "int4"), ("f16", "f4")] {
+        let (from, to) = ((source.as_ptr().cast(), Number::Named(one)), (last.cast(), Number::Named(other)));
+        // SAFETY: there is no step.
+        assert!(unsafe { convert(&[Axis::Strided { count: 0, src: 2, dst: 2 }], from, to) }.is_err());
+    }
+}
+
+#[test]
+fn many_items_are_converted_by_several_threads() {
+    let items: Vec<f32> = (0..3 * TASK).map(|n| (n % 2048) as f32).collect();
+    let near: Vec<u16> = named("f4", "f2", &items);
+    let back: Vec<f32> = named("f2", "f4", &near);
+    assert_eq!(back, items);
+}
