@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tessarr.tensorstore as ts
+from tessarr.errors import ReadOnlyError
 
 __all__ = ["Keys", "outcome", "same", "some_view", "viewed"]
 
@@ -15,6 +16,8 @@ __all__ = ["Keys", "outcome", "same", "some_view", "viewed"]
 def outcome(action: Any) -> Any:
     try:
         return action()
+    except ReadOnlyError:  # which is a NotImplementedError, too, as web servers raise it
+        return ValueError
     except Exception as error:
         classes = (IndexError, NotImplementedError, ValueError, TypeError, OverflowError)
         return next(c for c in classes if isinstance(error, c))
