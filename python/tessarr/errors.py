@@ -322,8 +322,8 @@ class ConflictError(StoreError):
         super().__init__(message, retryable=retryable, **fields)
 
 
-class ReadOnlyError(TessarrError, PermissionError, NotImplementedError, ValueError):
-    """The store or the node is open for reading only, or cannot be written at all."""
+class ReadOnlyError(TessarrError, PermissionError, ValueError):
+    """The store or the node is open for reading only."""
 
     default_kind = "read_only"
 

@@ -21,7 +21,7 @@ CLASSES = {
     "DataError": (ValueError,),
     "StoreError": (OSError,),
     "ConflictError": (OSError, ValueError),
-    "ReadOnlyError": (PermissionError, NotImplementedError, ValueError),
+    "ReadOnlyError": (PermissionError, ValueError),
     "InternalError": (RuntimeError,),
 }
 

@@ -88,8 +88,8 @@ class Driver:
         is infinite, so does everything else.
     based
         How JSON says which ones it stands on; None: on none.
-    listed
-        Whether keys can be listed, and so deleted by ranges.
+    only_reads
+        Whether keys can be read, and neither be listed nor changed.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Driver:
     check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
     at_once: float = 0
     based: Based | None = None
-    listed: bool = True
+    only_reads: bool = False
 
     def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         """Return the checked members and the path.

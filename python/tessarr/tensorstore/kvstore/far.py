@@ -215,5 +215,5 @@ HTTP: Final = Driver(
     },
     check=_check_http,
     url=_http_url,
-    listed=False,
+    only_reads=True,
 )

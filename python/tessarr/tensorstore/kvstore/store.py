@@ -208,6 +208,8 @@ class KvStore:
         What was written in it to chunks that have one of the keys is staged there.
         """
         store = self._place.store
+        if writes and self._spec._driver.only_reads:
+            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be written")
         if self._transaction is None:
             return store
         chosen = KeyRange._of(keys) if isinstance(keys, str) else keys
@@ -300,7 +302,7 @@ class KvStore:
         """Return the keys in a range, without the path and the first bytes behind it."""
         if chosen is not None and chosen.empty:
             return []
-        if not self._spec._driver.listed:
+        if self._spec._driver.only_reads:
             raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be listed")
         start = self._place.key(self._path)
         store = self._place.store
@@ -337,9 +339,10 @@ class KvStore:
         data = None if value is None else values.as_bytes(value, "a value")
         try:
             full = self._key(key)
-        except ArgumentError as error:
+            store = self._store(full, writes=True)
+        except TessarrError as error:
             return failed(error)
-        store, most = self._store(full, writes=True), self._spec._driver.at_once
+        most = self._spec._driver.at_once
         here = most == inf or (len(data or b"") <= most and changes_at_once(store))
         return start(_write, store, full, data, known, here=here)
 
