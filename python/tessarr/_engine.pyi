@@ -352,13 +352,13 @@ class Dim:
     def __new__(
         cls,
         *bounds: Any,
-        inclusive_min: SupportsIndex | None = None,
-        exclusive_max: SupportsIndex | None = None,
-        inclusive_max: SupportsIndex | None = None,
+        inclusive_min: SupportsIndex | None = ...,
+        exclusive_max: SupportsIndex | None = ...,
+        inclusive_max: SupportsIndex | None = ...,
         size: SupportsIndex | None = ...,
-        label: str | None = None,
-        implicit_lower: bool | None = None,
-        implicit_upper: bool | None = None,
+        label: str | bytes | None = ...,
+        implicit_lower: bool | None = ...,
+        implicit_upper: bool | None = ...,
     ) -> Self: ...
     @staticmethod
     def of(
@@ -402,20 +402,8 @@ class Dim:
     def empty(self) -> bool:
         """Whether there is no index."""
     @property
-    def surely_empty(self) -> bool:
-        """Whether there is no index, and no implicit bound that could change that."""
-    @property
     def finite(self) -> bool:
         """Whether both bounds are finite."""
-    @property
-    def reach(self) -> tuple[int, int]:
-        """The half-open interval that indexing may use: implicit bounds do not count."""
-    def copy(self) -> Dim:
-        """Return a copy."""
-    def labelled(self, label: str) -> Dim:
-        """Return the same with another label."""
-    def shifted(self, by: int) -> Dim:
-        """Return the interval moved; infinite bounds stay."""
     def hull(self, other: Dim) -> Dim:
         """Return the smallest interval that contains both; labels have to agree."""
     def intersect(self, other: Dim) -> Dim:
@@ -438,7 +426,18 @@ class View:
 
     def __new__(cls, dims: Iterable[Dim]) -> Self: ...
     @staticmethod
-    def stated(members: dict[str, Any]) -> View | None: ...
+    def said(
+        rank: SupportsIndex | None,
+        inclusive_min: Iterable[SupportsIndex] | None,
+        exclusive_max: Iterable[SupportsIndex] | None,
+        inclusive_max: Iterable[SupportsIndex] | None,
+        shape: Iterable[SupportsIndex] | None,
+        labels: Iterable[str | None] | None,
+        implicit_lower: Iterable[bool] | None,
+        implicit_upper: Iterable[bool] | None,
+    ) -> View: ...
+    @staticmethod
+    def stated(json: dict[str, Any]) -> View: ...
     @staticmethod
     def parsed(json: dict[str, Any]) -> View: ...
     def plain(self) -> tuple[tuple[Any, ...], builtins.list[Any]]: ...
@@ -446,7 +445,6 @@ class View:
     def restored(dims: Iterable[Any], maps: Iterable[Any]) -> View: ...
     def json(self, alone: bool) -> dict[str, Any]: ...
     def mapped(self, maps: Iterable[Any] | None = None) -> View: ...
-    def marked(self, lower: Iterable[Any] | None, upper: Iterable[Any] | None) -> View: ...
     @property
     def rank(self) -> int:
         """The number of dimensions."""

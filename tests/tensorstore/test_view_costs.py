@@ -1,4 +1,4 @@
-"""What views and resizing cost, in calls: these are the same in every run, whatever else runs."""
+"""What views, resizing and telling cost, in calls: the same in every run, whatever else runs."""
 
 from __future__ import annotations
 
@@ -127,3 +127,63 @@ def test_what_waits_for_no_disk_is_done_at_once(tmp_path: Path) -> None:
     assert resizing.done()
     assert resizing.result().write(3).commit.done()
     assert (tmp_path / "a/c/0/0").is_file()
+
+
+def opened(at: str, **kind: Any) -> ts.TensorStore:
+    spec = {"driver": "zarr3", "kvstore": f"memory://{at}"}
+    return ts.open(spec, create=True, dtype=ts.uint16, **kind).result()
+
+
+STORE = opened("a/", shape=[100, 100], chunk_layout=ts.ChunkLayout(chunk_shape=[10, 20]))
+PART = STORE[5:50:3, 20:]
+TOLD: dict[str, tuple[Callable[[], object], int]] = {
+    "spec()": (STORE.spec, 12),
+    "spec().to_json()": (lambda: STORE.spec().to_json(), 22),
+    "repr": (lambda: repr(STORE), 12),
+    "kvstore": (lambda: STORE.kvstore, 6),
+    "chunk_layout of a view": (lambda: PART.chunk_layout, 12),
+    "ChunkLayout": (lambda: ts.ChunkLayout(chunk_shape=[10, 20], inner_order=[1, 0]), 6),
+    "Schema": (lambda: ts.Schema(dtype="uint16", shape=[3], dimension_units=["4nm"]), 6),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_told_again_is_not_found_out_again(name: str) -> None:
+    act, most = TOLD[name]
+    python, _ = min((calls(act) for _ in range(2)), key=lambda found: found[0].total())
+    assert python.total() <= most, python
+
+
+def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
+    python, _ = calls(lambda: STORE[5:50:3, 20:].chunk_layout)
+    assert python["_seen"] == 0, python
+    layout = PART.chunk_layout
+    python, _ = calls(lambda: layout.read_chunk.shape)
+    assert python["_seen"] == 0, python  # it was found by the call before those that are counted
+    assert not hasattr(layout, "other")
+
+
+def test_what_is_changed_is_told_unchanged() -> None:
+    told = STORE.spec().to_json()
+    expected = repr(told)
+    told["metadata"]["codecs"].clear()
+    told["kvstore"]["path"] = "b/"
+    del told["transform"]["input_exclusive_max"]
+    assert repr(STORE.spec().to_json()) == expected
+    STORE.kvstore.path = "b/"
+    assert STORE.kvstore.path == "a/"
+    layout, schema = ts.ChunkLayout(chunk_shape=[3]), ts.Schema(dtype="uint16")
+    layout.update(inner_order=[0])
+    schema.update(rank=3)
+    assert ts.ChunkLayout(chunk_shape=[3]).inner_order is None
+    assert ts.Schema(dtype="uint16").rank is None
+
+
+def test_a_resize_changes_what_is_told() -> None:
+    store = opened("b/", shape=[4])
+    assert store.spec().to_json()["metadata"]["shape"] == [4]
+    larger = store.resize(exclusive_max=[6]).result()
+    assert larger.spec().to_json()["metadata"]["shape"] == [6]
+    assert "metadata" not in larger.spec(minimal_spec=True).to_json()
+    assert larger.spec(create=True).to_json()["create"] is True
+    assert "create" not in larger.spec().to_json()

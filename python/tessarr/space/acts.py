@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import SelectionError
 from tessarr.space.brackets import Key, parsed
 from tessarr.space.names import integer, names_of
 
@@ -110,7 +109,7 @@ def _flags(key: Any) -> slice | bool:
         flag = _flag(key)
         return slice(None, None) if flag is None else flag
     if key.step is not None:
-        raise SelectionError("mark_bounds_implicit takes [lower:upper]")
+        raise TypeError("mark_bounds_implicit takes [lower:upper]")
     return slice(_flag(key.start), _flag(key.stop))
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tessarr.errors import SelectionError
-from tessarr.space.domain import Box, Dim
+from tessarr.space.domain import Box
 from tessarr.space.maps import OutputIndexMap, check_range
 
 __all__ = ["check_inside", "extent"]
 
 
-def check_inside(
-    maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, exact: bool = False
-) -> None:
+def check_inside(maps: Sequence[OutputIndexMap], dims: Box, target: Box) -> None:
     """Raise an error if a position is outside of the dimensions of what is viewed.
 
     Parameters
@@ -22,25 +20,22 @@ def check_inside(
         The view.
     target
         The dimensions of what is viewed.
-    exact
-        Whether implicit bounds count as well, as they do when data is read.
 
     Raises
     ------
     SelectionError
     """
-    if any(dim.empty if exact else dim.surely_empty for dim in dims):
+    if any(dim.empty for dim in dims):
         return
     for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
-        reach = (goal.inclusive_min, goal.exclusive_max) if exact else goal.reach
+        reach = (goal.inclusive_min, goal.exclusive_max)
         if one.index_array is not None:
             check_range(one.index_array, one.within)
         least, beyond = extent(one, dims)
         most = beyond - 1
         if least < reach[0] or most >= reach[1]:
             bad = least if least < reach[0] else most
-            where = Dim.of(*reach, goal.label)
-            raise SelectionError(f"dimension {k}: index {bad} is outside of {where}")
+            raise SelectionError(f"dimension {k}: index {bad} is outside of {goal}")
 
 
 def extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:

@@ -11,12 +11,12 @@ from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.names import Name, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tessarr.space.brackets import Mode
     from tessarr.types import JSONObject
 
-__all__ = ["IndexDomain"]
+__all__ = ["IndexDomain", "view_of"]
 
 _new: Final = object.__new__
 
@@ -26,14 +26,23 @@ class IndexDomain(Indexable):
 
     Parameters
     ----------
-    dims : int, sequence of Dim, optional
-        The rank, or the dimensions.
-    rank, inclusive_min, exclusive_max, inclusive_max, shape, labels
+    rank : int or sequence of Dim, optional
+        The number of dimensions, or these themselves.
+    inclusive_min, exclusive_max, inclusive_max, shape, labels
         The dimensions by their parts.
     implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
         Which bounds are implicit: by default those that are not given.
+    dimensions : sequence of Dim, optional
+        The dimensions themselves.
     json : dict, optional
         All of it as JSON.
+
+    Raises
+    ------
+    TypeError
+        If something is of another type, or more than one of these is given that say all.
+    ArgumentError
+        If it is no domain.
 
     Examples
     --------
@@ -49,41 +58,22 @@ class IndexDomain(Indexable):
 
     def __init__(
         self,
-        dims: Any = None,
+        rank: Any = None,
         *,
-        rank: int | None = None,
-        inclusive_min: Sequence[int] | None = None,
-        implicit_lower_bounds: Sequence[bool] | None = None,
-        exclusive_max: Sequence[int] | None = None,
-        inclusive_max: Sequence[int] | None = None,
-        shape: Sequence[int] | None = None,
-        implicit_upper_bounds: Sequence[bool] | None = None,
-        labels: Sequence[str | None] | None = None,
+        inclusive_min: Iterable[int] | None = None,
+        implicit_lower_bounds: Iterable[bool] | None = None,
+        exclusive_max: Iterable[int] | None = None,
+        inclusive_max: Iterable[int] | None = None,
+        shape: Iterable[int] | None = None,
+        implicit_upper_bounds: Iterable[bool] | None = None,
+        labels: Iterable[str | None] | None = None,
+        dimensions: Iterable[Dim] | None = None,
         json: JSONObject | None = None,
     ) -> None:
-        lower, upper = implicit_lower_bounds, implicit_upper_bounds
-        found: View | None
-        if json is not None:
-            found = View.stated(json)
-        elif dims is not None and not hasattr(dims, "__index__"):
-            found = View([dim if isinstance(dim, Dim) else Dim(dim) for dim in dims])
-        else:
-            members = {
-                "inclusive_min": inclusive_min,
-                "exclusive_max": exclusive_max,
-                "inclusive_max": inclusive_max,
-                "shape": shape,
-                "labels": labels and [name or "" for name in labels],
-                "rank": rank if dims is None else dims,
-            }
-            found = View.stated(members)
-            flags = lower if lower is not None else upper
-            if found is None and flags is not None:
-                found = View.stated({"rank": len(flags)})
-        if found is None:
-            raise ArgumentError("the rank of the domain is not given")
-        self._view = found if lower is upper is None else found.marked(lower, upper)
         self._dims = None
+        lower, upper = implicit_lower_bounds, implicit_upper_bounds
+        parts = (inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
+        self._view = view_of(View.stated, rank, parts, dimensions, json)
 
     @classmethod
     def of(cls, dims: Sequence[Dim]) -> Self:
@@ -232,11 +222,11 @@ class IndexDomain(Indexable):
 
     def hull(self, other: IndexDomain) -> IndexDomain:
         """Return the smallest domain that contains both."""
-        return self.of_view(self._view.hull(other._view))
+        return self.of_view(self._view.hull(_domain(other)))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both."""
-        return self.of_view(self._view.intersect(other._view))
+        return self.of_view(self._view.intersect(_domain(other)))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON."""
@@ -261,5 +251,48 @@ class IndexDomain(Indexable):
         return self._view.dims_text()
 
 
+def _domain(other: IndexDomain) -> View:
+    if not isinstance(other, IndexDomain):
+        raise TypeError(f"{other!r} is not a domain")
+    return other._view
+
+
 def _restored(made: type[IndexDomain], dims: Any, maps: Any) -> IndexDomain:
     return made.of_view(View.restored(dims, maps))
+
+
+def view_of(
+    stated: Callable[[JSONObject], View],
+    rank: Any,
+    parts: tuple[Any, ...],
+    dimensions: Any,
+    json: JSONObject | None,
+) -> View:
+    """Return the view that arguments say.
+
+    Parameters
+    ----------
+    stated
+        Makes it of JSON.
+    rank
+        The rank, or what dimensions may be.
+    parts
+        Lower and upper bounds, last indices, the shape, labels, and which bounds are implicit.
+    dimensions
+        A domain, or dimensions.
+    json
+        All as JSON.
+
+    Raises
+    ------
+    TypeError
+        If something is of another type, or more than one of these is given that say all.
+    """
+    if dimensions is None and json is None and (rank is None or hasattr(rank, "__index__")):
+        return View.said(rank, *parts)
+    if sum(one is not None for one in (rank, dimensions, json, *parts)) > 1:
+        raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
+    if json is not None:
+        return stated(json)
+    given = rank if dimensions is None else dimensions
+    return given._view if isinstance(given, IndexDomain) else View(given)

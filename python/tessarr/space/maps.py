@@ -249,13 +249,14 @@ def _form(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[str, di
 
 
 def _index(value: Any) -> int:
-    try:
-        return int(value.__index__())
-    except AttributeError:
-        raise TypeError(f"{value!r} is not an integer") from None
+    if not hasattr(value, "__index__") or not -(2**63) <= int(value) < 2**63:
+        raise TypeError(f"{value!r} is not an integer of 64 bits")
+    return int(value)
 
 
 def _indices(values: Any) -> npt.NDArray[np.int64]:
+    if isinstance(values, np.ndarray) and not np.can_cast(values.dtype, np.int64):
+        raise TypeError(f"index_array: {values.dtype} does not safely become int64")
     try:
         array = np.array(values, dtype=np.int64)
     except (TypeError, ValueError, OverflowError) as error:

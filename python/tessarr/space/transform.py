@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
-from tessarr.space.index_domain import IndexDomain
+from tessarr.space.index_domain import IndexDomain, view_of
 from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.maps import (
     OutputIndexMap,
@@ -17,16 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tessarr.space.brackets import Mode
+    from tessarr.space.domain import Dim
     from tessarr.types import JSONObject
 
 __all__ = ["IndexTransform"]
 
 _new: Final = object.__new__
-
-_PARTS: Final = {
-    *("input_rank", "input_inclusive_min", "input_exclusive_max", "input_inclusive_max"),
-    *("input_shape", "input_labels", "implicit_lower_bounds", "implicit_upper_bounds"),
-}
 
 
 class IndexTransform(Indexable):
@@ -34,12 +30,25 @@ class IndexTransform(Indexable):
 
     Parameters
     ----------
-    domain : IndexDomain, optional
-        The positions; otherwise their parts, as for `IndexDomain`, with ``input_`` before.
+    input_rank : int, IndexDomain or sequence of Dim, optional
+        The number of dimensions, or the domain itself.
     output : sequence of OutputIndexMap, optional
         A map per dimension of what is viewed; by default positions stay as they are.
+    domain : IndexDomain or sequence of Dim, optional
+        The positions.
+    input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape, input_labels
+        The domain by its parts, as for `IndexDomain`.
+    implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
+        Which bounds are implicit: by default those that are not given.
     json : dict, optional
         All of it as JSON.
+
+    Raises
+    ------
+    TypeError
+        If something is of another type, or more than one of these is given that say all.
+    ArgumentError
+        If it is no transform.
 
     Examples
     --------
@@ -56,25 +65,30 @@ class IndexTransform(Indexable):
 
     def __init__(
         self,
-        domain: IndexDomain | int | None = None,
+        input_rank: Any = None,
         output: Iterable[OutputIndexMap] | None = None,
         *,
+        domain: IndexDomain | Iterable[Dim] | None = None,
+        input_inclusive_min: Iterable[int] | None = None,
+        implicit_lower_bounds: Iterable[bool] | None = None,
+        input_exclusive_max: Iterable[int] | None = None,
+        input_inclusive_max: Iterable[int] | None = None,
+        input_shape: Iterable[int] | None = None,
+        implicit_upper_bounds: Iterable[bool] | None = None,
+        input_labels: Iterable[str | None] | None = None,
         json: JSONObject | None = None,
-        **parts: Any,
     ) -> None:
         self._domain = self._output = None
-        if json is not None:
-            self._view = View.parsed(json)
-            return
-        if not isinstance(domain, IndexDomain):
-            unknown = sorted(set(parts) - _PARTS)
-            if unknown:
-                raise TypeError(f"unknown keywords {unknown}")
-            prefixed = {name.removeprefix("input_"): value for name, value in parts.items()}
-            domain = IndexDomain(domain, **prefixed)
-        elif parts:
-            raise TypeError(f"unknown keywords {sorted(parts)}")
-        self._view = domain._as_view().mapped(output)
+        lower, upper = implicit_lower_bounds, implicit_upper_bounds
+        bounds = (input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape)
+        parts = (*bounds, input_labels, lower, upper)
+        found = view_of(View.parsed, input_rank, parts, domain, json)
+        if json is None:
+            self._view = found.mapped(output)
+        elif output is None:
+            self._view = found
+        else:
+            raise TypeError("the JSON of a transform has its maps: give no others")
 
     @classmethod
     def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> Self:

@@ -7,7 +7,7 @@ wish for what is created); `wish` says how constraints are merged.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
@@ -76,12 +76,13 @@ class ChunkLayout:
     {'shape': [3, 4]}
     """
 
-    __slots__ = ("_grids", "_order", "_origin", "_rank")
+    __slots__ = ("_find", "_grids", "_order", "_origin", "_rank")
 
     _rank: int
     _order: Wish | None
     _origin: Row
     _grids: Grids
+    _find: Callable[[], ChunkLayout]
 
     Grid: TypeAlias = Grid
 
@@ -89,8 +90,16 @@ class ChunkLayout:
         self._rank, self._order, self._origin, self._grids = -1, None, (), _NO_GRIDS
         if json is not None:
             self._take(json if isinstance(json, ChunkLayout) else _read.made(json, self._parsed))
-        if parts:
+        if parts and json is None:
+            self._take(_said.made(parts, self._of_parts))
+        elif parts:
             self.update(**parts)
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> ChunkLayout:
+        made = cls()
+        made.update(**parts)
+        return made
 
     @classmethod
     def _parsed(cls, json: Any) -> ChunkLayout:
@@ -130,6 +139,22 @@ class ChunkLayout:
         inner = NOTHING if read is None else GridConstraints(hard_row(read))
         made._grids = (outer, inner, NOTHING)
         return made
+
+    @classmethod
+    def later(cls, find: Callable[[], ChunkLayout]) -> ChunkLayout:
+        """Return the constraints that a function finds, which it does when they are looked at."""
+        made = cls.__new__(cls)
+        made._find = find
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Only what is yet to be found is absent.
+            if name == "_find" or name not in ChunkLayout.__slots__:
+                raise AttributeError(f"a chunk layout has no {name!r}")
+            self._take(self._find())
+            return getattr(self, name)
 
     def update(self, *, finalize: bool = False, **parts: Any) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
@@ -417,6 +442,9 @@ class ChunkLayout:
 
 _read: Final = Recall[ChunkLayout]()
 """Layouts that were read, by their JSON."""
+
+_said: Final = Recall[ChunkLayout]()
+"""Layouts that were made, by their keywords."""
 
 
 def _is_flat(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import gcd
 from typing import Any
 
@@ -19,17 +20,20 @@ Change = Callable[[Any, int, int], Any]
 
 
 def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
-    """Return the constraints of a view of what a layout is of.
+    """Return the constraints of a view of what a layout is of, found when they are looked at.
 
     Raises
     ------
     ArgumentError
-        If the view does not fit, or an origin would be beyond the range of indices.
+        If the view does not fit; later, if an origin would be beyond the range of indices.
     """
     _check_rank(layout, transform.output_rank)
     if layout.rank <= 0 or transform.unmoved:
         return layout.copy()
+    return ChunkLayout.later(partial(_seen, layout, transform))
 
+
+def _seen(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
     rank, lines = transform.input_rank, transform.lines(alone=True)
 
     def row(wishes: Row, change: Change) -> Row:

@@ -201,6 +201,8 @@ class Context:
     ) -> None:
         if parent is not None and not isinstance(parent, Context):
             raise TypeError(f"the parent of a context is one, not {parent!r}")
+        if spec is not None and not isinstance(spec, ContextSpec):
+            raise TypeError(f"spec: {spec!r} is not a Context.Spec: give it as json")
         given = json if json is not ... else spec
         if given is None or given is ...:
             if json is None:

@@ -172,6 +172,8 @@ class DriverSpec:
     name: ClassVar[str]
 
     schema: Schema
+    told: dict[bool, JSONObject] | None = None
+    """Its JSON, with bound resources marked or not, if that is kept: not to be modified."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -14,6 +14,7 @@ from tessarr.metadata.build import fill_bytes
 from tessarr.problems import Problems
 from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.element import Field, element_of, is_raw
+from tessarr.tensorstore.reading import plain
 from tessarr.tensorstore.through import unbroadcast
 
 __all__ = [
@@ -131,6 +132,8 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}") from error
     if dtype is None:
+        if given.dtype == object:
+            plain(given.tolist(), "fill_value")
         return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
     wanted = dtype.numpy_dtype
     if given.dtype == wanted or _as_given(dtype):

@@ -90,7 +90,7 @@ class Inner:
         """
         dims = view.domain.dims
         outer, inner = view.output[: self.rank], view.output[self.rank :]
-        check_inside(inner, dims, tuple(Dim.of(0, size) for size in self.shape), exact=True)
+        check_inside(inner, dims, tuple(Dim.of(0, size) for size in self.shape))
         followed = {k for one in outer for k in _follows(one)}
         kept = [k for k in range(len(dims)) if k in followed]
         places = {k: place for place, k in enumerate(kept)}

@@ -91,8 +91,8 @@ class PlacedSpec(ReferringSpec):
         """Return the spec of the same at a place, with the resources of a context."""
         return self._with(self._references.bind(context), self._put_at(place))
 
-    def strip(self) -> Self:
-        """Return the spec without resources."""
+    def _without(self) -> Self:
+        """Return the spec without resources, made anew."""
         return self._with(self._references.strip(), self._place and self._place._stripped())
 
     def unbind(self, naming: Naming) -> Self:
@@ -103,7 +103,7 @@ class PlacedSpec(ReferringSpec):
 
     def _with(self, references: References, place: Place | None) -> Self:
         made = self._referring(references)
-        made._place = place
+        made._place, made.told = place, {}
         return made
 
     @property

@@ -16,6 +16,7 @@ class ReferringSpec(DriverSpec):
     """A spec with resources of a context."""
 
     _references: References
+    _stripped: Self | None = None
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
@@ -33,6 +34,12 @@ class ReferringSpec(DriverSpec):
 
     def strip(self) -> Self:
         """Return the spec without resources."""
+        if self._stripped is None:
+            self._stripped = self._without()
+        return self._stripped
+
+    def _without(self) -> Self:
+        """Return the spec without resources, made anew."""
         return self._referring(self._references.strip())
 
     def unbind(self, naming: Naming) -> Self:
@@ -42,5 +49,5 @@ class ReferringSpec(DriverSpec):
     def _referring(self, references: References) -> Self:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)  # as copy() would, but at once
-        made._references = references
+        made._references, made._stripped, made.told = references, None, None
         return made

@@ -45,6 +45,8 @@ from tessarr.types import JSONObject
 
 __all__ = ["Schema", "SchemaKeywords"]
 
+_OPEN: Final = -1  # stands for no rank
+
 
 class SchemaKeywords(TypedDict, total=False):
     """What an array has to be, and what a new one shall be: the keywords of `Schema`."""
@@ -111,8 +113,16 @@ class Schema(Parts, Indexable):
         self._layout, self._units = NO_LAYOUT, ()
         if json is not None:
             self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
-        if parts:
+        if parts and json is None:
+            self._take(_said.made(parts, self._of_parts))
+        elif parts:
             self.update(**parts)
+
+    @classmethod
+    def _of_parts(cls, parts: SchemaKeywords) -> Schema:
+        made = cls()
+        made.update(**parts)
+        return made
 
     @classmethod
     def _parsed(cls, json: Any) -> Schema:
@@ -216,12 +226,16 @@ class Schema(Parts, Indexable):
         ArgumentError
             If the view does not fit.
         """
-        made = object.__new__(type(self))
-        made._take(self)
-        made._rank = transform.input_rank
         if self._domain is not None:
             transform = transform.settled(self._domain)
-            made._domain = transform.domain
+        made = self._seen(transform)
+        made._domain = None if self._domain is None else transform.domain
+        return made
+
+    def _seen(self, transform: IndexTransform) -> Self:
+        """Return the constraints of a view, all but its domain."""
+        made = self.copy()
+        made._rank = transform.input_rank
         made._layout = layout_through(self._layout, transform)
         if self._fill is not None:
             made._fill = through.array_through(self._fill, transform, self._domain)
@@ -237,7 +251,7 @@ class Schema(Parts, Indexable):
         ArgumentError
             If the view does not fit.
         """
-        made = self.copy() if view.unmoved else self.through(view)
+        made = self.copy() if view.unmoved else self._seen(view)
         made._rank, made._domain = view.input_rank, view.domain
         return made
 
@@ -363,6 +377,15 @@ class Schema(Parts, Indexable):
 _read: Final = Recall[Schema]()
 """Schemas that were read, by their JSON."""
 
+_said: Final = Recall[Schema]()
+"""Schemas that were made, by their keywords."""
+
+
+def _add_rank(made: Schema, given: Any) -> None:
+    rank = as_integer(given)
+    if rank != _OPEN:
+        made._fix_rank(rank, "rank")
+
 
 def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     if not isinstance(value, wanted):
@@ -371,7 +394,7 @@ def _instance(value: Any, wanted: type[Any], what: str) -> Any:
 
 
 _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
-    "rank": lambda made, rank: made._fix_rank(as_integer(rank), "rank"),
+    "rank": _add_rank,
     "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
     "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
     "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
@@ -387,4 +410,6 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"shape: {shape!r} is not a list")
     return IndexDomain(shape=[as_integer(length) for length in items(shape, "shape")])

@@ -381,12 +381,29 @@ class Spec(Indexable):
         include_defaults
             Whether to name members that are as they are by default.
         """
-        naming = self._naming()
-        found: JSONObject = ordered(self._json(naming, include_defaults=include_defaults))
+        if include_defaults:
+            found: JSONObject = ordered(self._json(self._naming(), include_defaults=True))
+        else:
+            found = ordered(self._told())
         return found
 
+    def _told(self, *, bound: bool = False) -> JSONObject:
+        """Return the JSON without defaults, parts of which are not to be modified, in any order."""
+        kept = self._driver.told if self._context is None else None
+        found = None if kept is None else kept.get(bound)
+        if found is None:
+            found = self._parts(self._naming(bound=bound))
+            if kept is not None:
+                kept[bound] = found
+        return {**found, **self._dimensions()}
+
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
-        """Return the JSON, parts of which are not to be modified, in any order."""
+        """Return the JSON by the names of resources; not to be modified, in any order."""
+        parts = self._parts(naming, include_defaults=include_defaults)
+        return {**parts, **self._dimensions()}
+
+    def _parts(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+        """Return all of the JSON but what is said of dimensions."""
         result: JSONObject = {"driver": self._driver.name}
         result.update(self._driver.members(naming, include_defaults=include_defaults))
         context = {**_json_of(self._context), **naming.context(include_defaults=include_defaults)}
@@ -405,15 +422,18 @@ class Spec(Indexable):
             result["dtype"] = known.dtype.to_json()
         if schema or include_defaults:
             result["schema"] = schema
-        if self._view is not None:
-            result["transform"] = self._view.to_json()
-        elif known.domain is not None:
-            result["transform"] = IndexTransform(known.domain).to_json()
-        elif known.rank == 0:
-            result["transform"] = {"input_rank": 0}
-        elif known.rank is not None:
-            result["rank"] = known.rank
         return result
+
+    def _dimensions(self) -> JSONObject:
+        """Return the members of the JSON that tell dimensions."""
+        if self._view is not None:
+            return {"transform": self._view.to_json()}
+        known = self._driver.outline()
+        if known.domain is not None:
+            return {"transform": IndexTransform(known.domain).to_json()}
+        if known.rank == 0:
+            return {"transform": {"input_rank": 0}}
+        return {} if known.rank is None else {"rank": known.rank}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -427,7 +447,7 @@ class Spec(Indexable):
 
     def __repr__(self) -> str:
         try:
-            return shown("Spec", self._json(self._naming(bound=True)))
+            return shown("Spec", self._told(bound=True))
         except UnsupportedError:  # functions are no JSON
             return "Spec(...)"
 

@@ -468,7 +468,7 @@ class TensorStore(Indexable):
     def __repr__(self) -> str:
         spec = self._spec()
         try:
-            return shown("TensorStore", spec._json(spec._naming()))
+            return shown("TensorStore", spec._told())
         except UnsupportedError:  # functions are no JSON
             return "TensorStore(...)"
 

@@ -56,21 +56,28 @@ class Unit:
 
     def __init__(
         self,
-        multiplier: Any = 1,
-        base_unit: str | None = None,
+        unit: Any = ...,
+        base_unit: Any = ...,
         *,
-        unit: Any = None,
+        multiplier: Any = ...,
         json: Any = None,
     ) -> None:
-        given = multiplier if unit is None else unit
+        if unit is not ... and multiplier is not ...:
+            raise TypeError("give one multiplier")
+        given = unit if multiplier is ... else _number(multiplier)
+        if given is ...:
+            if base_unit is not ...:
+                raise TypeError("a base unit stands after a multiplier, or alone")
+            given = 1
         if json is not None:
             number, base = _from_json(json)
-        elif base_unit is not None:
+        elif base_unit is not ...:
             number, base = _pair(given, base_unit)
         elif isinstance(given, (tuple, list)):
             number, base = _pair(*given)
         else:
-            number, base = _parsed(given) if isinstance(given, str) else (_number(given), "")
+            text = given.decode() if isinstance(given, bytes) else given
+            number, base = _parsed(text) if isinstance(text, str) else (_number(text), "")
         object.__setattr__(self, "multiplier", number)
         object.__setattr__(self, "base_unit", base)
 
@@ -117,6 +124,8 @@ def _number(value: Any) -> float:
 
 
 def _pair(multiplier: Any, base_unit: Any) -> tuple[float, str]:
+    if isinstance(base_unit, bytes):
+        base_unit = base_unit.decode()
     if not isinstance(base_unit, str):
         raise TypeError(f"the base unit {base_unit!r} is not a string")
     return _number(multiplier), base_unit

@@ -73,11 +73,13 @@ class ZarrDriver(Driver):
         "_field",
         "_keepers",
         "_known",
+        "_kvstore",
         "_looked_s",
         "_meta",
         "_opened_by",
         "_place",
         "_rechecks",
+        "specs",
     )
 
     def __init__(
@@ -99,6 +101,8 @@ class ZarrDriver(Driver):
         self._access = Access(facts, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
+        self._kvstore: Any = None  # not asked for yet
+        self.specs: dict[bool, tuple[Facts, Any]] = {}  # of these facts, minimal or not
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
@@ -170,7 +174,9 @@ class ZarrDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """Where it is; None where it was opened without a spec."""
-        return None if self._opened_by is None else self._opened_by.open_kvstore()
+        if self._kvstore is None and self._opened_by is not None:
+            self._kvstore = self._opened_by.open_kvstore()
+        return None if self._kvstore is None else self._kvstore.copy()
 
     @property
     def url(self) -> str:

@@ -112,6 +112,13 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
+        found: tuple[Any, Any] = driver.specs.get(minimal, (None, None))
+        if found[0] is not driver.facts:
+            found = driver.specs[minimal] = driver.facts, cls._of(driver, minimal=minimal)
+        return found[1], view
+
+    @classmethod
+    def _of(cls, driver: ZarrDriver, *, minimal: bool) -> Self:
         opened: Self = driver.opened_by
         facts = driver.facts
         made = opened._with(opened._references, opened._place)
@@ -123,7 +130,7 @@ class ZarrSpec(PlacedSpec):
         made._wanted, made._known = cls._nothing, {}
         if not minimal:
             made._wanted, made._known = facts.constraints, facts.known
-        return made, view
+        return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::{Error, Kind};
 
 use crate::kept::Kept;
@@ -72,8 +72,12 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 }
 
 fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
+    named(py, class_name(kind))
+}
+
+fn named<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     let module = ERRORS.get_or_try_init(py, || py.import("tessarr.errors").map(Bound::unbind))?;
-    module.bind(py).getattr(class_name(kind))
+    module.bind(py).getattr(class)
 }
 
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -161,4 +165,22 @@ pub(crate) fn is_exit(error: &Error) -> bool {
 /// `ArgumentError`.
 pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))
+}
+
+/// The exception of a value that JSON must not have at its place: `NotJSONError`, which is a TypeError,
+/// if it is no JSON at all.
+pub(crate) fn refused(value: &Bound<'_, PyAny>, message: String) -> PyErr {
+    let plain = value.is_none()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyDict>();
+    if plain {
+        return argument(value.py(), message);
+    }
+    let raised = named(value.py(), "NotJSONError").and_then(|class| class.call1((message,)));
+    raised.map_or_else(|failure| failure, PyErr::from_value)
 }

@@ -219,6 +219,21 @@ impl View {
         })
     }
 
+    /// The position in what is viewed of one that is surely inside; None where that is not so, or index
+    /// arrays have to be looked into.
+    pub fn followed(&self, position: &[i64]) -> Option<PerDimension<i64>> {
+        let inside = |(dim, at): (&Dim, &i64)| (dim.lower..dim.upper).contains(at);
+        if position.len() != self.dims.len() || !self.dims.iter().zip(position).all(inside) {
+            return None;
+        }
+        let along = |map: &Map| match map.source {
+            Source::Nothing => Some(map.offset),
+            Source::Dimension(k) => position.get(k)?.checked_mul(map.stride)?.checked_add(map.offset),
+            Source::Array(_) => None,
+        };
+        self.maps.iter().map(along).collect()
+    }
+
     /// How many maps follow a dimension, or vary along it.
     pub fn followers(&self, dimension: usize) -> usize {
         let follows = |map: &&Map| match &map.source {

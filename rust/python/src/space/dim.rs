@@ -4,10 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyRange, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyRange, PyString, PyTuple};
 use tessarr_engine::space::{self, END, INFINITE};
 
 use super::keys::label_of;
+use super::stated::flag;
 use super::{argument, told};
 
 /// An interval of indices along one dimension, and what the dimension is called.
@@ -43,31 +44,58 @@ use super::{argument, told};
 #[derive(PartialEq)]
 pub(crate) struct Dim(pub(super) space::Dim);
 
-/// What stands for a size: nothing, None, or the size.
-enum Size<'py> {
-    Unsaid,
+/// What is said of a bound or a size: nothing, None, or what it is.
+#[derive(Default)]
+enum Said<'py> {
+    #[default]
+    Nothing,
     Open,
     Is(Bound<'py, PyAny>),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Size<'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for Said<'py> {
     type Error = PyErr;
 
-    fn extract(size: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        Ok(if size.is_none() { Size::Open } else { Size::Is(size.to_owned()) })
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(if value.is_none() { Said::Open } else { Said::Is(value.to_owned()) })
     }
 }
 
-fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    value.extract().map_err(|error: PyErr| match error.is_instance_of::<PyTypeError>(value.py()) {
-        true => PyTypeError::new_err(format!("{value} is not an integer")),
-        false => argument(value.py(), format!("{value} is beyond the range of indices")),
-    })
+impl<'py> Said<'py> {
+    fn nothing(&self) -> bool {
+        matches!(self, Said::Nothing)
+    }
+
+    /// The integer, if it is one.
+    fn integer(&self) -> PyResult<Option<i64>> {
+        let Said::Is(value) = self else {
+            return Ok(None);
+        };
+        let found = value.extract().map(Some);
+        found.map_err(|_| PyTypeError::new_err(format!("{value} is not an integer of 64 bits")))
+    }
+
+    /// Take what stood first, where no keyword says the same.
+    fn fill(&mut self, value: &Bound<'py, PyAny>, name: &str) -> PyResult<()> {
+        if !self.nothing() {
+            return Err(PyTypeError::new_err(format!("Dim got two values for {name}")));
+        }
+        *self = value.extract()?;
+        Ok(())
+    }
 }
 
 /// Whether something is true, or what holds where nothing is said.
-fn flag(value: Option<Bound<'_, PyAny>>, otherwise: bool) -> PyResult<bool> {
-    value.map_or(Ok(otherwise), |value| value.is_truthy())
+fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
+    match value {
+        Said::Is(value) => flag(value),
+        _ => Ok(otherwise),
+    }
+}
+
+/// Whether something may be a label, where a number might stand as well.
+fn is_label(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
 }
 
 #[pymethods]
@@ -75,67 +103,73 @@ impl Dim {
     #[new]
     #[pyo3(signature = (
         *bounds,
-        inclusive_min = None,
-        exclusive_max = None,
-        inclusive_max = None,
-        size = Size::Unsaid,
-        label = None,
-        implicit_lower = None,
-        implicit_upper = None,
+        inclusive_min = Said::Nothing,
+        exclusive_max = Said::Nothing,
+        inclusive_max = Said::Nothing,
+        size = Said::Nothing,
+        label = Said::Nothing,
+        implicit_lower = Said::Nothing,
+        implicit_upper = Said::Nothing,
     ))]
     #[allow(clippy::too_many_arguments)] // they are TensorStore's
     fn new<'py>(
         py: Python<'py>,
         bounds: &Bound<'py, PyTuple>,
-        mut inclusive_min: Option<Bound<'py, PyAny>>,
-        mut exclusive_max: Option<Bound<'py, PyAny>>,
-        inclusive_max: Option<Bound<'py, PyAny>>,
-        mut size: Size<'py>,
-        mut label: Option<Bound<'py, PyAny>>,
-        implicit_lower: Option<Bound<'py, PyAny>>,
-        implicit_upper: Option<Bound<'py, PyAny>>,
+        mut inclusive_min: Said<'py>,
+        mut exclusive_max: Said<'py>,
+        inclusive_max: Said<'py>,
+        mut size: Said<'py>,
+        mut label: Said<'py>,
+        implicit_lower: Said<'py>,
+        implicit_upper: Said<'py>,
     ) -> PyResult<Dim> {
         let given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
+        let said = [&inclusive_min, &exclusive_max, &inclusive_max, &label, &size];
+        let nothing = said.iter().all(|said| said.nothing());
         match &given[..] {
             [] => {}
-            [name] if name.is_instance_of::<PyString>() => label = Some(name.clone()),
-            [one] if one.is_none() => {}
-            [one] => size = Size::Is(one.clone()),
-            [one, name] if name.is_none() || name.is_instance_of::<PyString>() => {
-                size = if one.is_none() { Size::Open } else { Size::Is(one.clone()) };
-                label = Some(name.clone());
+            [one] if one.is_none() && nothing => {}
+            [name] if name.is_instance_of::<PyString>() || name.is_instance_of::<PyBytes>() => {
+                let bounds = [&inclusive_min, &exclusive_max, &inclusive_max, &size];
+                if bounds.iter().any(|said| !said.nothing()) {
+                    return Err(PyTypeError::new_err("Dim takes bounds first, and then a label"));
+                }
+                label.fill(name, "label")?;
+            }
+            [lower] if !exclusive_max.nothing() => inclusive_min.fill(lower, "inclusive_min")?,
+            [one] => size.fill(one, "size")?,
+            [one, name] if is_label(name) => {
+                size.fill(one, "size")?;
+                label.fill(name, "label")?;
             }
             [lower, upper] => {
-                inclusive_min = Some(lower.clone()).filter(|lower| !lower.is_none());
-                exclusive_max = Some(upper.clone());
+                inclusive_min.fill(lower, "inclusive_min")?;
+                exclusive_max.fill(upper, "exclusive_max")?;
             }
             _ => return Err(PyTypeError::new_err("Dim takes a size, or inclusive_min and exclusive_max")),
         }
-        let sized = !matches!(size, Size::Unsaid);
-        if usize::from(exclusive_max.is_some()) + usize::from(inclusive_max.is_some()) + usize::from(sized)
-            > 1
-        {
+        let ends = [&exclusive_max, &inclusive_max, &size];
+        if ends.into_iter().filter(|end| !end.nothing()).count() > 1 {
             return Err(PyTypeError::new_err("give one of exclusive_max, inclusive_max and size"));
         }
-        let least = inclusive_min.as_ref().map(integer).transpose()?;
-        let least = if sized { least.or(Some(0)) } else { least };
-        let lower = least.unwrap_or(-INFINITE);
-        let end = match (size, exclusive_max, inclusive_max) {
-            (Size::Is(size), ..) => Some(lower.saturating_add(integer(&size)?)),
-            (_, Some(end), _) => Some(integer(&end)?),
-            (_, _, Some(last)) => Some(integer(&last)?.saturating_add(1)),
+        let label = match label {
+            Said::Is(label) => label_of(&label)?,
             _ => None,
         };
+        let least = inclusive_min.integer()?;
+        let least = if size.nothing() { least } else { least.or(Some(0)) };
+        let lower = least.unwrap_or(-INFINITE);
+        let end = match (size.integer()?, exclusive_max.integer()?, inclusive_max.integer()?) {
+            (Some(size), ..) => Some(lower.saturating_add(size)),
+            (_, Some(end), _) => Some(end),
+            (.., last) => last.map(|last| last.saturating_add(1)),
+        };
         let upper = end.unwrap_or(END);
+        let implicit = (flag_or(&implicit_lower, least.is_none())?, flag_or(&implicit_upper, end.is_none())?);
         if !(-INFINITE..=INFINITE).contains(&lower) || !(lower..=END).contains(&upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
-        let label = label.filter(|label| !label.is_none());
-        Ok(Dim(space::Dim {
-            implicit: (flag(implicit_lower, least.is_none())?, flag(implicit_upper, end.is_none())?),
-            label: label.map_or(Ok(None), |label| label_of(&label))?,
-            ..space::Dim::new(lower, upper)
-        }))
+        Ok(Dim(space::Dim { implicit, label, ..space::Dim::new(lower, upper) }))
     }
 
     /// ``[lower, upper)``, known to be an interval.
@@ -222,45 +256,18 @@ impl Dim {
         self.0.is_empty()
     }
 
-    /// Whether there is no index, and no implicit bound that could change that.
-    #[getter]
-    fn surely_empty(&self) -> bool {
-        self.0.surely_empty()
-    }
-
     /// Whether both bounds are finite.
     #[getter]
     fn finite(&self) -> bool {
         self.0.is_finite()
     }
 
-    /// The half-open interval that indexing may use: implicit bounds do not count.
-    #[getter]
-    fn reach(&self) -> (i64, i64) {
-        self.0.reach()
-    }
-
-    /// A copy.
-    fn copy(&self) -> Dim {
+    fn __copy__(&self) -> Dim {
         Dim(self.0.clone())
     }
 
-    fn __copy__(&self) -> Dim {
-        self.copy()
-    }
-
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Dim {
-        self.copy()
-    }
-
-    /// The same with another label.
-    fn labelled(&self, label: &Bound<'_, PyAny>) -> PyResult<Dim> {
-        Ok(Dim(space::Dim { label: label_of(label)?, ..self.0.clone() }))
-    }
-
-    /// The interval moved; infinite bounds stay.
-    fn shifted(&self, py: Python<'_>, by: i64) -> PyResult<Dim> {
-        told(py, self.0.shifted(by.into())).map(Dim)
+        self.__copy__()
     }
 
     /// The smallest interval that contains both; labels have to agree.
@@ -279,7 +286,10 @@ impl Dim {
             let other = &other.borrow().0;
             return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);
         }
-        other.extract().map(|index: i64| lower <= index && index < upper)
+        match other.extract::<i64>() {
+            Ok(index) => Ok(lower <= index && index < upper),
+            Err(_) => Err(PyTypeError::new_err(format!("{other} is not an integer of 64 bits"))),
+        }
     }
 
     fn __len__(&self) -> usize {

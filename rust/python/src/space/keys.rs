@@ -7,12 +7,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, Place, Shift, Slice, Term};
 use tessarr_engine::{Error, Kind};
 
 use crate::array::flags;
-use crate::error::to_py;
+use crate::error::{argument, to_py};
 
 pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
     match name {
@@ -140,8 +140,13 @@ fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
     flags(array) & plain == plain
 }
 
+/// A label, of a string or its UTF-8; an empty one is none.
 pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
-    let label = label.cast::<PyString>()?.to_str()?;
+    let label = match label.cast::<PyBytes>() {
+        Ok(label) => std::str::from_utf8(label.as_bytes())
+            .map_err(|_| argument(label.py(), format!("label: {label} is not UTF-8")))?,
+        Err(_) => label.cast::<PyString>()?.to_str()?,
+    };
     Ok((!label.is_empty()).then(|| label.into()))
 }
 

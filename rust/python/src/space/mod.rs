@@ -11,6 +11,7 @@ use tessarr_engine::space::{
 use tessarr_engine::{Error, Kind};
 
 mod dim;
+mod json;
 mod keys;
 mod stated;
 
@@ -35,9 +36,9 @@ impl View {
     /// The domain of dimensions: a view of nothing. None may have the label of another.
     #[new]
     fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
-        let dims = dims.try_iter()?.map(|dim| Ok(dim?.cast::<Dim>()?.borrow().0.clone()));
-        let dims = told(py, space::checked_labels(dims.collect::<PyResult<_>>()?))?;
-        Ok(View(space::View { dims, maps: PerDimension::new() }))
+        let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
+        let dims = stated::column(Some(dims), "dimensions", "a Dim", dim)?.unwrap_or_default();
+        told(py, space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
     }
 
     /// The view of all of an array, whose upper bounds can be changed but for those of the last,
@@ -82,27 +83,39 @@ impl View {
         Ok(View(space::View { dims, maps }))
     }
 
-    /// The domain that lists state, by their names; None where nothing is said of its rank.
+    /// The domain that arguments of Python say.
     #[staticmethod]
-    fn stated(py: Python<'_>, members: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
-        let dims = Stated::read(members, "")?.dims(py)?;
-        Ok(dims.map(|dims| View(space::View { dims, maps: PerDimension::new() })))
+    #[allow(clippy::too_many_arguments)] // they are TensorStore's
+    fn said<'py>(
+        py: Python<'py>,
+        rank: Option<&Bound<'py, PyAny>>,
+        inclusive_min: Option<&Bound<'py, PyAny>>,
+        exclusive_max: Option<&Bound<'py, PyAny>>,
+        inclusive_max: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+        labels: Option<&Bound<'py, PyAny>>,
+        implicit_lower: Option<&Bound<'py, PyAny>>,
+        implicit_upper: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<View> {
+        let bounds = [inclusive_min, exclusive_max, inclusive_max, shape];
+        Stated::said(rank, bounds, labels, [implicit_lower, implicit_upper])?.dims(py).map(View::of_dims)
+    }
+
+    /// The domain that JSON states.
+    #[staticmethod]
+    fn stated(json: &Bound<'_, PyAny>) -> PyResult<View> {
+        json::dims_of(json).map(View::of_dims)
     }
 
     /// The view that JSON states.
     #[staticmethod]
-    fn parsed(py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<View> {
-        let stated = Stated::read(json, INPUT)?;
-        let Some(dims) = stated.dims(py)? else {
-            return Err(argument(py, "the rank of the transform is not given".into()));
-        };
-        let maps = stated.maps(py, &dims)?;
-        Ok(View(space::View { dims, maps }))
+    fn parsed(json: &Bound<'_, PyAny>) -> PyResult<View> {
+        json::view_of(json, INPUT).map(View)
     }
 
     /// The JSON of the view, or of its dimensions alone.
     fn json<'py>(&self, py: Python<'py>, alone: bool) -> PyResult<Bound<'py, PyDict>> {
-        stated::members(py, &self.0, if alone { "" } else { INPUT })
+        json::members(py, &self.0, if alone { "" } else { INPUT })
     }
 
     /// The same dimensions with maps; without any, positions stay as they are.
@@ -118,27 +131,6 @@ impl View {
             return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
         }
         Ok(View(space::View { dims, maps }))
-    }
-
-    /// The same with other implicit bounds.
-    fn marked(
-        &self,
-        py: Python<'_>,
-        lower: Option<&Bound<'_, PyAny>>,
-        upper: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<View> {
-        let (lower, upper) = (lower.map(flags_of).transpose()?, upper.map(flags_of).transpose()?);
-        let mut made = self.0.clone();
-        let rank = made.dims.len();
-        let wrong = [&lower, &upper].into_iter().flatten().find(|flags| flags.len() != rank);
-        if let Some(flags) = wrong {
-            return Err(argument(py, format!("{} flags for {rank} dimensions", flags.len())));
-        }
-        for (k, dim) in made.dims.iter_mut().enumerate() {
-            dim.implicit.0 = lower.as_ref().map_or(dim.implicit.0, |flags| flags[k]);
-            dim.implicit.1 = upper.as_ref().map_or(dim.implicit.1, |flags| flags[k]);
-        }
-        Ok(View(made))
     }
 
     /// The number of dimensions.
@@ -214,7 +206,11 @@ impl View {
 
     /// The index of what is viewed at a position.
     fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let indices = indices.try_iter()?.map(|index| index?.extract()).collect::<PyResult<Vec<i64>>>()?;
+        let indices = indices.try_iter()?.map(|index| index?.extract());
+        let indices: PerDimension<i64> = indices.collect::<PyResult<_>>()?;
+        if let Some(found) = self.0.followed(&indices) {
+            return PyTuple::new(py, found);
+        }
         if indices.len() != self.0.dims.len() {
             let what = format!("{} indices for {} dimensions", indices.len(), self.0.dims.len());
             return Err(argument(py, what));
@@ -236,7 +232,7 @@ impl View {
 
     /// The view's dimensions alone, as a view of nothing.
     fn domain(&self) -> View {
-        View(space::View { dims: self.0.dims.clone(), maps: PerDimension::new() })
+        View::of_dims(self.0.dims.clone())
     }
 
     /// The dimensions.
@@ -408,6 +404,11 @@ impl View {
         &self.0
     }
 
+    /// The domain of dimensions: a view of nothing.
+    fn of_dims(dims: PerDimension<space::Dim>) -> View {
+        View(space::View { dims, maps: PerDimension::new() })
+    }
+
     fn acted(&self, py: Python<'_>, names: Option<&[Name]>, acts: Vec<Act>) -> PyResult<View> {
         self.0.acted(names, acts).map(View).map_err(|error| to_py(py, error))
     }
@@ -424,7 +425,7 @@ impl View {
             return Err(argument(py, format!("domains of rank {rank} and {another}")));
         }
         let dims: tessarr_engine::Result<_> = pairs.map(|(one, other)| join(one, other)).collect();
-        Ok(View(space::View { dims: told(py, dims)?, maps: PerDimension::new() }))
+        told(py, dims).map(View::of_dims)
     }
 }
 
@@ -438,7 +439,10 @@ fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>>
 
 fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
     let py = map.py();
-    let offset = map.getattr(intern!(py, "offset"))?.extract()?;
+    let Ok(offset) = map.getattr(intern!(py, "offset")) else {
+        return Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", map.repr()?)));
+    };
+    let offset = offset.extract()?;
     let stride = map.getattr(intern!(py, "factor"))?.extract()?;
     let dimension: Option<i64> = map.getattr(intern!(py, "input_dimension"))?.extract()?;
     if let Some(dimension) = dimension {
@@ -476,10 +480,6 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
         found => found,
     };
     bounds.try_iter()?.map(bound).collect::<PyResult<_>>().map(Some)
-}
-
-fn flags_of(flags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
-    flags.try_iter()?.map(|flag| flag?.is_truthy()).collect()
 }
 
 /// What the engine found, or its error as an exception.

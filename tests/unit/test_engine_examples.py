@@ -1,0 +1,31 @@
+"""The examples in docstrings of the engine's classes, which pytest does not look into."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from tessarr import _engine
+
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+_DOCUMENTED = {
+    name: found.__doc__
+    for name, found in vars(_engine).items()
+    if ">>>" in (getattr(found, "__doc__", None) or "")
+}
+
+
+def test_there_are_examples() -> None:
+    assert "Dim" in _DOCUMENTED
+
+
+@pytest.mark.parametrize("name", _DOCUMENTED)
+def test_examples_run(name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(
+        str(_DOCUMENTED[name]), dict(vars(_engine)), name, None, 0
+    )
+    found: list[str] = []
+    results = doctest.DocTestRunner(optionflags=_FLAGS).run(test, out=found.append)
+    assert results.attempted, name
+    assert not results.failed, "".join(found)
