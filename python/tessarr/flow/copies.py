@@ -24,7 +24,7 @@ from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, resta
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
-__all__ = ["DOCUMENTS", "Keeper", "attempt", "copied_from", "dump", "keepers", "update"]
+__all__ = ["DOCUMENTS", "Keeper", "attempt", "copied_from", "dump", "keepers", "keepers_around", "update"]
 
 Keeper: TypeAlias = "tuple[str, ZarrFormat]"
 """A group that keeps copies, and its format."""
@@ -66,6 +66,24 @@ def keepers(path: str, *formats: ZarrFormat, own: bool = False) -> Flow[list[Kee
         for group, document in zip(groups, found, strict=True)
         if document is not None and _MARK[group[1]] in document
     ]
+
+
+def keepers_around(path: str, zarr_format: ZarrFormat) -> Flow[list[Keeper]]:
+    """Return the same for an array that may be in no hierarchy: one request tells that it is not.
+
+    A node of a hierarchy is in a group. Where there is none, nothing further up is looked at.
+
+    Parameters
+    ----------
+    path, zarr_format
+        Of the array.
+    """
+    if not path:
+        return []
+    marker = "zarr.json" if zarr_format == 3 else ".zgroup"
+    if (yield Get(join(path.rpartition("/")[0], marker))) is None:
+        return []
+    return (yield from keepers(path, zarr_format))
 
 
 @lru_cache(512)

@@ -331,6 +331,7 @@ class ZarrDriver(Driver):
         """Return the driver with the bounds that the array has in a transaction."""
         array = self._again(staged._meta, self._array._store)
         made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
+        made._keepers = self._keepers
         made._staged[using.transaction] = self._staged[using.transaction] = staged
         return made
 
@@ -350,7 +351,7 @@ class ZarrDriver(Driver):
 
     def _resize(self, array: Array, how: Resizing) -> Driver:
         if self._keepers is None:
-            look = copies.keepers(array._path, array._meta.zarr_format)
+            look = copies.keepers_around(array._path, array._meta.zarr_format)
             self._keepers = drive.run(look, self._place)
         resize(
             array,

@@ -291,8 +291,10 @@ class ZarrSpec(PlacedSpec):
         pool = None if self._mode.create else remembered.pool
         new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
         lasting = over(store, remembered, data, (later, since), now)
-        if (recheck != "open" or new) and not staged:  # transactions compare documents
+        lasts = recheck != "open" and remembered.pool is not None
+        if (new or lasts) and not staged:
             return lasting, lasting, memory
+        # Documents are compared with the store, those for transactions in any case.
         return over(store, remembered, data, (inf, since), now), lasting, memory
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:

@@ -623,8 +623,8 @@ impl CountingStore {
         format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
     }
 
-    /// How often what was asked: opens, reads, read_bytes, updates,
-    /// written_bytes, holds, lists, delete_prefixes.
+    /// How often what was asked: opens, reads, read_bytes, updates, looks (opens in order to
+    /// change what is there) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = self.counting.counts();
         let fields = [
@@ -632,6 +632,8 @@ impl CountingStore {
             ("reads", counts.reads),
             ("read_bytes", counts.read_bytes),
             ("updates", counts.updates),
+            ("looks", counts.looks),
+            ("look_reads", counts.look_reads),
             ("holds", counts.holds),
             ("written_bytes", counts.written_bytes),
             ("lists", counts.lists),

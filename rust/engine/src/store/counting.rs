@@ -18,6 +18,10 @@ pub struct Counts {
     pub read_bytes: u64,
     /// Changes of one key.
     pub updates: u64,
+    /// Values opened, or found absent, in order to change them, which was then done.
+    pub looks: u64,
+    /// Reads of values in order to change them.
+    pub look_reads: u64,
     /// Bytes written by them, copies of the current value not included.
     pub written_bytes: u64,
     /// How often a key was held while something else was done.
@@ -38,6 +42,8 @@ pub struct Tally {
     reads: AtomicU64,
     read_bytes: AtomicU64,
     updates: AtomicU64,
+    looks: AtomicU64,
+    look_reads: AtomicU64,
     written_bytes: AtomicU64,
     holds: AtomicU64,
     lists: AtomicU64,
@@ -49,6 +55,7 @@ impl Watch for Tally {
         let add = |counter: &AtomicU64, count: u64| {
             counter.fetch_add(count, Ordering::Relaxed);
         };
+        add(&self.look_reads, done.looked.reads);
         match call {
             Call::Open => add(&self.opens, 1),
             Call::Update if done.kept => add(&self.opens, 1),
@@ -59,6 +66,7 @@ impl Watch for Tally {
             Call::Hold => add(&self.holds, 1),
             Call::Update => {
                 add(&self.updates, 1);
+                add(&self.looks, done.looked.opens);
                 add(&self.written_bytes, done.bytes);
             }
             Call::List | Call::ListDir => add(&self.lists, 1),
@@ -83,6 +91,8 @@ impl CountingStore {
             reads: read(&tally.reads),
             read_bytes: read(&tally.read_bytes),
             updates: read(&tally.updates),
+            looks: read(&tally.looks),
+            look_reads: read(&tally.look_reads),
             written_bytes: read(&tally.written_bytes),
             holds: read(&tally.holds),
             lists: read(&tally.lists),

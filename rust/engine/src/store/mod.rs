@@ -40,7 +40,7 @@ pub use split::SplitStore;
 pub use staged::{Outcome, Redo, StagedStore};
 pub use version::Version;
 pub use wait::while_waiting;
-pub use watched::{Call, Done, Latency, Watch, WatchedStore};
+pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
 
 /// What the caller is going to read, so that a remote store can fetch it with
 /// the first request. Local and memory stores need no hint.

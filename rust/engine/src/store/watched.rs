@@ -1,12 +1,15 @@
 //! A store whose calls somebody watches: to count, to delay, or to tell of them.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::Turn;
 use super::wait;
-use super::{Change, Exchange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
+use super::{
+    Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
+};
 use crate::error::{Error, Result};
 
 /// What is asked of a store.
@@ -56,10 +59,23 @@ pub struct Done<'e> {
     pub bytes: u64,
     /// Whether it was a change that was decided on and then not made: the value was only looked at.
     pub kept: bool,
+    /// What was asked of the current value in order to decide a change.
+    pub looked: Looked,
     /// Why it failed.
     pub error: Option<&'e Error>,
     /// How long it took.
     pub took: Duration,
+}
+
+/// What was asked of a value before it was changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looked {
+    /// How often it was opened, or found absent.
+    pub opens: u64,
+    /// Reads of it once it was opened.
+    pub reads: u64,
+    /// Bytes that these reads gave.
+    pub bytes: u64,
 }
 
 /// Is told of every call, in the thread that makes it; an error fails the call.
@@ -111,6 +127,7 @@ impl<W: Watch> WatchedStore<W> {
 struct Found {
     bytes: u64,
     kept: bool,
+    looked: Looked,
 }
 
 /// Runs `work` between the two notices.
@@ -125,8 +142,8 @@ fn tell<T, W: Watch>(
     let mut found = Found::default();
     let result = work(&mut found);
     drop(turn);
-    let Found { bytes, kept } = found;
-    let done = Done { bytes, kept, error: result.as_ref().err(), took: start.elapsed() };
+    let Found { bytes, kept, looked } = found;
+    let done = Done { bytes, kept, looked, error: result.as_ref().err(), took: start.elapsed() };
     let told = watch.after(call, key, &done);
     let value = result?;
     told.map(|()| value)
@@ -148,8 +165,16 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         tell(&*self.watch, Call::Update, key, |found| {
+            // Where the store itself compares, nothing is opened until it has refused once.
+            let mut thought = need.known != Known::Nothing;
             self.inner.update(key, need, &mut |current| {
-                let change = updater(current)?;
+                let reads = current.map(Reads::of);
+                let decided = updater(reads.as_ref().map(|reads| reads as &dyn Object));
+                if need.current && !std::mem::take(&mut thought) {
+                    found.looked.opens += 1;
+                }
+                reads.iter().for_each(|reads| reads.add_to(&mut found.looked));
+                let change = decided?;
                 found.kept = matches!(change, Change::Keep);
                 if let Change::Write(parts) = &change {
                     let fresh = parts.iter().filter(|part| !matches!(part, Part::Current { .. }));
@@ -236,6 +261,52 @@ impl<W: Watch> Object for WatchedObject<W> {
             found.bytes = out.len() as u64;
             self.inner.read_at(offset, out)
         })
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.inner.bytes()
+    }
+
+    fn file(&self) -> Option<&std::fs::File> {
+        self.inner.file()
+    }
+}
+
+/// Counts how a value is read that is going to be changed: that is part of one call.
+struct Reads<'o> {
+    inner: &'o dyn Object,
+    reads: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl<'o> Reads<'o> {
+    fn of(inner: &'o dyn Object) -> Self {
+        Reads { inner, reads: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    fn add_to(&self, looked: &mut Looked) {
+        looked.reads += self.reads.load(Ordering::Relaxed);
+        looked.bytes += self.bytes.load(Ordering::Relaxed);
+    }
+}
+
+impl Object for Reads<'_> {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.inner.version()
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.inner.state()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+        self.inner.read_at(offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {
