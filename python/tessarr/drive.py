@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import DataError, MetadataError, Problem
+from tessarr.errors import DataError, MetadataError, Problem, TessarrError
 from tessarr.options import current
 from tessarr.store import LocalStore
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Copy",
+    "Create",
     "Delete",
     "DeletePrefix",
     "Flow",
@@ -33,10 +34,12 @@ __all__ = [
     "Rename",
     "Replace",
     "Request",
+    "Seen",
     "Size",
     "document",
     "run",
     "run_async",
+    "seen_document",
 ]
 
 T = TypeVar("T")
@@ -60,6 +63,22 @@ class Put:
     data: bytes
 
 
+@dataclass(slots=True)
+class Seen:
+    """What a document was when somebody looked last, and its version; None: nobody knows."""
+
+    last: tuple[bytes, bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Store a value if there is none; answered with a bool."""
+
+    key: str
+    data: bytes
+    seen: Seen
+
+
 @dataclass(frozen=True, slots=True)
 class Replace:
     """Store a value if the current one is `expected` (None: absent); answered with a bool."""
@@ -77,10 +96,13 @@ class Change:
     (None: remove the key; what it was given: leave it) and the answer. It may be called again,
     where others do not keep to the rules. What it raises, is raised. Documents that are
     larger than the options allow are a `MetadataError`.
+
+    What is told by `seen` is not read again, if it is still so.
     """
 
     key: str
     make: Callable[[bytes | None], tuple[bytes | None, Any]]
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +160,18 @@ class ListDir:
 
 
 Request: TypeAlias = (
-    Get | Put | Replace | Change | Delete | DeletePrefix | Copy | Rename | Size | List | ListDir
+    Get
+    | Put
+    | Create
+    | Replace
+    | Change
+    | Delete
+    | DeletePrefix
+    | Copy
+    | Rename
+    | Size
+    | List
+    | ListDir
 )
 Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
 
@@ -158,6 +191,26 @@ def document(store: Store, request: Get) -> bytes | None:
         raise
 
 
+def seen_document(store: Store, key: str) -> tuple[bytes, Seen] | None:
+    """Return the same, and what a later `Change` of it need not read again."""
+    try:
+        found = store.get_version(key, limit=current().metadata_bytes)
+    except DataError as error:
+        _refuse_large(error, key)
+        raise
+    if found is None:
+        return None
+    document, version = found
+    return document, Seen(None if version is None else (document, version))
+
+
+def _create(store: Store, request: Create) -> bool:
+    done, version = store.write(request.key, request.data, b"")
+    if done and version is not None:
+        request.seen.last = request.data, version
+    return done
+
+
 def _change(store: Store, request: Change) -> Any:
     answer = None
 
@@ -166,12 +219,33 @@ def _change(store: Store, request: Change) -> Any:
         made, answer = request.make(document)
         return document if made == document else made
 
+    if request.seen is not None and _as_seen(store, request.key, make, request.seen):
+        return answer
     try:
         store.change(request.key, make, limit=current().metadata_bytes)
     except DataError as error:
         _refuse_large(error, request.key)
         raise
     return answer
+
+
+def _as_seen(
+    store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: Seen
+) -> bool:
+    """Change a document that was seen, if it is still so; False: nothing has changed."""
+    if seen.last is None:
+        return False
+    (old, version), seen.last = seen.last, None
+    try:
+        made = make(old)
+    except TessarrError:
+        return False  # it may be another one by now, of which that can be made
+    if made is old:
+        return False
+    done, new = store.write(key, made, version)
+    if done and made is not None and new is not None:
+        seen.last = made, new
+    return done
 
 
 def _refuse_large(error: DataError, key: str) -> None:
@@ -224,6 +298,7 @@ def _rename(store: Store, request: Rename) -> bool:
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: document,
     Put: lambda store, r: store.put(r.key, r.data),
+    Create: _create,
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Change: _change,
     Delete: lambda store, r: store.delete(r.key),

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.drive import Flow
+    from tessarr.drive import Flow, Seen
     from tessarr.flow.copies import Keeper
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
@@ -49,15 +49,24 @@ if TYPE_CHECKING:
     from tessarr.synchronizer import Synchronizer
     from tessarr.types import Shape
 
-__all__ = ["again", "append", "lengths", "resize", "set_fill_value"]
+__all__ = [
+    "again",
+    "append",
+    "delete_outside",
+    "lengths",
+    "reshaped",
+    "resize",
+    "set_fill_value",
+    "shrinks",
+]
 
 Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
 
 T = TypeVar("T")
 
-_FEW: Final = 100
-"""So many chunks are deleted without asking which of them are stored."""
+_FEW: Final = 1000
+"""So many chunks are deleted without asking which of them are stored: one answer tells no more."""
 
 
 class _Array(Protocol):
@@ -99,6 +108,8 @@ def resize(
     accept: Accept,
     delete: bool = True,
     keepers: list[Keeper] | None = None,
+    seen: Seen | None = None,
+    below: Store | None = None,
 ) -> None:
     """Store another shape, then remove what is outside of it.
 
@@ -116,51 +127,66 @@ def resize(
         Whether chunks that are all outside are removed.
     keepers
         The groups above that keep copies of metadata, where that is known.
+    seen
+        What is known of the document.
+    below
+        The store below caches, where these need not forget what may have changed meanwhile.
     """
     old = new = array.metadata
 
     def changed(found: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
         old = _current(array, found, accept)
-        new = _with_shape(old, change(old.shape))
+        new = reshaped(old, change(old.shape))
         if old is found:
             return new
         return found.resized(new.shape, new.chunk_grid)
 
     def work() -> None:
-        drive.run(edit.shape(array.path, old.zarr_format, changed, keepers), array._store)
+        drive.run(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
         accept(new)
-        shrinks = any(after < before for after, before in zip(new.shape, old.shape, strict=True))
-        if not shrinks or not delete:
+        if not delete or not shrinks(old, new):
             return
-        store, path = chunk_store(array._store, array.path, old.storage_transformers)
-        drive.run(_delete_outside(path, old, new), store)
+        delete_outside(array._store, array.path, old, new)
         if trim:
             _trim(array, old, new)
 
-    _alone(array, work)
+    _alone(array, work, below)
 
 
 def again(
-    array: _Array, change: Callable[[Shape], Shape]
+    array: _Array, change: Callable[[Shape], Shape], shrunk: Callable[[ArrayMeta, ArrayMeta], None]
 ) -> Callable[[bytes | None], bytes | None]:
     """Return what makes the document of a resized array of another one that others have stored.
 
     Parameters
     ----------
     array, change
-        As for `resize`.
+        As for `resize`; the array as it was before.
+    shrunk
+        Told of the metadata before and after, where others have made the array longer than it
+        shall be, so that there are chunks to be removed that it did not have.
     """
-    path, form = array.path, array.metadata.zarr_format
-    key = prefix_of(path) + ("zarr.json" if form == 3 else ".zarray")
+    path, old = array.path, array.metadata
+    key = prefix_of(path) + ("zarr.json" if old.zarr_format == 3 else ".zarray")
+
+    def changed(found: ArrayMeta) -> ArrayMeta:
+        new = reshaped(found, change(found.shape))
+        if found.shape != old.shape and shrinks(found, new):
+            shrunk(found, new)
+        return new
 
     def make(document: bytes | None) -> bytes | None:
         store = MemoryStore() if document is None else MemoryStore({key: document})
-        reshape = edit.shape(path, form, lambda found: _with_shape(found, change(found.shape)), [])
-        drive.run(reshape, store)
+        drive.run(edit.shape(path, old.zarr_format, changed, []), store)
         return store.get(key)
 
     return make
+
+
+def shrinks(old: ArrayMeta, new: ArrayMeta) -> bool:
+    """Tell whether an array gets shorter along any axis."""
+    return any(after < before for after, before in zip(new.shape, old.shape, strict=True))
 
 
 def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accept: Accept) -> Shape:
@@ -197,12 +223,13 @@ def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
     accept(replace(meta, fill_value=fill))
 
 
-def _alone(array: _Array, work: Callable[[], T]) -> T:
+def _alone(array: _Array, work: Callable[[], T], below: Store | None = None) -> T:
     """Do `work` while nobody else changes the shape of the array in this way."""
     prefix = prefix_of(array.path)
     document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
     with held(array.synchronizer, [prefix + document]):
-        return array._store.hold(prefix + ".shape", work)
+        store = array._store if below is None else below
+        return store.hold(prefix + ".shape", work)
 
 
 class _OvertakenError(StoreError):
@@ -218,7 +245,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
         axis = _axis(axis, len(old.shape))
         values = _behind(old, data, axis, part_bytes)
         end, count = old.shape[axis], int(values.shape[axis])
-        new = _with_shape(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
+        new = reshaped(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
         grown = partial(_grown, path=array.path, old=old, new=new)
         grow = partial(edit.shape, array.path, old.zarr_format, grown)
         try:
@@ -322,7 +349,8 @@ def _current(array: _Array, found: ArrayMeta, accept: Accept) -> ArrayMeta:
     return meta
 
 
-def _with_shape(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
+def reshaped(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
+    """Return the metadata of an array with another shape, and chunk grid if it takes one."""
     problems = Problems()
     grid = meta.chunk_grid.resized(shape, meta.parts).fit(shape, "chunks", problems)
     if grid is not None and grid != meta.chunk_grid:
@@ -363,8 +391,13 @@ def _write(
         handle._write(selection.axes, selection.out_axes, values)
 
 
+def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
+    """Delete the chunks of an array that are part of the old grid but not of the new one."""
+    below, within = chunk_store(store, path, old.storage_transformers)
+    drive.run(_delete_outside(within, old, new), below)
+
+
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
-    """Delete the chunks that are part of the old grid but not of the new one."""
     encoding, grid = old.chunk_key_encoding, new.grid_shape
     if prod(old.grid_shape) - prod(map(min, old.grid_shape, grid)) <= _FEW:
         keys = [encoding.encode(cell) for cell in _outside(old.grid_shape, grid)]

@@ -1,4 +1,4 @@
-"""How often a bucket is asked: never more than TensorStore does for the same."""
+"""How often buckets of S3 and GCS are asked: never more than TensorStore does for the same."""
 
 from __future__ import annotations
 
@@ -19,23 +19,29 @@ VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 CHUNKS = {"write_chunk": {"shape": [64, 64]}, "read_chunk": {"shape": [8, 8]}}
 
 
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with servers.s3() as found:
-        yield found
+@pytest.fixture(scope="module", params=["s3", "gcs"])
+def bucket(request: pytest.FixtureRequest) -> Iterator[tuple[str, Door]]:
+    with getattr(servers, request.param)() as door, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TENSORSTORE_GCS_HTTP_URL", door.url)
+        yield request.param, door
 
 
 class Side:
     """One implementation, on a folder of its own in the bucket."""
 
-    def __init__(self, ts: Any, door: Door, path: str) -> None:
-        self.ts, self.door, self.path = ts, door, path
+    def __init__(self, ts: Any, bucket: tuple[str, Door], path: str) -> None:
+        self.ts, self.path = ts, path
+        self.kind, self.door = bucket
         self.asked: dict[str, list[str]] = {}
 
+    @property
+    def knows_ends(self) -> bool:
+        """Whether both get the last bytes of a value: the server for GCS gives TensorStore all."""
+        return self.kind == "s3"
+
     def place(self, path: str = "") -> dict[str, Any]:
-        credentials = {"type": "environment"}
-        whole = f"{self.path}{path}"
-        return {**servers.spec("s3", self.door, whole), "aws_credentials": credentials}
+        found = servers.spec(self.kind, self.door, f"{self.path}{path}")
+        return {**found, "aws_credentials": {"type": "environment"}} if self.kind == "s3" else found
 
     def does(self, name: str, work: Callable[[], Any]) -> Any:
         self.door.forget()
@@ -46,7 +52,7 @@ class Side:
 
 def arrays(side: Side) -> None:
     ts, does = side.ts, side.does
-    spec = {"driver": "zarr3", "kvstore": side.place("a/")}
+    spec = {"driver": "zarr3", "kvstore": side.place("x/a/")}
     new = {
         "create": True,
         "dtype": "int32",
@@ -57,7 +63,8 @@ def arrays(side: Side) -> None:
     does("write a shard", lambda: made[:, :64].write(VALUES).result())
     opened = does("open", lambda: ts.open(spec).result())
     does("read a shard", lambda: opened[:, :64].read().result())
-    does("read a part", lambda: opened[3, 3].read().result())
+    if side.knows_ends:
+        does("read a part", lambda: opened[3, 3].read().result())
     does("read what is missing", lambda: opened[:, 64:].read().result())
     does("write a part", lambda: opened[3, 3].write(5).result())
 
@@ -68,10 +75,22 @@ def arrays(side: Side) -> None:
                 inside[row, 0].write(1).result()
 
     does("transaction", transaction)
+    grown = does("grow", lambda: opened.resize(exclusive_max=[64, 192]).result())
+    grown = does("grow again", lambda: grown.resize(exclusive_max=[64, 256]).result())
+    does("shrink", lambda: grown.resize(exclusive_max=[64, 128]).result())
+    again = ts.open(spec).result()
+
+    def resized() -> None:
+        with ts.Transaction() as transaction:
+            again.with_transaction(transaction).resize(exclusive_max=[64, 200]).result()
+
+    does("grow in a transaction", resized)
+    assert ts.open(spec).result().shape == (64, 200)
     does("delete", lambda: ts.open(spec, delete_existing=True, **new).result())
     old = {"driver": "zarr", "kvstore": side.place("b/")}
     does("create zarr", lambda: ts.open(old, create=True, dtype="int32", shape=[9]).result())
-    does("open zarr", lambda: ts.open(old).result())
+    opened = does("open zarr", lambda: ts.open(old).result())
+    does("grow zarr", lambda: opened.resize(exclusive_max=[20]).result())
 
 
 def keys(side: Side) -> None:
@@ -80,14 +99,16 @@ def keys(side: Side) -> None:
     does("write", lambda: store.write("k", b"12345").result())
     does("read", lambda: store.read("k").result())
     does("read a range", lambda: store.read("k", byte_range=slice(1, 2)).result())
-    does("read the end", lambda: store.read("k", byte_range=slice(-2, None)).result())
+    if side.knows_ends:
+        does("read the end", lambda: store.read("k", byte_range=slice(-2, None)).result())
     does("miss", lambda: store.read("absent").result())
     does("list", lambda: store.list().result())
     does("remove", lambda: store.write("k", None).result())
     first = does("create", lambda: store.write("j", b"1", if_equal=MISSING).result())
     second = does("change", lambda: store.write("j", b"2", if_equal=first.generation).result())
-    side.door.forget()  # what follows is not counted
-    late = store.write("j", b"3", if_equal=first.generation).result()
+    late = does("refuse", lambda: store.write("j", b"3", if_equal=first.generation).result())
+    assert late.generation == b""
+    late = does("refuse to create", lambda: store.write("j", b"3", if_equal=MISSING).result())
     assert late.generation == b""
     assert store.read("j").result().stamp.generation == second.generation
     does("remove this", lambda: store.write("j", None, if_equal=second.generation).result())
@@ -96,10 +117,10 @@ def keys(side: Side) -> None:
 
 @pytest.mark.parametrize("scenario", [arrays, keys])
 def test_a_bucket_is_asked_no_more_often(
-    door: Door, scenario: Callable[[Side], None], request: pytest.FixtureRequest
+    bucket: tuple[str, Door], scenario: Callable[[Side], None]
 ) -> None:
-    name = request.node.name
-    sides = [Side(ours, door, f"{name}/ours/"), Side(theirs, door, f"{name}/theirs/")]
+    name = scenario.__name__
+    sides = [Side(ours, bucket, f"{name}/ours/"), Side(theirs, bucket, f"{name}/theirs/")]
     for side in sides:
         scenario(side)
     for what, asked in sides[0].asked.items():

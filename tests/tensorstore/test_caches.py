@@ -249,3 +249,49 @@ def test_attributes_that_were_not_looked_at_are_looked_for(tmp_path: Path) -> No
     assert ts.open(stated, context=context).result().shape == one.shape
     with pytest.raises(ValueError, match="unit"):
         ts.open({**spec, "metadata": {"attributes": {"unit": "s"}}}, context=context).result()
+
+
+def test_what_is_remembered_stays_when_the_array_grows(store: CountingStore) -> None:
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "tessarr", "store": store},
+        "recheck_cached_data": "open",
+    }
+    array = ts.open(spec, context=context).result()
+    values = array.read().result()
+    grown = array.resize(exclusive_max=[70, 64]).result()
+    before = store.counts()
+    assert (grown[:64].read().result() == values).all()
+    assert asked(store, before) == {"opens": 0, "reads": 0}
+
+
+def test_what_is_changed_in_part_is_looked_at_once(store: CountingStore) -> None:
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
+    array = ts.open(spec, context=context).result()
+    before = store.counts()["looks"]
+    for row in range(4):
+        array[row, :3].write(row).result()
+    assert store.counts()["looks"] - before == 1
+    assert array[:4, 2].read().result().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_path: Path) -> None:
+    store = CountingStore(LocalStore(tmp_path))
+    form: Any = 3 if driver == "zarr3" else 2
+    root = tessarr.create_group(store, zarr_format=form)
+    root.create_array("a/b/c", shape=(4,), dtype="u1")
+    tessarr.consolidate_metadata(store)
+
+    def grown(path: str, **options: Any) -> int:
+        kvstore = {"driver": "tessarr", "store": store, "path": path}
+        array = ts.open({"driver": driver, "kvstore": kvstore}, **options).result()
+        before = store.counts()["opens"]
+        array.resize(exclusive_max=[6]).result()
+        return store.counts()["opens"] - before
+
+    grown("a/b/c")
+    assert tessarr.open_group(store, mode="r")["a/b/c"].shape == (6,)
+    assert grown("x/y/z/c", create=True, dtype="u1", shape=[4]) == 1

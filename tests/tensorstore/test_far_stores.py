@@ -74,6 +74,14 @@ def test_arrays_are_created_written_and_resized(place: tuple[str, Door, str], dr
     assert created.read().result().tolist() == [0, 0]
 
 
+def test_the_first_request_may_depend_on_a_state(s3: Door, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    place = servers.spec("s3", s3, f"{tmp_path.name}/")
+    made = ts.KvStore.open(place).result().write("k", b"1", if_equal=b"\2").result()
+    assert made.generation
+
+
 def test_a_place_far_away_is_asked_seldom(place: tuple[str, Door, str]) -> None:
     """One request to open, to read a chunk, to write a whole one; two for a part of a shard."""
     kind, door, path = place

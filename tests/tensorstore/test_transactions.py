@@ -576,3 +576,49 @@ def test_missing_parts_of_shards_are_told() -> None:
         inside[2:8] = 1
         assert inside[2:8].read().result().tolist() == [1] * 6
     assert handle.read().result().tolist() == [5, 0, 1, 1, 1, 1, 1, 1]
+
+
+# Bounds
+
+
+def resizable(store: Any, shape: int) -> Any:
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    made = ts.open(spec, create=True, dtype="u1", shape=[shape], chunk_layout=layout).result()
+    made.write(1).result()
+    return ts.open(spec).result()
+
+
+def test_what_others_grew_meanwhile_is_removed() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 4)
+    others = tessarr.open_array(store)
+    others.resize(10)
+    others[...] = 5
+    with ts.Transaction() as transaction:
+        stale.with_transaction(transaction).resize(exclusive_max=[6]).result()
+    array = tessarr.open_array(store)
+    assert (array.shape, sorted(store)) == ((6,), ["c/0", "c/1", "c/2", "zarr.json"])
+    array.resize(10)
+    assert array[...].tolist() == [5, 5, 5, 5, 5, 5, 0, 0, 0, 0]
+
+
+def test_who_did_not_see_that_others_grew_it_grows_it_more() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 4)
+    tessarr.open_array(store).attrs["kept"] = 1
+    tessarr.open_array(store).resize(6)
+    with ts.Transaction() as transaction:
+        grown = stale.with_transaction(transaction).resize(exclusive_max=[8]).result()
+        grown[4:].write(7).result()
+    array = tessarr.open_array(store)
+    assert (array.shape, array.attrs["kept"]) == ((8,), 1)
+    assert array[...].tolist() == [1, 1, 1, 1, 7, 7, 7, 7]
+
+
+def test_what_was_refused_by_what_others_had_stored_is_decided_again() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 8)
+    tessarr.open_array(store).resize(2)
+    assert stale.resize(exclusive_max=[4], expand_only=True).result().shape == (4,)
+    assert tessarr.open_array(store)[...].tolist() == [1, 1, 0, 0]

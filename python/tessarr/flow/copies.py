@@ -24,7 +24,16 @@ from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, resta
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
-__all__ = ["DOCUMENTS", "Keeper", "attempt", "copied_from", "dump", "keepers", "keepers_around", "update"]
+__all__ = [
+    "DOCUMENTS",
+    "Keeper",
+    "attempt",
+    "copied_from",
+    "dump",
+    "keepers",
+    "keepers_around",
+    "update",
+]
 
 Keeper: TypeAlias = "tuple[str, ZarrFormat]"
 """A group that keeps copies, and its format."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tessarr.drive import Delete, Flow, Get, Put, Replace
+from tessarr.drive import Create, Delete, Flow, Get, Put, Seen
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies
 from tessarr.flow.edit import delete
@@ -182,10 +182,13 @@ def _check_group(path: str, above: str, zarr_format: int, document: bytes | None
         )
 
 
-def commit(prefix: str, own: dict[str, bytes]) -> Flow[bool]:
-    """Store the documents of a node, unless there is one; a failure leaves nothing behind."""
+def commit(prefix: str, own: dict[str, bytes], seen: Seen | None = None) -> Flow[bool]:
+    """Store the documents of a node, unless there is one; a failure leaves nothing behind.
+
+    What is then known of the first is told by `seen`.
+    """
     (name, document), *rest = own.items()
-    if not (yield Replace(prefix + name, document, None)):
+    if not (yield Create(prefix + name, document, Seen() if seen is None else seen)):
         return False
     try:
         for name_, document_ in rest:

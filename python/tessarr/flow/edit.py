@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Delete, DeletePrefix, Flow, Get
+from tessarr.drive import Delete, DeletePrefix, Flow, Get, Seen
 from tessarr.errors import NotJSONError
 from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
@@ -93,6 +93,7 @@ def shape(
     zarr_format: ZarrFormat,
     change: Callable[[ArrayMeta], ArrayMeta],
     keepers: list[copies.Keeper] | None = None,
+    seen: Seen | None = None,
 ) -> Flow[None]:
     """Store a new shape for an array, and a new chunk grid if it takes one.
 
@@ -105,6 +106,8 @@ def shape(
         may be called again, if somebody else was faster.
     keepers
         The groups above that keep copies, where that is known.
+    seen
+        What is known of the document.
     """
     key = _array_key(path, zarr_format)
 
@@ -126,7 +129,7 @@ def shape(
 
     if keepers is None:
         keepers = yield from copies.keepers(path, zarr_format)
-    yield from replace(key, make)
+    yield from replace(key, make, seen=seen)
     yield from copies.update(keepers, path)
 
 

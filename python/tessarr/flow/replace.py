@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from tessarr.drive import Change, Flow, Get, Replace
+from tessarr.drive import Change, Flow, Get, Replace, Seen
 from tessarr.errors import StoreError
 
 __all__ = ["replace"]
@@ -21,7 +21,10 @@ _TRIES: Final = 1000
 
 
 def replace(
-    key: str, make: Callable[..., tuple[bytes | None, T]], beside: tuple[Get, ...] = ()
+    key: str,
+    make: Callable[..., tuple[bytes | None, T]],
+    beside: tuple[Get, ...] = (),
+    seen: Seen | None = None,
 ) -> Flow[T]:
     """Replace the value of a key by what `make` makes of it.
 
@@ -35,6 +38,8 @@ def replace(
         was faster.
     beside
         What else is asked for, each time after the key.
+    seen
+        What is known of the value, where nothing is asked for beside it.
 
     Returns
     -------
@@ -47,7 +52,7 @@ def replace(
         If somebody else is faster all the time.
     """
     if not beside:
-        made: T = yield Change(key, make)
+        made: T = yield Change(key, make, seen)
         return made
     for _ in range(_TRIES):
         old = yield Get(key)

@@ -176,7 +176,8 @@ async def _s3_change(fs: Any, path: str, data: bytes | None, tag: str | None) ->
     bucket, key, _ = fs.split_path(path)
     condition: dict[str, Any] = {}
     if tag is not None:
-        client = await fs.get_s3(bucket)
+        await fs.set_session()
+        client = await fs.get_s3(bucket)  # nothing, where nothing was asked before
         if (
             "IfMatch"
             not in client.meta.service_model.operation_model("PutObject").input_shape.members

@@ -13,6 +13,7 @@ from tessarr.tensorstore.chunk_cache import ChunkShelf
 from tessarr.tensorstore.members import expected
 
 if TYPE_CHECKING:
+    from tessarr.drive import Seen
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.context import Resource
@@ -34,10 +35,13 @@ class Known:
         The metadata.
     looked_s
         When they were looked at, in seconds since 1970.
+    seen
+        The document that tells them.
     """
 
     meta: ArrayMeta
     looked_s: float
+    seen: Seen
 
     def learn(self, meta: ArrayMeta, looked_s: float) -> None:
         """Remember what the metadata are now."""

@@ -13,6 +13,7 @@ from tessarr.errors import NotFoundError
 from tessarr.flow.open import prefix_of
 from tessarr.indexing.cells import cells
 from tessarr.space import lower
+from tessarr.store.kept import sharing
 from tessarr.tensorstore.bounds import extents
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _looked_up(array: Array, places: list[Shape]) -> Callable[[Shape], bool]:
 def _probe(array: Array) -> Callable[[Shape], bool]:
     """Return what tells whether the chunk with an element is stored in its shard."""
     meta: Any = array._meta
-    strict = bind(meta, array._store, array._path, read_only=True, missing="refuse")
+    together = sharing(array._store)  # of each shard the index is read once
+    strict = bind(meta, together, array._path, read_only=True, missing="refuse")
     item = np.empty((), meta.data_type.numpy)
 
     def holds(at: Shape) -> bool:

@@ -310,6 +310,16 @@ class Transaction:
         """Have a change that was made done again in the end, if others change the value, too."""
         self._changes.setdefault((id(stage), key), []).append(change)
 
+    def _assume(self, stage: Store, key: str, value: bytes, version: bytes) -> bool:
+        """Replace a value that was seen before, which is compared in the end; False: it is not.
+
+        Reads that have to repeat have to be made.
+        """
+        with self._lock:
+            self._check()
+            assert isinstance(stage, StagedStore)
+            return not self._repeatable and stage.assume(key, value, version)
+
     def _array(self, array: Array) -> Array:
         """Return an array in the transaction, where what is written is kept aside.
 

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 
 from tessarr import drive
 from tessarr.array import bind
+from tessarr.drive import Seen
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
 from tessarr.flow.open import prefix_of
-from tessarr.resizing import again, resize
+from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
 from tessarr.tensorstore.access import Access
 from tessarr.tensorstore.bounds import propagated
 from tessarr.tensorstore.driver import NOTHING, Driver
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.facts import Facts
     from tessarr.tensorstore.future import WriteFutures
     from tessarr.tensorstore.schema import Schema
+    from tessarr.tensorstore.transaction import Change
     from tessarr.tensorstore.units import Units
     from tessarr.types import Shape
 
@@ -61,6 +63,8 @@ class ZarrDriver(Driver):
         When the metadata were looked at, in seconds since 1970; by default now.
     known
         Where other arrays of the context, opened later, learn what is found out of metadata.
+    seen
+        The document of the metadata.
     """
 
     __slots__ = (
@@ -79,6 +83,7 @@ class ZarrDriver(Driver):
         "_opened_by",
         "_place",
         "_rechecks",
+        "_seen",
         "specs",
     )
 
@@ -91,6 +96,7 @@ class ZarrDriver(Driver):
         store: Store | None = None,
         looked_s: float | None = None,
         known: Known | None = None,
+        seen: Seen | None = None,
     ) -> None:
         self._array = array
         self._place = array._store if store is None else store
@@ -103,6 +109,7 @@ class ZarrDriver(Driver):
         self._known = known
         self._kvstore: Any = None  # not asked for yet
         self.specs: dict[bool, tuple[Facts, Any]] = {}  # of these facts, minimal or not
+        self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._assumed = opened_by is not None and opened_by.assumes_metadata
@@ -221,6 +228,10 @@ class ZarrDriver(Driver):
         array = self._within(using)
         if self._is_due(using):
             self._refresh(array)
+        return self._followed(array)
+
+    def _followed(self, array: Array) -> Array:
+        """Return the array with the bounds that others of the context have found."""
         known = self._known
         if known is not None and known.meta is not array._meta and array is self._array:
             _check_same(array._meta, known.meta)
@@ -232,6 +243,8 @@ class ZarrDriver(Driver):
         """Look at the metadata."""
         now, before = time.time(), array._meta
         array._look_again(attributes=self._opened_by is None or self._opened_by.wants_attributes)
+        if array._meta is not before:
+            self._seen.last = None
         self._learn(array, now)
         try:
             _check_same(before, array._meta)
@@ -344,22 +357,29 @@ class ZarrDriver(Driver):
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
-        array = self._looked_at(using)
+        array = self._followed(self._within(using))  # the document is compared when it is changed
         if array is not self._array:
             return start(self._resize_aside, array, how, using)
         return start(self._resize, array, how, here=self._access.at_once)
 
-    def _resize(self, array: Array, how: Resizing) -> Driver:
+    def _above(self) -> list[Keeper]:
+        """Return the groups above that keep copies of the metadata."""
         if self._keepers is None:
-            look = copies.keepers_around(array._path, array._meta.zarr_format)
+            look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
             self._keepers = drive.run(look, self._place)
+        return self._keepers
+
+    def _resize(self, array: Array, how: Resizing) -> Driver:
+        staged = array is not self._array
         resize(
             array,
             how.applied,
             trim=False,
             delete=not how.metadata_only,
             accept=partial(self._accept, array),
-            keepers=self._keepers,
+            keepers=self._above(),
+            seen=None if staged else self._seen,
+            below=None if staged else self._place,
         )
         return self
 
@@ -368,12 +388,39 @@ class ZarrDriver(Driver):
         transaction = using.transaction
         kept = transaction._resizable(array)  # handles that know the array keep their bounds
         array = kept.array
-        self._resize(array, how)
-        array._trim_kept()
         document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
-        transaction._may_redo(array._store, document, again(array, how.applied))
-        transaction._after(lambda: self._accept(self._array, kept.array._meta))
+        overtaken: list[tuple[ArrayMeta, ArrayMeta]] = []
+        change = again(array, how.applied, lambda *found: overtaken.append(found))
+        if not self._grow_aside(array, how, transaction, document, change):
+            self._resize(array, how)
+            array._trim_kept()
+        transaction._may_redo(array._store, document, change)
+
+        def after() -> None:
+            self._accept(self._array, kept.array._meta)
+            if overtaken and not how.metadata_only:
+                delete_outside(self._array._store, array._path, *overtaken[-1])
+
+        transaction._after(after)
         return self._moved(array, using)
+
+    def _grow_aside(
+        self, array: Array, how: Resizing, transaction: Any, key: str, change: Change
+    ) -> bool:
+        """Change the document as it was seen last; False: that has to be looked at again.
+
+        Where nothing is removed, it is enough to compare it in the end.
+        """
+        last, self._seen.last = self._seen.last, None
+        grown = reshaped(array._meta, how.applied(array._meta.shape))
+        if last is None or self._above() or shrinks(array._meta, grown):
+            return False
+        document, version = last
+        made = change(document)
+        if made is None or not transaction._assume(array._store, key, made, version):
+            return False
+        self._accept(array, grown)
+        return True
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
 from tessarr.array import bind
-from tessarr.drive import Get
+from tessarr.drive import Seen, seen_document
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
@@ -244,10 +244,10 @@ class ZarrSpec(PlacedSpec):
         # What others know may lack attributes.
         knows = known is not None and self._mode.open and not self.wants_attributes
         if known and knows and known.looked_s >= bound_of(self._recheck_metadata, now):
-            meta, now = known.meta, known.looked_s
+            meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
         else:
-            meta = self._found(fresh, at)
+            meta, seen = self._found(fresh, at)
         if transaction is not None and told is not None and not self._mode.open:
             transaction._after(partial(_tell, told, (store, key), meta))
         # Without a fill value nothing is known of chunks that are not stored.
@@ -264,10 +264,13 @@ class ZarrSpec(PlacedSpec):
         )
         if known:
             known.learn(meta, now)
+            known.seen.last, seen = seen.last, known.seen
         elif memory is not None:
-            known = Known(meta, now)
+            known = Known(meta, now, seen)
             memory.add((store, key), known)
-        driver = ZarrDriver(array, self._field, self, store=store, looked_s=now, known=known)
+        driver = ZarrDriver(
+            array, self._field, self, store=store, looked_s=now, known=known, seen=seen
+        )
         return Opened(driver, self._labelled(view, array))
 
     def _remembering(
@@ -339,16 +342,16 @@ class ZarrSpec(PlacedSpec):
         """Whether attributes are looked at that are in a document of their own."""
         return False
 
-    def _found(self, store: Store, at: str) -> ArrayMeta:
+    def _found(self, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
         """Return the metadata of the array, which is created where that is wanted."""
         mode = self._mode
         if mode.assumes:
-            return self._metadata()
+            return self._metadata(), Seen()
         if mode.open:
-            meta = self._existing(store, at)
-            if meta is not None:
-                self._check(meta)
-                return meta
+            existing = self._existing(store, at)
+            if existing is not None:
+                self._check(existing[0])
+                return existing
             if not mode.create:
                 raise NotFoundError(
                     f"there is no array: {self._key(at)!r} is absent in {store}",
@@ -368,13 +371,14 @@ class ZarrSpec(PlacedSpec):
     def _key(self, at: str) -> str:
         return open_flow.prefix_of(at) + self.document
 
-    def _existing(self, store: Store, at: str) -> ArrayMeta | None:
-        document = drive.document(store, Get(open_flow.prefix_of(at) + self._marker))
-        if document is None:
+    def _existing(self, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
+        there = seen_document(store, open_flow.prefix_of(at) + self._marker)
+        if there is None:
             return None
+        document, seen = there
         found = self._parsed(document, store, at)
         if isinstance(found, ArrayMeta):
-            return found
+            return found, seen
         raise MetadataError(
             f"there is a group, and no array, at {at!r} of {store}",
             kind="invalid_value",
@@ -385,17 +389,18 @@ class ZarrSpec(PlacedSpec):
     def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
         return open_flow.parse_v3(document, at)
 
-    def _created(self, store: Store, at: str) -> ArrayMeta:
+    def _created(self, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
         meta = self._metadata()
         if self._mode.delete_existing:
             store.delete_prefix(open_flow.prefix_of(at))
         stored = facts_of(meta, self._field).documents
-        if drive.run(commit(open_flow.prefix_of(at), stored), store):
-            return meta
+        seen = Seen()
+        if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
+            return meta, seen
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)
             if existing is not None:
-                self._check(existing)
+                self._check(existing[0])
                 return existing
         raise ExistsError(
             f"there is a node already: {self._key(at)!r} is present in {store}; to open it "
@@ -429,6 +434,7 @@ def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
     known = memory.find(key)
     if known is not None:
         known.learn(meta, time.time())
+        known.seen.last = None
 
 
 def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:

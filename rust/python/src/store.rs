@@ -201,10 +201,16 @@ impl Store {
     }
 
     /// The value of `key` with its version, which is None where the store cannot say; None if the
-    /// key is absent.
-    fn get_version<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Versioned<'py>>> {
-        let found =
-            py.detach(|| self.inner.load_version(key)).map_err(|error| to_py(py, error.at_key(key)))?;
+    /// key is absent. More than `limit` bytes are a `DataError`.
+    #[pyo3(signature = (key, *, limit = None))]
+    fn get_version<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        limit: Option<u64>,
+    ) -> PyResult<Option<Versioned<'py>>> {
+        let found = py.detach(|| self.inner.load_version(key, limit));
+        let found = found.map_err(|error| to_py(py, error.at_key(key)))?;
         Ok(found.map(|(value, version)| {
             let version = version.map(|version| PyBytes::new(py, version.bytes()));
             (PyBytes::new(py, value.bytes()), version)

@@ -192,6 +192,10 @@ impl CachedStore {
         Ok(Written::Ranges { size, ranges })
     }
 
+    fn is_small(&self, object: &dyn Object) -> bool {
+        object.size() <= SMALL.min(self.memory.limit)
+    }
+
     /// Remembers a change that was made.
     fn keep_written(&self, name: &str, written: Written, version: Option<Version>, asked: Asked) {
         let keep = |part, answer| self.memory.keep(name, part, answer, asked);
@@ -293,18 +297,25 @@ impl CachedStore {
         }
         let object = self.inner.open(key, Want::Ranges)?;
         let same = |object: &dyn Object| object.size() == size && object.state() == version;
-        let Some(object) = object.filter(|object| same(&**object)) else {
-            self.forget(key);
-            let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
-            return self.ask(key, name, want, asked);
-        };
+        if !object.as_deref().is_some_and(same) {
+            // What is there instead was opened just now; it is remembered, unless somebody has
+            // changed it through here since it was asked for.
+            let asked = self.memory.with(|shelf| {
+                if shelf.epoch(&name) == asked.epoch {
+                    shelf.forget(&self.space, &name);
+                    return Asked { epoch: shelf.epoch(&name), ..asked };
+                }
+                asked
+            });
+            return self.opened(key, name, want, asked, object);
+        }
         self.memory.with(|shelf| shelf.confirm(&name, asked.time, asked.epoch));
         match old {
             Answer::Whole(whole) => Ok(Some(Box::new(WholeObject(whole.clone())))),
             _ if wants_whole(want, size) && size <= self.memory.limit => {
-                self.opened(key, name, want, asked, Some(object))
+                self.opened(key, name, want, asked, object)
             }
-            _ => Ok(Some(self.ranged(key, name, size, version, asked, Some(object)))),
+            _ => Ok(Some(self.ranged(key, name, size, version, asked, object))),
         }
     }
 }
@@ -347,15 +358,17 @@ impl Store for CachedStore {
         // may be what is remembered.
         let name = self.name(key);
         let time = Instant::now();
-        let (known, before) = self.memory.with(|shelf| {
-            let known = shelf.whole(&name);
+        let (known, absent, before) = self.memory.with(|shelf| {
+            let (known, absent) = (shelf.whole(&name), shelf.is_absent(&name));
             shelf.forget(&self.space, &name);
-            (known, shelf.epoch(&name))
+            (known, absent, shelf.epoch(&name))
         });
-        let mut new = Written::Unknown;
-        let thought = known.as_ref().and_then(|whole| whole.version).map(Known::Version);
-        let need = match (need.known, thought) {
-            (Known::Nothing, Some(known)) => Need { version: true, known, ..need },
+        let (mut new, mut decided_to_keep) = (Written::Unknown, false);
+        let version = known.as_ref().and_then(|whole| whole.version);
+        let is_open = need.known == Known::Nothing;
+        let need = match (is_open, version) {
+            (true, Some(version)) => Need { version: true, known: Known::Version(version), ..need },
+            (true, None) if absent => Need { version: true, known: Known::Absent, ..need },
             _ => Need { version: true, ..need },
         };
         let made = self.inner.update(key, need, &mut |current| {
@@ -364,9 +377,18 @@ impl Store for CachedStore {
             let known = known
                 .as_ref()
                 .filter(|whole| whole.version.is_some() && whole.version == current.as_ref().and_then(same));
-            let whole = known.map(|whole| WholeObject(whole.clone()));
+            let whole = match (known, current) {
+                (Some(whole), _) => Some(WholeObject(whole.clone())),
+                // What is small is read at once, and so is remembered as a whole afterwards.
+                (None, Some(object)) if need.current && is_open && self.is_small(object) => {
+                    let (bytes, version) = (read_all(object)?, object.version());
+                    Some(WholeObject(Arc::new(Whole { bytes, version })))
+                }
+                _ => None,
+            };
             let whole = whole.as_ref().map(|whole| whole as &dyn Object);
             let change = updater(whole.or(current))?;
+            decided_to_keep = matches!(change, Change::Keep);
             new = match change {
                 Change::Keep if need.current && current.is_none() => Written::Absent,
                 _ => self.written(&change, whole)?,
@@ -378,8 +400,10 @@ impl Store for CachedStore {
             shelf.forget(&self.space, &name);
             (alone, shelf.epoch(&name))
         });
-        // Of several that change it at once nobody knows which was the last.
-        if let (true, Ok(made)) = (alone, &made) {
+        // Of several that change it at once nobody knows which was the last; and what was decided
+        // may have been refused.
+        let done = |made: &Made<'_>| decided_to_keep || !matches!(made.change, Change::Keep);
+        if let (true, Ok(made)) = (alone && made.as_ref().is_ok_and(done), &made) {
             self.keep_written(&name, new, made.version, Asked { epoch, time });
         }
         made

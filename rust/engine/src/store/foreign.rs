@@ -158,10 +158,10 @@ impl<F: Foreign> ForeignStore<F> {
     fn update_known<'a>(
         &self,
         key: &str,
-        known: Known,
+        need: Need,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Option<Made<'a>>> {
-        let thought = match known {
+        let thought = match need.known {
             Known::Version(version) if self.foreign.compares_versions() => Some(Thought(version)),
             Known::Absent if self.foreign.compares_versions() => None,
             _ => return Ok(None),
@@ -173,12 +173,13 @@ impl<F: Foreign> ForeignStore<F> {
         }
         Ok(match self.apply(key, &change, Some(current))? {
             Replaced::Done(version) => Some(Made { change, version }),
+            Replaced::Not if need.only => Some(Change::Keep.into()),
             Replaced::Not | Replaced::Cannot => None,
         })
     }
 
-    fn update_held<'a>(&self, key: &str, known: Known, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        if let Some(made) = self.update_known(key, known, updater)? {
+    fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        if let Some(made) = self.update_known(key, need, updater)? {
             return Ok(made);
         }
         for _ in 0..ATTEMPTS {
@@ -206,7 +207,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
         let early = if need.current { None } else { Some(updater(None)?) };
         let _held = self.changing.hold(key)?;
         match early {
-            None => self.update_held(key, need.known, updater),
+            None => self.update_held(key, need, updater),
             Some(change) => self.apply(key, &change, None).map(|done| match done {
                 Replaced::Done(version) => Made { change, version },
                 Replaced::Not | Replaced::Cannot => change.into(),

@@ -319,7 +319,7 @@ impl Store for LocalStore {
         }
         for _ in 0..ATTEMPTS {
             match self.lock(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     let grown = self.create_folder_of(&path)?;
                     self.synchronise_folders(&grown)?;
                 }

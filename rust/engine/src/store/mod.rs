@@ -184,6 +184,9 @@ pub struct Need {
     /// need not open the value then: who decides is given an object of that version, with
     /// nothing in it, and is asked again if the value is another one.
     pub known: Known,
+    /// Whether nothing is to be changed if the value is not what it is thought to be: then a
+    /// store that compares need not ask who decides again. What was made is [`Change::Keep`] then.
+    pub only: bool,
 }
 
 /// What somebody thinks that a value is.
@@ -199,9 +202,9 @@ pub enum Known {
 
 impl Need {
     /// Nothing.
-    pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing };
+    pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing, only: false };
     /// The current value.
-    pub const CURRENT: Need = Need { current: true, version: false, known: Known::Nothing };
+    pub const CURRENT: Need = Need { current: true, ..Need::NOTHING };
 
     /// The current value, or nothing.
     pub fn of_current(current: bool) -> Self {
@@ -402,9 +405,10 @@ impl dyn Store + '_ {
     }
 
     /// The whole value in memory, and its version, where the store can tell.
-    pub fn load_version(&self, key: &str) -> Result<Option<(Loaded, Option<Version>)>> {
-        self.read(key, Want::Whole, |object| {
+    pub fn load_version(&self, key: &str, limit: Option<u64>) -> Result<Option<(Loaded, Option<Version>)>> {
+        self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
+            check_size(&*object, limit).map_err(|error| error.at_key(key))?;
             let version = object.version();
             Ok(Some((Loaded::of(object)?, version)))
         })
@@ -458,7 +462,7 @@ impl dyn Store + '_ {
         expected: &Expected,
     ) -> Result<(bool, Option<Version>)> {
         let mut matched = true;
-        let need = Need { version: true, ..Need::of_expected(expected) };
+        let need = Need { version: true, only: true, ..Need::of_expected(expected) };
         let made = self.update(key, need, &mut |current| {
             matched = expected.matches(current)?;
             Ok(match data {
@@ -467,7 +471,7 @@ impl dyn Store + '_ {
                 None => Change::Delete,
             })
         })?;
-        Ok((matched, made.version))
+        Ok((matched && !matches!(made.change, Change::Keep), made.version))
     }
 }
 

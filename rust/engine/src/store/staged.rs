@@ -99,6 +99,19 @@ impl StagedStore {
         })
     }
 
+    /// Gives a key a value, on the condition that below it has the version that somebody has
+    /// seen; that is compared in the end. False, and nothing, where the key was changed here.
+    pub fn assume(&self, key: &str, seen: Version, value: Vec<u8>) -> Result<bool> {
+        check_key(key)?;
+        self.check_open()?;
+        let _held = self.changing.hold(key)?;
+        if self.with(|stage| stage.keys.contains_key(key) || stage.hides(key)) {
+            return Ok(false);
+        }
+        let (found, new) = (Expected::Version(seen), New::Value(Arc::new(value)));
+        self.stage(key, Some(found), new).map(|()| true)
+    }
+
     /// What the key is here, and what it was found to be below, if it was looked at now.
     fn current(&self, key: &str, want: Want) -> Result<Current> {
         let (staged, hidden) = self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key)));

@@ -357,11 +357,74 @@ fn a_counting_store_counts() {
         reads: 1,
         read_bytes: 4,
         updates: 2,
+        looks: 2,
         written_bytes: 6,
         lists: 1,
         ..Counts::default()
     };
     assert_eq!(store.counts(), expected);
+}
+
+#[test]
+fn nothing_is_held_where_a_file_is_in_the_way() -> Result<()> {
+    let folder = Folder::new();
+    let store = LocalStore::new(&folder.0, Settings::default())?;
+    (&store as &dyn Store).put("a", b"1")?;
+    let changed = append(&store, "a/b", b"2").err().map(|error| error.message);
+    let held = store.hold("a/b", &mut || Ok(())).err().map(|error| error.message);
+    assert!(changed.is_some());
+    assert_eq!(held, changed);
+    Ok(())
+}
+
+#[test]
+fn what_was_seen_is_compared_in_the_end() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for (others, outcome) in [(false, Outcome::Done), (true, Outcome::Conflict("a".to_owned()))] {
+        inner.put("a", b"1")?;
+        let seen = inner.load_version("a", None)?.and_then(|(_, version)| version).unwrap();
+        let counted = Arc::new(CountingStore::new(inner.clone()));
+        let staged = StagedStore::new(counted.clone(), false);
+        assert!(staged.assume("a", seen, b"2".to_vec())?);
+        assert!(!staged.assume("a", seen, b"3".to_vec())?);
+        assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"2"[..]));
+        assert_eq!(counted.counts(), Counts::default());
+        if others {
+            inner.put("a", b"other")?;
+        }
+        assert_eq!(staged.commit(false, &|_, _| Ok(None))?, outcome);
+    }
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"other"[..]));
+    Ok(())
+}
+
+#[test]
+fn a_cache_knows_what_it_changed() -> Result<()> {
+    let (store, counting, inner) = cached(u64::MAX);
+    inner.put("k", b"1")?;
+    for tail in [b"2", b"3"] {
+        append(&store, "k", tail)?;
+    }
+    assert_eq!(inner.get("k")?.as_deref(), Some(&b"123"[..]));
+    assert_eq!(counting.counts().looks, 1);
+    assert!((&store as &dyn Store).get("absent")?.is_none());
+    append(&store, "absent", b"4")?;
+    assert_eq!(counting.counts().looks, 1);
+    let checked = CachePool::new(u64::MAX).store(counting.clone(), 1, Fresh::Now);
+    let read = |value: &[u8]| {
+        let before = counting.counts().opens;
+        assert_eq!((&checked as &dyn Store).get("k").unwrap().as_deref(), Some(value));
+        counting.counts().opens - before
+    };
+    read(b"123");
+    inner.put("k", b"changed")?;
+    assert_eq!([read(b"changed"), read(b"changed")], [1, 1]);
+    inner.put("gone", b"5")?;
+    assert_eq!((&store as &dyn Store).get("gone")?.as_deref(), Some(&b"5"[..]));
+    inner.delete("gone")?;
+    append(&store, "gone", b"6")?; // it is another value than was thought
+    assert_eq!(inner.get("gone")?.as_deref(), Some(&b"6"[..]));
+    Ok(())
 }
 
 #[test]

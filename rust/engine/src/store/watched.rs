@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::limits::Turn;
 use super::wait;
-use super::{
-    Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
-};
+use super::{Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Result};
 
 /// What is asked of a store.

@@ -277,6 +277,13 @@ impl StagedStore {
         self.0.changes()
     }
 
+    /// Give a key a value, on the condition that it has the version that somebody has seen: that
+    /// is compared in the end. False, and nothing, where the key was changed here.
+    fn assume(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
+        let Some(seen) = engine::Version::new(version) else { return Ok(false) };
+        py.detach(|| self.0.assume(key, seen, data.to_vec())).map_err(|error| to_py(py, error))
+    }
+
     /// Give up all changes.
     fn abort(&self, py: Python<'_>) {
         py.detach(|| self.0.abort());

@@ -192,6 +192,12 @@ impl Shelf {
         }
     }
 
+    /// Whether it is remembered that `name` has no value.
+    pub(super) fn is_absent(&self, name: &str) -> bool {
+        let found = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
+        matches!(found.map(|piece| &piece.answer), Some(Answer::Absent))
+    }
+
     /// A remembered range of the value of `name` that these bytes are in, and where it begins.
     ///
     /// No range is inside of another one: the last that begins before reaches furthest.
