@@ -294,4 +294,4 @@ def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_pat
 
     grown("a/b/c")
     assert tessarr.open_group(store, mode="r")["a/b/c"].shape == (6,)
-    assert grown("x/y/z/c", create=True, dtype="u1", shape=[4]) == 1
+    assert grown("x/y/z/c", create=True, dtype="uint8", shape=[4]) == 1

@@ -584,7 +584,7 @@ def test_missing_parts_of_shards_are_told() -> None:
 def resizable(store: Any, shape: int) -> Any:
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
     layout = ts.ChunkLayout(chunk_shape=[2])
-    made = ts.open(spec, create=True, dtype="u1", shape=[shape], chunk_layout=layout).result()
+    made = ts.open(spec, create=True, dtype="uint8", shape=[shape], chunk_layout=layout).result()
     made.write(1).result()
     return ts.open(spec).result()
 

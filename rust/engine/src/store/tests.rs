@@ -612,19 +612,19 @@ fn what_is_changed_is_not_read_where_it_is_known() {
     let (cache, _, local) = compared(&folder);
     let store: &dyn Store = &cache;
     let in_memory = || {
-        let mut found = false;
+        let mut found = None;
         let look = &mut |current: Option<&dyn Object>| {
-            found = current.unwrap().bytes().is_some();
+            found = current.unwrap().bytes().map(<[u8]>::to_vec);
             Ok(Change::Keep)
         };
         store.update("k", Need::CURRENT, look).unwrap();
         found
     };
     store.put("k", b"0123456789").unwrap();
-    assert!(in_memory());
+    assert_eq!(in_memory().as_deref(), Some(&b"0123456789"[..]));
     store.put("k", b"0123456789").unwrap();
     local.put("k", b"9876543210").unwrap();
-    assert!(!in_memory());
+    assert_eq!(in_memory().as_deref(), Some(&b"9876543210"[..]));
 }
 
 #[derive(Debug, Default)]
