@@ -46,6 +46,10 @@ class PlainStore:
             self.items[key] = data
         return True
 
+    def write(self, key: str, data: bytes, version: bytes) -> tuple[bool, None]:
+        assert not version  # it knows none: the key has to be absent
+        return self.replace(key, data, None), None
+
     def change(self, key: str, make: Any, limit: int | None = None) -> None:
         del limit
         current = self.items.get(key)
