@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self, SupportsIndex, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,11 @@ __all__ = [
     "LocalStore",
     "MemoryStore",
     "Overlay",
+    "ReadResult",
     "SplitStore",
     "StagedStore",
     "Store",
+    "TimestampedStorageGeneration",
     "Value",
     "View",
     "convert",
@@ -186,6 +188,9 @@ class Store:
     def write(
         self, key: str, data: Buffer | None, version: bytes | None = None
     ) -> tuple[bool, bytes | None]: ...
+    def write_stamped(
+        self, key: str, data: Buffer | None, expected: bytes | None = None
+    ) -> TimestampedStorageGeneration: ...
     def hold(self, key: str, work: Callable[[], _T]) -> _T: ...
     def put(self, key: str, data: Buffer) -> None: ...
     def delete(self, key: str) -> None: ...
@@ -195,11 +200,20 @@ class Store:
     def get_version(
         self, key: str, *, limit: int | None = None
     ) -> tuple[bytes, bytes | None] | None: ...
+    def read_stamped(
+        self,
+        key: str,
+        known: bytes | None = None,
+        span: tuple[int, int | None] | None = None,
+    ) -> ReadResult: ...
     def list_range(
         self, start: str, first: bytes | None = None, end: bytes | None = None, *, strip: int = 0
     ) -> builtins.list[bytes]: ...
     def list(self, prefix: str = "") -> builtins.list[str]: ...
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]: ...
+    def delete_range(
+        self, start: str, first: bytes | None = None, end: bytes | None = None
+    ) -> None: ...
     def delete_prefix(self, prefix: str) -> None: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -215,6 +229,83 @@ class Value:
     @property
     def version(self) -> bytes | None: ...
     def read(self, offset: int, count: int) -> bytes: ...
+
+@final
+class TimestampedStorageGeneration:
+    """Which state a key was in, and when.
+
+    Parameters
+    ----------
+    generation : str or bytes
+        Equal ones mean equal values; empty: not known.
+    time : float
+        When that was so, in seconds since 1970.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.KvStore.TimestampedStorageGeneration("x", 5)
+    KvStore.TimestampedStorageGeneration(b'x', 5.000000)
+    """
+
+    @property
+    def generation(self) -> bytes: ...
+    @generation.setter
+    def generation(self, generation: str | bytes) -> None: ...
+    @property
+    def time(self) -> float: ...
+    @time.setter
+    def time(self, time: float) -> None: ...
+    def __new__(cls, generation: str | bytes = ..., time: float = ...) -> Self: ...
+    def __getnewargs__(self) -> tuple[bytes, float]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ReadResult:
+    """What reading a key gave.
+
+    Parameters
+    ----------
+    state : {"unspecified", "missing", "value"}
+        Whether there is a value. Unspecified: it is what the reader has already.
+    value : str or bytes
+        The value.
+    stamp : TimestampedStorageGeneration
+        Which state that is.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.KvStore.ReadResult("value", "x").value
+    b'x'
+    """
+
+    @property
+    def state(self) -> Literal["unspecified", "missing", "value"]: ...
+    @state.setter
+    def state(self, state: Literal["unspecified", "missing", "value"]) -> None: ...
+    @property
+    def value(self) -> bytes: ...
+    @value.setter
+    def value(self, value: str | bytes) -> None: ...
+    @property
+    def stamp(self) -> TimestampedStorageGeneration: ...
+    @stamp.setter
+    def stamp(self, stamp: TimestampedStorageGeneration) -> None: ...
+    def __new__(
+        cls,
+        state: Literal["unspecified", "missing", "value"] = ...,
+        value: str | bytes = ...,
+        stamp: TimestampedStorageGeneration | None = None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[str, bytes, TimestampedStorageGeneration]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @disjoint_base
 class LocalStore(Store):

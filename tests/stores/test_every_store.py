@@ -228,6 +228,42 @@ def test_a_value_is_had_with_its_version(store: Store) -> None:
         assert version == opened.version
 
 
+def test_a_value_is_had_with_its_generation(store: Store) -> None:
+    """It tells states apart, also where the store has no versions; changes may depend on it."""
+    assert store.read_stamped("a").state == "missing"
+    assert not store.write_stamped("a", b"v", b"\0no version").generation
+    absent = store.read_stamped("a").stamp.generation
+    first = store.write_stamped("a", b"value", absent)
+    assert not store.write_stamped("a", b"other", absent).generation
+    found = store.read_stamped("a", span=(-2, None))
+    assert (found.state, found.value) == ("value", b"ue")
+    known = store.read_stamped("a").stamp.generation
+    assert store.read_stamped("a", known).state == "unspecified"
+    if isinstance(store, MemoryStore):
+        assert first.generation == known == found.stamp.generation
+    second = store.write_stamped("a", b"other", known)
+    assert second.generation not in {b"", known}
+    assert store.read_stamped("a", known).value == b"other"
+    assert not store.write_stamped("a", None, known).generation
+    assert store.write_stamped("a", None).generation == absent
+    assert store.get("a") is None
+
+
+def test_delete_range(store: Store) -> None:
+    """What begins with a text and is in a range goes, and nothing else."""
+    keys = ["a", "b-c/x", "b/c/d", "b/c/e", "b/z", "c/y"]
+    ranges = [("b", b"b/", b"b/z"), ("b/", b"", b""), ("", b"", b""), ("b/c", b"b/c/e", b"")]
+    for start, first, end in ranges:
+        for key in keys:
+            store.put(key, b"v")
+        store.delete_range(start, first, end)
+        rest = [key for key in keys if not key.startswith(start)]
+        inside = [key for key in keys if key.startswith(start)]
+        rest += [key for key in inside if key.encode() < first or b"" < end <= key.encode()]
+        left = sorted(rest)
+        assert store.list() == left
+
+
 def test_delete_prefix(store: Store) -> None:
     """Only what lies below the prefix goes, and all of it."""
     for key in ["a/b/c", "a/d", "ab", "a.b", "b/a/x"]:

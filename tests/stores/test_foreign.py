@@ -239,12 +239,14 @@ def test_a_store_may_compare_versions() -> None:
     assert store.replace("k", b"1 one", None)
     assert versioned.calls == ["open_head", "replace_version"]
     versioned.calls.clear()
-    value = store.open_value("k")
-    assert value is not None
-    done, version = store.write("k", b"2 two", value.version)
-    assert (done, version is not None, version != value.version) == (True, True, True)
-    assert versioned.calls[-1:] == ["replace_version"]  # by what is known: nothing is opened
-    assert store.write("k", b"3", value.version) == (False, None)
-    assert store.write("k", b"3", b"") == (False, None)
+    known = store.read_stamped("k").stamp.generation
+    versioned.calls.clear()
+    written = store.write_stamped("k", b"2 two", known).generation
+    assert written not in {b"", known}
+    assert versioned.calls == ["replace_version"]  # by what is known: nothing is opened
+    assert not store.write_stamped("k", b"3", known).generation
+    assert not store.write_stamped(
+        "k", b"3", store.read_stamped("absent").stamp.generation
+    ).generation
     assert store.get("k") == b"2 two"
     assert not store.is_exclusive

@@ -273,6 +273,16 @@ def test_relative_paths_are_those_of_the_process(
     assert store.spec().path == "x/"
 
 
+def test_stores_in_json_are_meant_themselves() -> None:
+    """Even if they are equal, as all are that are empty."""
+    first = ts.KvStore.open({"driver": "tessarr", "store": {}}).result()
+    first["a"] = b"1"
+    assert ts.KvStore.open({"driver": "tessarr", "store": {}}).result().list().result() == []
+    spec = ts.KvStore.Spec({"driver": "memory", "path": "a/"})
+    spec.path = "b/"
+    assert ts.KvStore.Spec({"driver": "memory", "path": "a/"}).path == "a/"
+
+
 def test_a_store_is_read_together(store: ts.KvStore) -> None:
     store["a"] = b"1"
     with ts.Batch() as batch:

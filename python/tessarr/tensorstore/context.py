@@ -61,7 +61,7 @@ class Resource:
         if self._value is None:
             with _making:
                 if self._value is None:
-                    self._value = make(self.to_json(include_defaults=True))
+                    self._value = make(self._kind.full(self._json))
         return self._value
 
     def __repr__(self) -> str:

@@ -33,6 +33,8 @@ __all__ = [
 T = TypeVar("T")
 U = TypeVar("U")
 
+_new: Final = object.__new__
+
 _PENDING: Final = 0
 _DONE: Final = 1
 _FAILED: Final = 2
@@ -471,22 +473,19 @@ class WriteFutures:
         return self._commit.__await__()
 
 
-def _ended(state: int, value: Any) -> Future[Any]:
-    """Return a future that has only these members, as it never changes."""
-    made: Future[Any] = object.__new__(Future)
-    made._state = state
+def finished(value: T) -> Future[T]:
+    """Return a future that has a result."""
+    made: Future[T] = _new(Future)  # with only these members, as it never changes
+    made._state = _DONE
     made._value = value
     return made
 
 
-def finished(value: T) -> Future[T]:
-    """Return a future that has a result."""
-    return _ended(_DONE, value)
-
-
 def failed(error: BaseException) -> Future[Any]:
     """Return a future whose end is an error."""
-    return _ended(_FAILED, error)
+    made: Future[Any] = finished(error)
+    made._state = _FAILED
+    return made
 
 
 def converted(future: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
@@ -572,8 +571,8 @@ def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future
         try:
             value = work(*arguments)
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            return _ended(_FAILED, error)
-        return _ended(_DONE, value)
+            return failed(error)
+        return finished(value)
     made: Future[T] = Future._pending()
     made._work = submit(partial(_do, made, work, *arguments))
     return made

@@ -258,8 +258,15 @@ impl<'a> Writer<'a> {
             });
         }
         let mut out = scratch.take();
-        out.clear();
-        let stored = self.level(new, current, full, &mut out, scratch);
+        let stored = if level.is_raw() {
+            let chunk = sized(&mut out, level.decoded_bytes);
+            let stored = chunk.and_then(|chunk| self.raw(new, current, full, chunk, scratch));
+            out.truncate(level.decoded_bytes);
+            stored
+        } else {
+            out.clear();
+            self.level(new, current, full, &mut out, scratch)
+        };
         match stored {
             Ok(true) => Ok(Change::Write(vec![Part::Owned(out)])),
             other => {
@@ -319,22 +326,20 @@ impl<'a> Writer<'a> {
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let _turn = self.operation.store.decoding()?;
         let level = new.level();
-        if let (true, Some(bytes)) = (full, new.run()) {
-            return self.encode(level, bytes, out, scratch);
-        }
         if level.is_raw() {
-            // Without codecs the chunk is its own encoding: gather it where it is to stand.
             let before = out.len();
             reserve(out, level.decoded_bytes)?;
             out.resize(before + level.decoded_bytes, 0);
-            self.gather(new, current, full, &mut out[before..], &mut Vec::new(), scratch)?;
-            let stored = !self.is_fill(level, &out[before..]);
+            let stored = self.raw(new, current, full, &mut out[before..], scratch)?;
             if !stored {
                 out.truncate(before);
             }
             return Ok(stored);
+        }
+        let _turn = self.operation.store.decoding()?;
+        if let (true, Some(bytes)) = (full, new.run()) {
+            return self.encode(level, bytes, out, scratch);
         }
         let (mut buffer, mut elements) = (scratch.take(), scratch.take());
         let stored = sized(&mut buffer, level.decoded_bytes).and_then(|chunk| {
@@ -344,6 +349,21 @@ impl<'a> Writer<'a> {
         scratch.give(buffer);
         scratch.give(elements);
         stored
+    }
+
+    /// A chunk without codecs, which is its own encoding: it is gathered where it is to stand. False
+    /// if it is all fill.
+    fn raw(
+        &self,
+        new: &dyn New<'a>,
+        current: Current<'_>,
+        full: bool,
+        chunk: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<bool> {
+        let _turn = self.operation.store.decoding()?;
+        self.gather(new, current, full, chunk, &mut Vec::new(), scratch)?;
+        Ok(!self.is_fill(new.level(), chunk))
     }
 
     /// Make `chunk` what the decoded chunk is to be: as it was, or fill, and the caller's elements.

@@ -1,6 +1,7 @@
 //! The stores as Python classes, which `tessarr.store.mapping` makes mappings of, and documents.
 
 mod foreign;
+mod stamped;
 mod wrap;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 use self::foreign::PyForeign;
+use self::stamped::{ReadResult, TimestampedStorageGeneration};
 use crate::error::{argument, foreign, to_py};
 
 /// Adds the classes of this file to `module`.
@@ -22,6 +24,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::while_waiting(check_signals);
     module.add_class::<Store>()?;
     module.add_class::<Value>()?;
+    module.add_class::<ReadResult>()?;
+    module.add_class::<TimestampedStorageGeneration>()?;
     module.add_class::<LocalStore>()?;
     module.add_class::<MemoryStore>()?;
     module.add_class::<ForeignStore>()?;
@@ -167,6 +171,19 @@ impl Store {
         Ok((done, version.map(|version| PyBytes::new(py, version.bytes()))))
     }
 
+    /// Change `key` to `data` (None: remove it), where `expected` is given only if its value has
+    /// that generation. Give that of the new value; it is empty where nothing was changed.
+    #[pyo3(signature = (key, data, expected = None))]
+    fn write_stamped(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        expected: Option<&[u8]>,
+    ) -> PyResult<TimestampedStorageGeneration> {
+        stamped::write(py, self, key, data, expected)
+    }
+
     /// Call `work` while nobody else holds `key`, which need not exist, and give
     /// what it returns. Threads exclude each other, and processes where the store
     /// is a folder. `work` may use every other key; to hold `key` again would wait
@@ -217,6 +234,20 @@ impl Store {
         }))
     }
 
+    /// The value of `key`, or those of its bytes that are in `span` (the first, from the end if
+    /// negative, and the one behind the last), and its generation. It is not read where that is
+    /// `known`.
+    #[pyo3(signature = (key, known = None, span = None))]
+    fn read_stamped(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        known: Option<&[u8]>,
+        span: Option<(i64, Option<i64>)>,
+    ) -> PyResult<ReadResult> {
+        stamped::read(py, self, key, known.unwrap_or_default(), span)
+    }
+
     /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each
     /// without its first `strip` bytes.
     #[pyo3(signature = (start, first = None, end = None, *, strip = 0))]
@@ -228,12 +259,15 @@ impl Store {
         end: Option<&[u8]>,
         strip: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let range = engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() };
-        let found = py.detach(|| self.inner.list_range(start, range)).map_err(|error| to_py(py, error))?;
-        PyList::new(
-            py,
-            found.iter().map(|key| PyBytes::new(py, key.as_bytes().get(strip..).unwrap_or_default())),
-        )
+        let range = key_range(first, end);
+        let (mut text, mut ends) = (Vec::new(), vec![0]);
+        let mut found = |key: &str| {
+            text.extend_from_slice(key.as_bytes().get(strip..).unwrap_or_default());
+            ends.push(text.len());
+        };
+        let listed = py.detach(|| self.inner.list_range(start, range, &mut found));
+        listed.map_err(|error| to_py(py, error))?;
+        PyList::new(py, ends.windows(2).map(|ends| PyBytes::new(py, &text[ends[0]..ends[1]])))
     }
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
@@ -247,6 +281,19 @@ impl Store {
     fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<String>)> {
         let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
         Ok((listing.keys, listing.prefixes))
+    }
+
+    /// Remove every key that begins with `start` and is from `first` on and before `end`.
+    #[pyo3(signature = (start, first = None, end = None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: &str,
+        first: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> PyResult<()> {
+        let range = key_range(first, end);
+        py.detach(|| self.inner.delete_range(start, range)).map_err(|error| to_py(py, error))
     }
 
     /// Remove every key under `prefix`.
@@ -277,6 +324,10 @@ impl Store {
 
 /// The bytes of a value, and its version.
 type Versioned<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
+
+fn key_range<'b>(first: Option<&'b [u8]>, end: Option<&'b [u8]>) -> engine::KeyRange<'b> {
+    engine::KeyRange { first: first.unwrap_or_default(), end: end.unwrap_or_default() }
+}
 
 /// The change to what `make` gives for a value.
 fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::Change<'static>> {

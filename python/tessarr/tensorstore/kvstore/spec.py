@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
@@ -13,6 +14,7 @@ from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
 from tessarr.tensorstore.members import expected, within
 from tessarr.tensorstore.reading import of_class
+from tessarr.tensorstore.recall import Recall
 from tessarr.tensorstore.show import shown
 from tessarr.tensorstore.verbose import told
 
@@ -70,8 +72,22 @@ class Spec:
     _context: dict[str, Any] | None  # JSON
 
     def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (a spec is copied as what it is)
+        return cls._of(json).copy()
+
+    @classmethod
+    def _of(cls, json: Any) -> Spec:
+        """Return the spec that something is or says; it belongs to others, too."""
         if isinstance(json, Spec):
-            return json.copy()
+            return json
+        key = _key_of(json)
+        found = _recall.find(key)
+        if found is None:
+            found = cls._read(json)
+            _recall.keep(key, found)
+        return found
+
+    @classmethod
+    def _read(cls, json: Any) -> Spec:
         if isinstance(json, Store):
             json = {"driver": "tessarr", "store": json}
         if isinstance(json, str):
@@ -276,6 +292,20 @@ class Spec:
         """Return the place for one that stands on this: its path belongs to the place."""
         place = self._open()
         return place._replace(prefix=place.prefix + self._path)
+
+
+_recall: Final[Recall[Spec]] = Recall()
+
+
+def _key_of(json: Any) -> Hashable:
+    """Return what only equal URLs, or objects whose members are text, have; None for others.
+
+    A store that stands in the JSON is meant itself, even if it is equal to another.
+    """
+    if type(json) is str:
+        return json
+    plain = type(json) is dict and set(map(type, json.values())) == {str}
+    return tuple(json.items()) if plain else None
 
 
 def _driver(json: dict[str, Any]) -> Driver:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
+from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context import Context, Naming
-from tessarr.tensorstore.future import Future, failed, start
+from tessarr.tensorstore.future import Future, failed, finished, start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.near import changes_at_once
-from tessarr.tensorstore.kvstore.reading import read, span_of
 from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
-from tessarr.tensorstore.kvstore.stamps import write
 from tessarr.tensorstore.kvstore.values import (
     KeyRange,
     ReadResult,
@@ -57,7 +54,7 @@ class KvStore:
     'missing'
     """
 
-    __slots__ = ("_path", "_place", "_spec", "_transaction")
+    __slots__ = ("_before", "_path", "_place", "_rooted", "_spec", "_transaction")
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange
@@ -68,6 +65,8 @@ class KvStore:
     _spec: Spec  # bound; its path is not used
     _place: Place
     _path: str
+    _before: str  # what stands before each key in the place
+    _rooted: bool  # whether a slash at the beginning of a key is no part of it
     _transaction: Transaction | None
 
     def __init__(self) -> None:
@@ -78,9 +77,17 @@ class KvStore:
         made = object.__new__(cls)
         made._spec = spec
         made._place = place
-        made._path = path
+        made._begin(path)
         made._transaction = transaction
         return made
+
+    def _begin(self, path: str) -> None:
+        """Put a path before each key."""
+        self._path = path
+        _, prefix, rooted = self._place
+        whole = prefix + path
+        self._before = whole.removeprefix("/") if rooted else whole
+        self._rooted = rooted and not whole
 
     @staticmethod
     def open(
@@ -106,12 +113,11 @@ class KvStore:
             if transaction is not None:
                 made.transaction = transaction
             return Future(made)
-        bound = Spec(spec)._bound(of_class(context, Context, "context") or Context())
-
-        def work() -> KvStore:
-            return KvStore._of(bound, bound._open(), bound.path, transaction)
-
-        return start(work, here=True)
+        bound = Spec._of(spec)._bound(of_class(context, Context, "context") or Context())
+        try:
+            return finished(KvStore._of(bound, bound._open(), bound._path, transaction))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
 
     # What it is
 
@@ -122,7 +128,7 @@ class KvStore:
 
     @path.setter
     def path(self, path: str | bytes) -> None:
-        self._path = self._spec._driver.path(text_of(path))
+        self._begin(self._spec._driver.path(text_of(path)))
 
     @property
     def transaction(self) -> Transaction | None:
@@ -184,15 +190,15 @@ class KvStore:
         staging = of_class(transaction, Transaction, "transaction")
         return KvStore._of(self._spec, self._place, self._path, staging)
 
+    def _at(self, path: str) -> KvStore:
+        path = self._spec._driver.path(path)
+        return KvStore._of(self._spec, self._place, path, self._transaction)
+
     def __add__(self, suffix: str | bytes) -> KvStore:
-        made = self.copy()
-        made.path = self._path + text_of(suffix)
-        return made
+        return self._at(self._path + text_of(suffix))
 
     def __truediv__(self, component: str | bytes) -> KvStore:
-        made = self.copy()
-        made.path = joined(self._path, text_of(component))
-        return made
+        return self._at(joined(self._path, text_of(component)))
 
     def __repr__(self) -> str:
         naming = Naming()
@@ -218,9 +224,7 @@ class KvStore:
 
     def _key(self, key: str | bytes) -> str:
         text = key if type(key) is str and key.isascii() else text_of(key, "a key")
-        prefix, rooted = self._place.prefix, self._place.rooted
-        whole = prefix + self._path + text
-        return whole.removeprefix("/") if rooted else whole
+        return self._before + (text.removeprefix("/") if self._rooted else text)
 
     def _do(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         return start(work, *arguments, here=self._spec._driver.at_once == inf)
@@ -254,19 +258,20 @@ class KvStore:
             ones, ``slice(-5, None)``.
         """
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
-        span = None if byte_range is None else span_of(byte_range)
+        span = None if byte_range is None else _span_of(byte_range)
         most = self._spec._driver.at_once
         try:
             full = self._key(key)
             store = self._store(full)
-            here = most == inf or (most > 0 and (store.size(full) or 0) <= most)
-        except TessarrError as error:
+            if batch is None and (most == inf or (most and (store.size(full) or 0) <= most)):
+                return finished(store.read_stamped(full, known, span))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
+        if batch is None:
+            return start(store.read_stamped, full, known, span)
         of_class(batch, Batch, "batch")
-        if batch is not None:
-            shared = batch._store(store)
-            return batch._later(lambda: self._do(read, shared, full, known, span))
-        return start(read, store, full, known, span, here=here)
+        shared = batch._store(store)
+        return batch._later(lambda: self._do(shared.read_stamped, full, known, span))
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
@@ -302,17 +307,31 @@ class KvStore:
         """Return the keys in a range, without the path and the first bytes behind it."""
         if chosen is not None and chosen.empty:
             return []
-        if self._spec._driver.only_reads:
-            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be listed")
-        start = self._place.key(self._path)
+        start, first, end = self._bounds(chosen)
         store = self._place.store
         if self._transaction is not None:
             store = self._store(KeyRange._below(start, chosen))
-        first = start.encode()
+        return store.list_range(start, first, end, strip=len(start.encode()) + strip)
+
+    def _bounds(self, chosen: KeyRange | None) -> tuple[str, bytes | None, bytes | None]:
+        """Return what keys begin with, and what those in a range are from, and before.
+
+        Raises
+        ------
+        UnsupportedError
+            If keys cannot be listed.
+        """
+        if self._spec._driver.only_reads:
+            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be listed")
+        start = self._before
         if chosen is None:
-            return store.list_range(start, strip=len(first) + strip)
-        end = first + chosen._max if chosen._max else None
-        return store.list_range(start, first + chosen._min, end, strip=len(first) + strip)
+            return start, None, None
+        first = start.encode()
+        return (
+            start,
+            first + chosen._min if chosen._min else None,
+            first + chosen._max if chosen._max else None,
+        )
 
     # Writing
 
@@ -337,14 +356,15 @@ class KvStore:
         """
         known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
         data = None if value is None else values.as_bytes(value, "a value")
+        most = self._spec._driver.at_once
         try:
             full = self._key(key)
             store = self._store(full, writes=True)
-        except TessarrError as error:
+            if most == inf or (len(data or b"") <= most and changes_at_once(store)):
+                return finished(store.write_stamped(full, data, known))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        most = self._spec._driver.at_once
-        here = most == inf or (len(data or b"") <= most and changes_at_once(store))
-        return start(_write, store, full, data, known, here=here)
+        return start(store.write_stamped, full, data, known)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         data = None if value is None else values.as_bytes(value, "a value")
@@ -369,13 +389,8 @@ class KvStore:
         return self._do(self._delete, range.copy())
 
     def _delete(self, chosen: KeyRange) -> None:
-        start = self._place.key(self._path)
-        store = self._store(KeyRange._below(start, chosen), writes=True)
-        if not chosen._min and not chosen._max and (not start or start.endswith("/")):
-            store.delete_prefix(start)
-            return
-        for key in self._listed(chosen):
-            store.delete(start + key.decode())
+        store = self._store(KeyRange._below(self._before, chosen), writes=True)
+        store.delete_range(*self._bounds(chosen))
 
     def experimental_copy_range_to(
         self,
@@ -398,7 +413,7 @@ class KvStore:
         return self._do(self._copy_to, target, chosen)
 
     def _copy_to(self, target: KvStore, chosen: KeyRange | None) -> None:
-        begin, end = self._place.key(self._path), target._place.key(target._path)
+        begin, end = self._before, target._before
         source = self._store(KeyRange._below(begin, chosen))
         there = target._store(KeyRange._below(end, chosen), writes=True)
         for key in map(bytes.decode, self._listed(chosen)):
@@ -422,8 +437,12 @@ def _reopened(spec: Spec) -> KvStore:
     return KvStore.open(spec).result()
 
 
-def _write(
-    store: Store, key: str, data: bytes | None, known: bytes | None
-) -> TimestampedStorageGeneration:
-    stamp = write(store, key, data, known or None)
-    return TimestampedStorageGeneration._of(b"", time.time()) if stamp is None else stamp
+def _span_of(chosen: Any) -> tuple[int, int | None]:
+    """Return which bytes a slice means: the first, and the one behind the last."""
+    if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
+        raise TypeError(f"byte_range is a slice without a step, not {chosen!r}")
+    first = 0 if chosen.start is None else int(chosen.start)
+    last = None if chosen.stop is None else int(chosen.stop)
+    if last is not None and (first < 0 or last < first):
+        raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
+    return first, last

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Epoch, Found, Part, Piece, Shelf, Whole};
 use super::{check_key, check_prefix, fork, joined, read_all, read_from};
-use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want};
+use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
 
@@ -334,6 +334,10 @@ fn wants_whole(want: Want, size: u64) -> bool {
 }
 
 impl Store for CachedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         check_key(key)?;
         let name = self.name(key);
@@ -455,26 +459,6 @@ impl Store for CachedStore {
         let done = self.inner.exchange(changes);
         forget();
         done
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
     }
 }
 

@@ -198,15 +198,21 @@ impl Store for MemoryStore {
         Ok(keys.take_while(|key| key.starts_with(prefix)).map(str::to_owned).collect())
     }
 
-    fn list_range(&self, start: &str, range: KeyRange<'_>) -> Result<Vec<String>> {
+    fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
         check_prefix(folder_of(start))?;
-        let first = range.first.max(start.as_bytes());
+        let from = std::str::from_utf8(range.first).map_or(start, |first| first.max(start));
+        let none_before = range.first <= from.as_bytes();
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
-        let from = std::str::from_utf8(first).map_or(start, |first| first);
-        let keys = map.range::<str, _>((Bound::Included(from), Bound::Unbounded)).map(|(key, _)| &**key);
-        let keys = keys.take_while(|key| key.starts_with(start) && !range.is_before(key));
-        Ok(keys.filter(|key| range.holds(key)).map(str::to_owned).collect())
+        for (key, _) in map.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
+            if !(start.is_empty() || key.starts_with(start)) || range.is_before(key) {
+                break;
+            }
+            if none_before || range.holds(key) {
+                found(key);
+            }
+        }
+        Ok(())
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {

@@ -93,7 +93,8 @@ pub enum Loaded {
 }
 
 impl Loaded {
-    fn of(object: Box<dyn Object>) -> Result<Self> {
+    /// The value of `object`.
+    pub fn of(object: Box<dyn Object>) -> Result<Self> {
         match object.bytes() {
             Some(_) => Ok(Loaded::There(object)),
             None => read_all(&*object).map(Loaded::Copied),
@@ -257,6 +258,11 @@ impl KeyRange<'_> {
         self.first <= key.as_bytes() && !self.is_before(key)
     }
 
+    /// Whether every key is in it.
+    fn is_all(&self) -> bool {
+        self.first.is_empty() && self.end.is_empty()
+    }
+
     /// Whether the range ends before a key.
     fn is_before(&self, key: &str) -> bool {
         !self.end.is_empty() && self.end <= key.as_bytes()
@@ -315,10 +321,11 @@ pub trait Store: Send + Sync + Debug {
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Every key that begins with `start`, any text, and is in a range, sorted.
-    fn list_range(&self, start: &str, range: KeyRange<'_>) -> Result<Vec<String>> {
+    /// Tells every key that begins with `start`, any text, and is in a range, in their order.
+    /// `found` may be called while the store is locked: it uses none.
+    fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
         let folder = folder_of(start);
-        let mut keys = if folder == start {
+        let keys = if folder == start {
             self.list(folder)?
         } else {
             // Folders beside it are not looked into.
@@ -330,8 +337,8 @@ pub trait Store: Send + Sync + Debug {
             keys.sort_unstable();
             keys
         };
-        keys.retain(|key| range.holds(key));
-        Ok(keys)
+        keys.iter().filter(|key| range.holds(key)).for_each(|key| found(key));
+        Ok(())
     }
 
     /// Keys and prefixes one level below `prefix`.
@@ -346,32 +353,37 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// The store that this one stands before, if it is so: what that one says of itself holds here, too.
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     /// Refuses every change.
     fn read_only(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.read_only())
     }
 
     /// Whether [`Store::hold`] keeps out everybody whose updates it keeps apart, in other
     /// processes, too.
     fn is_exclusive(&self) -> bool {
-        true
+        self.inner().is_none_or(|inner| inner.is_exclusive())
     }
 
     /// How many requests should be under way at a time, because each is waited for;
     /// 0: answers come at once.
     fn concurrency(&self) -> usize {
-        0
+        self.inner().map_or(0, |inner| inner.concurrency())
     }
 
     /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as
     /// what is given back lives. No request is made meanwhile.
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        Ok(None)
+        self.inner().map_or(Ok(None), |inner| inner.decoding())
     }
 
-    /// The same for changes.
+    /// How many changes should be under way at a time.
     fn write_concurrency(&self) -> usize {
-        self.concurrency()
+        self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())
     }
 }
 
@@ -461,10 +473,21 @@ impl dyn Store + '_ {
         data: Option<&[u8]>,
         expected: &Expected,
     ) -> Result<(bool, Option<Version>)> {
+        self.write_if(key, data, Need::of_expected(expected), |current| expected.matches(current))
+    }
+
+    /// The same where the current value, if it is needed, tells whether it is expected.
+    pub fn write_if(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        need: Need,
+        is_expected: impl Fn(Option<&dyn Object>) -> Result<bool>,
+    ) -> Result<(bool, Option<Version>)> {
         let mut matched = true;
-        let need = Need { version: true, only: true, ..Need::of_expected(expected) };
+        let need = Need { version: true, only: true, ..need };
         let made = self.update(key, need, &mut |current| {
-            matched = expected.matches(current)?;
+            matched = is_expected(current)?;
             Ok(match data {
                 _ if !matched => Change::Keep,
                 Some(data) => Change::Write(vec![Part::Borrowed(data)]),
@@ -472,6 +495,16 @@ impl dyn Store + '_ {
             })
         })?;
         Ok((matched && !matches!(made.change, Change::Keep), made.version))
+    }
+
+    /// Removes every key that begins with `start` and is in a range.
+    pub fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
+        if range.is_all() && folder_of(start) == start {
+            return self.delete_prefix(start);
+        }
+        let mut keys = Vec::new();
+        self.list_range(start, range, &mut |key| keys.push(key.to_owned()))?;
+        keys.iter().try_for_each(|key| self.delete(key))
     }
 }
 

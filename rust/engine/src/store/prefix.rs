@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Want};
+use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -45,6 +45,10 @@ impl PrefixStore {
 }
 
 impl Store for PrefixStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.inner.open(&self.key(key)?, want)
     }
@@ -77,25 +81,5 @@ impl Store for PrefixStore {
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let renamed = |change: &Exchange| Ok(Exchange { key: self.key(&change.key)?, ..change.clone() });
         self.inner.exchange(&changes.iter().map(renamed).collect::<Result<Vec<_>>>()?)
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
     }
 }

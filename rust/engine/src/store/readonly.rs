@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Want};
+use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -24,6 +24,10 @@ pub(super) fn refusal() -> Error {
 }
 
 impl Store for ReadOnlyStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.inner.open(key, want)
     }
@@ -57,17 +61,5 @@ impl Store for ReadOnlyStore {
 
     fn read_only(&self) -> bool {
         true
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
     }
 }

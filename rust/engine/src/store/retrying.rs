@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{wait, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want, REPLACED};
+use super::{wait, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -80,6 +80,10 @@ impl<F> fmt::Debug for RetryingStore<F> {
 }
 
 impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         let opened = self.asking.each(|| self.inner.open(key, want))?;
         Ok(opened.map(|inner| {
@@ -126,26 +130,6 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.inner.exchange(changes)
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
     }
 }
 

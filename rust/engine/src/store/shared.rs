@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{
-    check_key, fork, Exchange, Listing, Made, Need, Object, Store, Turn, Updater, Version, Want, REPLACED,
+    check_key, fork, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED,
 };
 use crate::error::Result;
 
@@ -53,6 +53,10 @@ impl SharedStore {
 }
 
 impl Store for SharedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         check_key(key)?;
         let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
@@ -92,26 +96,6 @@ impl Store for SharedStore {
         let done = self.inner.exchange(changes);
         self.forget();
         done
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
     }
 }
 

@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
 use super::{check_key, check_prefix, fork, read_all, read_from, readonly};
-use super::{Change, Listing, Made, Need, Object, Part, Store, Turn, Updater, Version, Want};
+use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
 
@@ -273,6 +273,10 @@ impl StagedStore {
 }
 
 impl Store for StagedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         check_key(key)?;
         if !self.repeatable {
@@ -368,26 +372,6 @@ impl Store for StagedStore {
         });
         drop(old);
         Ok(())
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency()
-    }
-
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner.decoding()
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
     }
 }
 

@@ -148,6 +148,10 @@ fn tell<T, W: Watch>(
 }
 
 impl<W: Watch + 'static> Store for WatchedStore<W> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         let opened = tell(&*self.watch, Call::Open, key, |found| {
             let opened = self.inner.open(key, want)?;
@@ -209,14 +213,6 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
             found.bytes = sizes.sum();
             self.inner.exchange(changes)
         })
-    }
-
-    fn read_only(&self) -> bool {
-        self.inner.read_only()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
     }
 
     fn concurrency(&self) -> usize {

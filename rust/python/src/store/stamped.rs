@@ -1,0 +1,439 @@
+//! Values with the generations that tell their states, as TensorStore's `KvStore` gives them.
+//!
+//! A generation is one byte that says what follows: the version that the store has for the state, or,
+//! where it has none, a digest of the value; or nothing, where there is no value.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString};
+use tessarr_engine::store as engine;
+use tessarr_engine::{Error, Kind, Result};
+
+use super::{bytes_of, Store};
+use crate::error::{foreign, to_py};
+
+const VERSION: u8 = 0;
+const DIGEST: u8 = 1;
+const MISSING: [u8; 1] = [2];
+
+/// Bytes, which text is in UTF-8; by default none.
+#[derive(Default)]
+struct Octets(Option<Py<PyBytes>>);
+
+impl Octets {
+    fn bytes(self, py: Python<'_>) -> Py<PyBytes> {
+        self.0.unwrap_or_else(|| PyBytes::new(py, b"").unbind())
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Octets {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = given.py();
+        let bytes = if let Ok(bytes) = given.cast::<PyBytes>() {
+            bytes.to_owned()
+        } else if given.is_instance_of::<PyString>() {
+            given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"))?.cast_into()?
+        } else if given.is_instance_of::<PyByteArray>() || given.is_instance_of::<PyMemoryView>() {
+            PyBytes::new(py, &bytes_of(&given)?)
+        } else {
+            return Err(PyTypeError::new_err(format!("text or bytes, not {}", given.repr()?)));
+        };
+        Ok(Octets(Some(bytes.unbind())))
+    }
+}
+
+/// The generation of a value whose store does not tell its version.
+fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
+    let size = PyDict::new(py);
+    size.set_item("digest_size", 16)?;
+    let hash = py.import(intern!(py, "hashlib"))?.getattr("blake2b")?.call((value,), Some(&size))?;
+    let found = hash.call_method0("digest")?;
+    Ok([&[DIGEST], found.cast::<PyBytes>()?.as_bytes()].concat())
+}
+
+/// Whether a value has the digest that a generation is.
+fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
+    let compared = Python::try_attach(|py| {
+        digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
+    });
+    compared.unwrap_or_else(|| Err(Error::internal("nothing can be compared when Python ends")))
+}
+
+fn of_version(version: &engine::Version) -> Vec<u8> {
+    [&[VERSION], version.bytes()].concat()
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// Which state a key was in, and when.
+///
+/// Parameters
+/// ----------
+/// generation : str or bytes
+///     Equal ones mean equal values; empty: not known.
+/// time : float
+///     When that was so, in seconds since 1970.
+///
+/// Examples
+/// --------
+/// >>> import tessarr.tensorstore as ts
+/// >>> ts.KvStore.TimestampedStorageGeneration("x", 5)
+/// KvStore.TimestampedStorageGeneration(b'x', 5.000000)
+#[pyclass(module = "tessarr._engine")]
+pub(crate) struct TimestampedStorageGeneration {
+    generation: Py<PyBytes>,
+    time: f64,
+}
+
+impl TimestampedStorageGeneration {
+    fn of(py: Python<'_>, generation: &[u8], time: f64) -> Self {
+        TimestampedStorageGeneration { generation: PyBytes::new(py, generation).unbind(), time }
+    }
+}
+
+#[pymethods]
+impl TimestampedStorageGeneration {
+    #[new]
+    #[pyo3(signature = (generation = Octets::default(), time = f64::NEG_INFINITY))]
+    fn new(py: Python<'_>, generation: Octets, time: f64) -> Self {
+        TimestampedStorageGeneration { generation: generation.bytes(py), time }
+    }
+
+    /// Equal ones mean equal values; empty: not known.
+    #[getter]
+    fn generation(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.generation.clone_ref(py)
+    }
+
+    #[setter]
+    fn set_generation(&mut self, py: Python<'_>, generation: Octets) {
+        self.generation = generation.bytes(py);
+    }
+
+    /// When that was so, in seconds since 1970.
+    #[getter]
+    fn time(&self) -> f64 {
+        self.time
+    }
+
+    #[setter]
+    fn set_time(&mut self, time: f64) {
+        self.time = time;
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {
+        self.time == other.time && self.generation.as_bytes(py) == other.generation.as_bytes(py)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> Self {
+        TimestampedStorageGeneration { generation: self.generation(py), time: self.time }
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Self {
+        self.__copy__(py)
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyBytes>, f64) {
+        (self.generation(py), self.time)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let generation = self.generation.bind(py).repr()?;
+        let time = format!("{:.6}", self.time).to_lowercase();
+        Ok(format!("KvStore.TimestampedStorageGeneration({generation}, {time})"))
+    }
+}
+
+/// Whether there is a value.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Unspecified,
+    Missing,
+    Value,
+}
+
+impl State {
+    const NAMES: [(&'static str, State); 3] =
+        [("unspecified", State::Unspecified), ("missing", State::Missing), ("value", State::Value)];
+
+    fn name(self) -> &'static str {
+        State::NAMES.iter().find(|(_, state)| *state == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for State {
+    type Error = PyErr;
+
+    fn extract(state: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let named = state.extract::<&str>().ok();
+        let found = State::NAMES.iter().find(|(name, _)| named == Some(name));
+        found.map(|(_, state)| *state).map_or_else(
+            || {
+                let names = State::NAMES.map(|(name, _)| name).join(", ");
+                Err(PyTypeError::new_err(format!("a state is one of {names}, not {}", state.repr()?)))
+            },
+            Ok,
+        )
+    }
+}
+
+/// The stamp of a result.
+enum Stamp {
+    Made(Py<TimestampedStorageGeneration>),
+    /// Nobody asked for it yet; without a version it is the digest of the value.
+    Of(Option<engine::Version>, f64),
+}
+
+/// What reading a key gave.
+///
+/// Parameters
+/// ----------
+/// state : {"unspecified", "missing", "value"}
+///     Whether there is a value. Unspecified: it is what the reader has already.
+/// value : str or bytes
+///     The value.
+/// stamp : TimestampedStorageGeneration
+///     Which state that is.
+///
+/// Examples
+/// --------
+/// >>> import tessarr.tensorstore as ts
+/// >>> ts.KvStore.ReadResult("value", "x").value
+/// b'x'
+#[pyclass(module = "tessarr._engine")]
+pub(crate) struct ReadResult {
+    state: State,
+    value: Py<PyBytes>,
+    stamp: Stamp,
+}
+
+impl ReadResult {
+    /// The stamp, made by now.
+    fn settle(&mut self, py: Python<'_>) -> PyResult<&Py<TimestampedStorageGeneration>> {
+        if let Stamp::Of(version, time) = &self.stamp {
+            let generation = match version {
+                Some(version) => of_version(version),
+                None => digest(py, self.value.as_bytes(py))?,
+            };
+            let made = TimestampedStorageGeneration::of(py, &generation, *time);
+            self.stamp = Stamp::Made(Py::new(py, made)?);
+        }
+        match &self.stamp {
+            Stamp::Made(made) => Ok(made),
+            Stamp::Of(..) => Err(to_py(py, Error::internal("a stamp was not made"))),
+        }
+    }
+}
+
+type Members = (&'static str, Py<PyBytes>, Py<TimestampedStorageGeneration>);
+
+#[pymethods]
+impl ReadResult {
+    #[new]
+    #[pyo3(signature = (state = State::Unspecified, value = Octets::default(), stamp = None))]
+    fn new(
+        py: Python<'_>,
+        state: State,
+        value: Octets,
+        stamp: Option<Py<TimestampedStorageGeneration>>,
+    ) -> PyResult<Self> {
+        let value = value.bytes(py);
+        let stamp = match stamp {
+            Some(stamp) => stamp,
+            None => Py::new(py, TimestampedStorageGeneration::of(py, b"", f64::NEG_INFINITY))?,
+        };
+        Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
+    }
+
+    /// Whether there is a value.
+    #[getter]
+    fn state(&self) -> &'static str {
+        self.state.name()
+    }
+
+    #[setter]
+    fn set_state(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// The value.
+    #[getter]
+    fn value(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.value.clone_ref(py)
+    }
+
+    #[setter]
+    fn set_value(&mut self, py: Python<'_>, value: Octets) -> PyResult<()> {
+        self.settle(py)?; // it may be the digest of the value that was read
+        self.value = value.bytes(py);
+        Ok(())
+    }
+
+    /// Which state that is.
+    #[getter]
+    fn stamp(&mut self, py: Python<'_>) -> PyResult<Py<TimestampedStorageGeneration>> {
+        Ok(self.settle(py)?.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_stamp(&mut self, stamp: Py<TimestampedStorageGeneration>) {
+        self.stamp = Stamp::Made(stamp);
+    }
+
+    fn __getnewargs__(&mut self, py: Python<'_>) -> PyResult<Members> {
+        Ok((self.state(), self.value(py), self.stamp(py)?))
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
+        let members = |result: &Bound<'_, Self>| result.borrow_mut().__getnewargs__(result.py());
+        let members = |result| members(result)?.into_pyobject(slf.py());
+        members(slf)?.eq(members(other)?)
+    }
+
+    fn __copy__(&mut self, py: Python<'_>) -> PyResult<Self> {
+        let (state, (_, value, stamp)) = (self.state, self.__getnewargs__(py)?);
+        Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
+    }
+
+    fn __deepcopy__(&mut self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> PyResult<Self> {
+        self.__copy__(py)
+    }
+
+    fn __repr__(&mut self, py: Python<'_>) -> PyResult<String> {
+        let (state, value, stamp) = self.__getnewargs__(py)?;
+        let (value, stamp) = (value.bind(py).repr()?, stamp.bind(py).repr()?);
+        Ok(format!("KvStore.ReadResult(state='{state}', value={value}, stamp={stamp})"))
+    }
+}
+
+/// The first byte, from the end if negative, and the one behind the last; None: to the end.
+type Span = (i64, Option<i64>);
+
+/// What was found at a key.
+enum Found {
+    Missing,
+    /// What the reader has already.
+    Known,
+    Value(engine::Loaded, Option<engine::Version>),
+    /// A part of a value without a version, and all of it.
+    Part(Vec<u8>, Vec<u8>),
+}
+
+/// Whether a value is in the state that a generation means.
+fn is_known(object: &dyn engine::Object, generation: &[u8]) -> Result<bool> {
+    match generation {
+        [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
+        [DIGEST, ..] => has_digest(&engine::read_all(object)?, generation),
+        _ => Ok(false),
+    }
+}
+
+fn find(object: Option<Box<dyn engine::Object>>, known: &[u8], span: Option<Span>) -> Result<Found> {
+    let Some(object) = object else { return Ok(Found::Missing) };
+    if is_known(&*object, known)? {
+        return Ok(Found::Known);
+    }
+    let version = object.version();
+    let Some(span) = span else { return Ok(Found::Value(engine::Loaded::of(object)?, version)) };
+    let (begin, end) = within(span, object.size())?;
+    if version.is_none() {
+        let whole = engine::read_all(&*object)?;
+        return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
+    }
+    let mut part = vec![0; end - begin];
+    object.read_at(begin as u64, &mut part)?;
+    Ok(Found::Value(engine::Loaded::Copied(part), version))
+}
+
+/// Which bytes of a value of some size a span is.
+fn within((first, last): Span, size: u64) -> Result<(usize, usize)> {
+    let most = i64::try_from(size).unwrap_or(i64::MAX);
+    let begin = if first < 0 { most.saturating_add(first) } else { first };
+    let end = last.unwrap_or(most);
+    if 0 <= begin && begin <= end && end <= most {
+        return Ok((begin as usize, end as usize));
+    }
+    let last = last.map_or_else(|| "?".to_owned(), |last| last.to_string());
+    let what =
+        format!("OUT_OF_RANGE: Requested byte range [{first}, {last}) is not valid for value of size {size}");
+    Err(Error::new(Kind::Argument, what))
+}
+
+/// The value of a key of `store`, and which state it is in: see `Store.read_stamped`.
+pub(super) fn read(
+    py: Python<'_>,
+    store: &Store,
+    key: &str,
+    known: &[u8],
+    span: Option<Span>,
+) -> PyResult<ReadResult> {
+    let time = now();
+    let want = if known.is_empty() && span.is_none() { engine::Want::Whole } else { engine::Want::Ranges };
+    let found = py.detach(|| store.inner.read(key, want, |object| find(object, known, span)));
+    let stamp = |generation: &[u8]| {
+        Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
+    };
+    let (state, value, stamp) = match found.map_err(|error| to_py(py, error.at_key(key)))? {
+        Found::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
+        Found::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(known)?),
+        Found::Value(value, version) => {
+            (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(version, time))
+        }
+        Found::Part(value, whole) => (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?),
+    };
+    Ok(ReadResult { state, value: value.unbind(), stamp })
+}
+
+/// Changes a key of `store` if it is in an expected state: see `Store.write_stamped`.
+pub(super) fn write(
+    py: Python<'_>,
+    store: &Store,
+    key: &str,
+    data: Option<&Bound<'_, PyAny>>,
+    expected: Option<&[u8]>,
+) -> PyResult<TimestampedStorageGeneration> {
+    let data = data.map(bytes_of).transpose()?;
+    let changed = py.detach(|| change(&*store.inner, key, data.as_deref(), expected));
+    let (done, version) = changed.map_err(|error| to_py(py, error))?;
+    let generation = match (&data, version) {
+        _ if !done => Vec::new(),
+        (None, _) => MISSING.to_vec(),
+        (Some(_), Some(version)) => of_version(&version),
+        (Some(data), None) => digest(py, data)?,
+    };
+    Ok(TimestampedStorageGeneration::of(py, &generation, now()))
+}
+
+/// Whether it was changed, and the version of the new value, where the store can tell.
+fn change(
+    store: &dyn engine::Store,
+    key: &str,
+    data: Option<&[u8]>,
+    expected: Option<&[u8]>,
+) -> Result<(bool, Option<engine::Version>)> {
+    let expected = match expected {
+        None | Some([]) => engine::Expected::Anything,
+        Some(generation) if *generation == MISSING => engine::Expected::Absent,
+        Some([VERSION, version @ ..]) => match engine::Version::new(version) {
+            Some(version) => engine::Expected::Version(version),
+            None => return Ok((false, None)),
+        },
+        Some(generation @ [DIGEST, ..]) => {
+            let has = |current: Option<&dyn engine::Object>| match current {
+                Some(object) => has_digest(&engine::read_all(object)?, generation),
+                None => Ok(false),
+            };
+            return store.write_if(key, data, engine::Need::CURRENT, has);
+        }
+        Some(_) => return Ok((false, None)), // that of no value
+    };
+    store.write(key, data, &expected)
+}
