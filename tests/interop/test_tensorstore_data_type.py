@@ -14,7 +14,7 @@ import pytest
 import tessarr.tensorstore as ts
 from tessarr.dtype import of
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.data_type import NAMES, of_stored
+from tessarr.tensorstore.schema.data_type import NAMES, of_stored
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 

@@ -22,10 +22,10 @@ import pytest
 
 import tessarr.tensorstore as ours
 from tessarr.errors import TessarrError
-from tessarr.tensorstore import resolve
-from tessarr.tensorstore.element import WHOLE
-from tessarr.tensorstore.facts import facts_of
-from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.drivers.zarr import resolve
+from tessarr.tensorstore.drivers.zarr.facts import facts_of
+from tessarr.tensorstore.schema.element import WHOLE
+from tessarr.tensorstore.schema.schema import Schema
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 

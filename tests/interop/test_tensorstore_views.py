@@ -15,7 +15,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, outcome, same, some_view, viewed
-from tessarr.tensorstore.data_type import NAMES
+from tessarr.tensorstore.schema.data_type import NAMES
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 

@@ -16,7 +16,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.caching import bound_of, cached, pool_of
+from tessarr.tensorstore.context.caching import bound_of, cached, pool_of
 
 SHAPE = (64, 64)
 

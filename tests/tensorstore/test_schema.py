@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
-from tessarr.tensorstore import resolve
-from tessarr.tensorstore.element import WHOLE, Field
-from tessarr.tensorstore.facts import facts_of
+from tessarr.tensorstore.drivers.zarr import resolve
+from tessarr.tensorstore.drivers.zarr.facts import facts_of
+from tessarr.tensorstore.schema.element import WHOLE, Field
 
 
 def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:

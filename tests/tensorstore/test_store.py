@@ -10,8 +10,8 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import ReadOnlyError
-from tessarr.tensorstore.store import handle
-from tessarr.tensorstore.zarr import ZarrDriver
+from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
+from tessarr.tensorstore.handle.store import handle
 
 VALUES = np.arange(48, dtype="u2").reshape(6, 8)
 

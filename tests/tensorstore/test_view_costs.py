@@ -14,8 +14,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.driver import Resizing
-from tessarr.tensorstore.element import WHOLE
-from tessarr.tensorstore.facts import Facts, facts_of
+from tessarr.tensorstore.drivers.zarr.facts import Facts, facts_of
+from tessarr.tensorstore.schema.element import WHOLE
 
 VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
 LONG = np.arange(10000) % 9999

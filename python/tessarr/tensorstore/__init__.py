@@ -32,10 +32,21 @@ from tessarr.tensorstore.aliases import (
     T,
 )
 from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.chunk_layout import ChunkLayout
-from tessarr.tensorstore.codec_spec import CodecSpec
-from tessarr.tensorstore.context import Context
-from tessarr.tensorstore.data_type import (
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.drivers.array.driver import array
+from tessarr.tensorstore.drivers.stack.making import concat, overlay, stack
+from tessarr.tensorstore.drivers.virtual.making import (
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    virtual_chunked,
+)
+from tessarr.tensorstore.futures.future import Future, Promise, WriteFutures
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.opening import open
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import CodecSpec
+from tessarr.tensorstore.schema.data_type import (
     bfloat16,
     bool,
     byte,
@@ -68,28 +79,17 @@ from tessarr.tensorstore.data_type import (
     uint64,
     ustring,
 )
-from tessarr.tensorstore.driver_spec import driver_spec as _driver_spec
-from tessarr.tensorstore.future import Future, Promise, WriteFutures
-from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.memory import array
-from tessarr.tensorstore.open_mode import OpenMode
-from tessarr.tensorstore.opening import open
-from tessarr.tensorstore.schema import Schema
-from tessarr.tensorstore.spec import Spec
-from tessarr.tensorstore.stack import concat, overlay, stack
-from tessarr.tensorstore.store import TensorStore
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import Unit
+from tessarr.tensorstore.spec.driver_spec import driver_spec as _driver_spec
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction import Transaction
-from tessarr.tensorstore.units import Unit
 from tessarr.tensorstore.verbose import (
     experimental_update_verbose_logging,
     parse_tensorstore_flags,
 )
 from tessarr.tensorstore.views import cast, downsample
-from tessarr.tensorstore.virtual import (
-    VirtualChunkedReadParameters,
-    VirtualChunkedWriteParameters,
-    virtual_chunked,
-)
 
 _driver_spec("zarr3")  # what is opened most, so that it takes no longer the first time
 

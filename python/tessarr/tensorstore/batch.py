@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tessarr.array import bind
 from tessarr.errors import ArgumentError
 from tessarr.store.kept import sharing
-from tessarr.tensorstore.future import Future, failed
+from tessarr.tensorstore.futures.future import Future, failed
 
 if TYPE_CHECKING:
     from tessarr.array import Array

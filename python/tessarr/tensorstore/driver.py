@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexTransform
 from tessarr.space.maps import identity
-from tessarr.tensorstore.bounds import propagated
-from tessarr.tensorstore.schema import Schema
+from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain
-    from tessarr.tensorstore.data_type import dtype as DataType  # noqa: N812
-    from tessarr.tensorstore.future import Future, WriteFutures
+    from tessarr.tensorstore.futures.future import Future, WriteFutures
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import Shape
 
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
@@ -213,7 +213,7 @@ class Driver:
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now; the driver that has them may be the same."""
-        from tessarr.tensorstore.future import Future
+        from tessarr.tensorstore.futures.future import Future
 
         return Future(self)
 
@@ -228,7 +228,7 @@ class Driver:
 
         None for what is not asked.
         """
-        from tessarr.tensorstore.after import attempt
+        from tessarr.tensorstore.futures.after import attempt
 
         return attempt(lambda: self._cannot("tell what is stored"))
 

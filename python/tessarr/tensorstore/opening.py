@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.bounds import propagated
-from tessarr.tensorstore.context import Context
-from tessarr.tensorstore.driver_spec import Opening, SpecKeywords
-from tessarr.tensorstore.future import Future, converted, failed
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.futures.future import Future, converted, failed
+from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.reading import of_class
-from tessarr.tensorstore.spec import Spec, spec_of
-from tessarr.tensorstore.store import TensorStore, handle
+from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
+from tessarr.tensorstore.spec.spec import Spec, spec_of
 from tessarr.tensorstore.transaction import Transaction
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.driver_spec import Opened
+    from tessarr.tensorstore.spec.driver_spec import Opened
 
 __all__ = ["open", "open_spec"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, overload
 
-from tessarr.tensorstore.cast import cast_store
-from tessarr.tensorstore.cast_spec import CastSpec
-from tessarr.tensorstore.data_type import DTypeLike, dtype
-from tessarr.tensorstore.downsample import downsample_store
-from tessarr.tensorstore.downsample_spec import DownsampleSpec
-from tessarr.tensorstore.spec import Spec
-from tessarr.tensorstore.store import TensorStore
+from tessarr.tensorstore.drivers.cast.driver import cast_store
+from tessarr.tensorstore.drivers.cast.spec import CastSpec
+from tessarr.tensorstore.drivers.downsample.driver import downsample_store
+from tessarr.tensorstore.drivers.downsample.spec import DownsampleSpec
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.schema.data_type import DTypeLike, dtype
+from tessarr.tensorstore.spec.spec import Spec
 
 __all__ = ["DownsampleMethod", "cast", "downsample"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.tensorstore.durations import seconds
+from tessarr.tensorstore.notation.durations import seconds
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.context import Resource
+    from tessarr.tensorstore.context.context import Resource
 
 __all__ = ["at_a_time", "copied", "limited", "rated", "retried"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.members import expected, members
+from tessarr.tensorstore.notation.members import expected, members
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.context import References
+    from tessarr.tensorstore.context.context import References
 
 __all__ = ["Based", "Driver", "Opening", "Place", "boolean", "missing", "quoted", "text", "texts"]
 

@@ -9,7 +9,7 @@ from tessarr.tensorstore.kvstore.far import GCS, HTTP, S3
 from tessarr.tensorstore.kvstore.near import FILE, MEMORY, TESSARR
 from tessarr.tensorstore.kvstore.stacked import KVSTACK
 from tessarr.tensorstore.kvstore.zipped import ZIP
-from tessarr.tensorstore.members import expected
+from tessarr.tensorstore.notation.members import expected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
-from tessarr.tensorstore.durations import seconds
 from tessarr.tensorstore.kvstore.careful import limited, retried
 from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, boolean, quoted
+from tessarr.tensorstore.notation.durations import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
-from tessarr.tensorstore.context import Context, Naming, References
+from tessarr.tensorstore.context.context import Context, Naming, References
 from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
-from tessarr.tensorstore.members import expected, within
-from tessarr.tensorstore.reading import of_class
-from tessarr.tensorstore.recall import Recall
-from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.notation.members import expected, within
+from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.verbose import told
 
 __all__ = ["Spec", "joined", "text_of"]

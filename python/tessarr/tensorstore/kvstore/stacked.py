@@ -8,7 +8,7 @@ from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
 from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, text
 from tessarr.tensorstore.kvstore.values import KeyRange
-from tessarr.tensorstore.members import expected, integer, members
+from tessarr.tensorstore.notation.members import expected, integer, members
 
 if TYPE_CHECKING:
     import builtins

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.context import Context, Naming
-from tessarr.tensorstore.future import Future, failed, finished, start
+from tessarr.tensorstore.context.context import Context, Naming
+from tessarr.tensorstore.futures.future import Future, failed, finished, start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.near import changes_at_once
@@ -20,8 +20,8 @@ from tessarr.tensorstore.kvstore.values import (
     ReadResult,
     TimestampedStorageGeneration,
 )
-from tessarr.tensorstore.reading import of_class
-from tessarr.tensorstore.show import shown
+from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.transaction import Transaction
 
 if TYPE_CHECKING:

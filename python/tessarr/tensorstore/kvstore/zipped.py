@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tessarr.store import LocalStore
 from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, quoted
-from tessarr.tensorstore.members import one_of
+from tessarr.tensorstore.notation.members import one_of
 
 __all__ = ["ZIP"]
 

@@ -1,0 +1,1 @@
+"""Contexts, their resources, and the caches among these."""

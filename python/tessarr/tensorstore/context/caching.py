@@ -1,0 +1,204 @@
+"""Caches of stores, as the members ``cache_pool`` and ``recheck_…`` of specs mean them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
+
+from tessarr.store import MemoryStore
+from tessarr.store.kept import CachePool, RememberingStore
+from tessarr.tensorstore.context.chunk_cache import ChunkShelf
+from tessarr.tensorstore.notation.members import expected
+
+if TYPE_CHECKING:
+    from tessarr.drive import Seen
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.context import Resource
+
+_DOCUMENTS_BYTES: Final = 1 << 20
+
+_EVER: Final = {float("-inf"), float("inf")}
+
+__all__ = ["Known", "Memory", "bound_of", "cached", "memory_of", "over", "pool_of"]
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Known:
+    """What open arrays of one place know of its metadata: it is remembered while one is open.
+
+    Parameters
+    ----------
+    meta
+        The metadata.
+    looked_s
+        When they were looked at, in seconds since 1970.
+    seen
+        The document that tells them.
+    """
+
+    meta: ArrayMeta
+    looked_s: float
+    seen: Seen
+
+    def learn(self, meta: ArrayMeta, looked_s: float) -> None:
+        """Remember what the metadata are now."""
+        self.meta, self.looked_s = meta, looked_s
+
+
+class Memory:
+    """What a resource ``cache_pool`` stands for.
+
+    Parameters
+    ----------
+    json
+        All of its JSON.
+    """
+
+    __slots__ = ("_documents", "_known", "_room", "chunks", "pool")
+
+    pool: CachePool | None
+    """What remembers answers of stores; None: it has no room."""
+
+    chunks: ChunkShelf
+    """What keeps chunks that functions have made."""
+
+    def __init__(self, json: dict[str, Any]) -> None:
+        limit = json["total_bytes_limit"]
+        self.pool = pool = CachePool(limit) if limit else None
+        self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
+        self._documents = pool
+        self._known: dict[Any, ref[Known]] = {}
+        self._room = 64
+
+    def documents(self) -> CachePool:
+        """Return what remembers documents, so that those that stay are not read again.
+
+        Where there is no room, that is a few, which are looked at each time.
+        """
+        if self._documents is None:
+            self._documents = CachePool(_DOCUMENTS_BYTES)
+        return self._documents
+
+    def find(self, where: Any) -> Known | None:
+        """Return what open arrays know whose document is there, or None where none is open."""
+        found = self._known.get(where)
+        return None if found is None else found()
+
+    def add(self, where: Any, known: Known) -> None:
+        """Remember what open arrays know, while there are any."""
+        if len(self._known) >= self._room:
+            self._known = {key: one for key, one in self._known.items() if one() is not None}
+            self._room = max(64, 2 * len(self._known))
+        self._known[where] = ref(known)
+
+
+def memory_of(resource: Resource) -> Memory:
+    """Return what a resource ``cache_pool`` stands for."""
+    found: Memory = resource._made(Memory)
+    return found
+
+
+def pool_of(resource: Resource | None) -> CachePool | None:
+    """Return what remembers answers of stores for a resource; None: it has no room."""
+    return None if resource is None else memory_of(resource).pool
+
+
+def bound_of(recheck: Any, opened: float) -> float:
+    """Return since when an answer must be known to hold, in seconds since 1970.
+
+    Parameters
+    ----------
+    recheck : bool, "open" or float
+        True: now, whenever it is asked for. False: any time will do. "open": when the store was
+        opened. A number is that time itself.
+    opened : float
+        When the store was opened.
+
+    Raises
+    ------
+    ArgumentError
+        If it is something else.
+    """
+    if recheck is True or recheck is False:
+        return float("inf") if recheck else float("-inf")
+    if isinstance(recheck, str) and recheck == "open":
+        return opened
+    if isinstance(recheck, (int, float)) and recheck == recheck:  # noqa: PLR0124 (no NaN)
+        return float(recheck)
+    raise expected('boolean, number, or "open"', recheck)
+
+
+def cached(
+    store: Store,
+    pool: Resource | None,
+    recheck: Any,
+    *,
+    metadata_pool: Resource | None = None,
+    recheck_metadata: Any = "open",
+    opened: float | None = None,
+) -> Store:
+    """Return a store that remembers in pools what `store` answers; `store` if they have no room.
+
+    Parameters
+    ----------
+    store
+        Where nothing is to be waited for, in memory, nothing is remembered either.
+    pool, metadata_pool
+        Resources ``cache_pool``: of chunks, and of documents; the latter by default the former.
+    recheck, recheck_metadata
+        The members ``recheck_cached_data`` and ``recheck_cached_metadata`` of a spec.
+    opened
+        When the store was opened, in seconds since 1970; by default now.
+    """
+    if isinstance(store, MemoryStore):
+        return store
+    now = time.time() if opened is None else opened
+    own = pool if metadata_pool is None else metadata_pool
+    memory = None if own is None else memory_of(own)
+    sinces = bound_of(recheck_metadata, now), bound_of(recheck, now)
+    return over(store, memory, pool_of(pool), sinces, now)
+
+
+def over(
+    store: Store,
+    memory: Memory | None,
+    data: CachePool | None,
+    sinces: tuple[float, float],
+    now: float,
+) -> Store:
+    """Return a store that remembers what `store` answers, if there is room.
+
+    Parameters
+    ----------
+    store
+        The store.
+    memory, data
+        What remembers documents, and chunks.
+    sinces
+        What `bound_of` returned for documents, and for chunks.
+    now
+        The time.
+    """
+    metadata_since, data_since = sinces
+    metadata = None
+    if memory is not None:
+        metadata = memory.documents() if metadata_since > now else memory.pool
+    if data is None and metadata is None:
+        return store
+
+    def make() -> Store:
+        return RememberingStore(
+            store,
+            metadata=metadata,
+            data=data,
+            metadata_since=metadata_since,
+            data_since=data_since,
+        )
+
+    one = data if metadata is None else metadata
+    if one is None or data not in {None, one} or not _EVER.issuperset(sinces):
+        return make()  # one pool must not keep another
+    return one.same((store, data is None, metadata is None, sinces), make)

@@ -1,0 +1,172 @@
+"""The kinds of resources that a context has: what their JSON may say, and its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.durations import duration
+from tessarr.tensorstore.notation.members import (
+    boolean,
+    expected,
+    integer,
+    members,
+    number,
+    one_of,
+    text,
+)
+
+__all__ = ["KINDS", "Kind", "kind_of"]
+
+_UNSIGNED = integer(0, "64-bit unsigned integer")
+_POSITIVE = integer(1, "integer in the range [1, 18446744073709551615]")
+
+
+def _limit(value: Any) -> Any:
+    return value if value == "shared" and isinstance(value, str) else _POSITIVE(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of resource.
+
+    Parameters
+    ----------
+    name : str
+        Of the resource that is meant where none is named.
+    read : callable
+        From JSON to JSON, checked.
+    defaults : JSON
+        All members with their defaults, or the one value.
+    hidden : mapping
+        Members that are left out where they have this value.
+    plain : bool
+        It is what its JSON says, and nothing that could be shared.
+    """
+
+    name: str
+    read: Callable[[Any], Any]
+    defaults: Any
+    hidden: Mapping[str, Any]
+    plain: bool = False
+
+    def canonical(self, value: Any) -> Any:
+        """Return the JSON of a resource without defaults; None stands for the default.
+
+        Raises
+        ------
+        ArgumentError
+            If it says something else than resources of this kind can.
+        """
+        found = self.defaults if value is None else self.read(value)
+        if not isinstance(found, dict):
+            return found
+        return {
+            name: item
+            for name, item in sorted(found.items())
+            if name not in self.hidden or self.hidden[name] != item
+        }
+
+    def full(self, value: Any) -> Any:
+        """Return the JSON of a resource with all defaults."""
+        return (
+            dict(sorted({**self.defaults, **value}.items())) if isinstance(value, dict) else value
+        )
+
+
+_RETRIES = {"max_retries": _UNSIGNED, "initial_delay": duration, "max_delay": duration}
+_RATES = {"read_rate": number, "write_rate": number, "doubling_time": duration}
+
+
+def _object(known: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    return lambda value: members(value, known)
+
+
+def _credentials(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise expected("object", value)
+    if "type" not in value:
+        raise ArgumentError(
+            'Error parsing object member "type": Expected string, but member is missing'
+        )
+    form = one_of(*_CREDENTIALS)
+    return members(value, {"type": form, **dict.fromkeys(_CREDENTIALS[form(value["type"])], text)})
+
+
+_CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "default": ("profile", "filename", "metadata_endpoint"),
+    "anonymous": (),
+    "environment": (),
+    "imds": (),
+    "ecs": ("endpoint", "auth_token_file"),
+    "profile": ("profile", "credentials_file", "config_file"),
+}
+_LOCKING = {"mode": one_of("os", "lockfile", "none", "non_atomic"), "acquire_timeout": duration}
+_LOCKING_DEFAULTS = {"mode": "os", "acquire_timeout": "1m"}
+_MODE = {"mode": one_of("default", "memmap", "direct")}
+
+
+def _with_defaults(
+    name: str, known: Mapping[str, Callable[[Any], Any]], *, plain: bool = False, **defaults: Any
+) -> Kind:
+    return Kind(name, _object(known), defaults, defaults, plain)
+
+
+def _concurrency(name: str) -> Kind:
+    return _with_defaults(name, {"limit": _limit}, limit="shared")
+
+
+def _retries(name: str, most: int) -> Kind:
+    return _with_defaults(
+        name, _RETRIES, plain=True, max_retries=most, initial_delay="1s", max_delay="32s"
+    )
+
+
+def _kinds() -> tuple[Kind, ...]:
+    return (
+        _with_defaults("cache_pool", {"total_bytes_limit": _UNSIGNED}, total_bytes_limit=0),
+        _concurrency("data_copy_concurrency"),
+        _concurrency("file_io_concurrency"),
+        Kind(
+            "file_io_locking",
+            _object(_LOCKING),
+            {},
+            {"mode": "os", "acquire_timeout": "1m"},
+            plain=True,
+        ),
+        Kind("file_io_mode", _object(_MODE), {}, {"mode": "default"}, plain=True),
+        _retries("file_io_retries", 0),
+        Kind("file_io_sync", boolean, True, {}, plain=True),
+        _with_defaults("memory_key_value_store", {}),
+        _concurrency("gcs_request_concurrency"),
+        _retries("gcs_request_retries", 32),
+        _with_defaults("gcs_user_project", {"project_id": text}, plain=True),
+        _with_defaults("experimental_gcs_rate_limiter", _RATES),
+        _concurrency("s3_request_concurrency"),
+        _retries("s3_request_retries", 32),
+        _with_defaults("experimental_s3_rate_limiter", _RATES),
+        Kind("aws_credentials", _credentials, {"type": "default"}, {}),
+        _concurrency("http_request_concurrency"),
+        _retries("http_request_retries", 32),
+        _with_defaults("ocdbt_coordinator", {"address": text, "lease_duration": duration}),
+    )
+
+
+KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _kinds()}
+"""Every kind, by its name."""
+
+
+def kind_of(key: str) -> Kind:
+    """Return the kind of ``kind`` or ``kind#id``.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name.
+    """
+    kind = KINDS.get(key.partition("#")[0])
+    if kind is None:
+        raise ArgumentError(f'Invalid context resource identifier: "{key}"')
+    return kind

@@ -1,0 +1,1 @@
+"""What stands behind handles: a folder, or a module, for each driver."""

@@ -1,0 +1,230 @@
+"""Specs of the driver ``array``: elements as JSON."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.tensorstore.context.context import Context, References
+from tessarr.tensorstore.drivers.array.driver import MemoryDriver, elements_to_json, layout_of
+from tessarr.tensorstore.drivers.cast.converting import conversion
+from tessarr.tensorstore.drivers.in_memory import selected
+from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.notation.reading import stated
+from tessarr.tensorstore.schema.data_type import dtype
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import units_through
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.referring_spec import ReferringSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.types import JSONObject
+
+__all__ = ["MemorySpec"]
+
+_RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
+_MAX_RANK: Final = 32
+
+
+class MemorySpec(ReferringSpec):
+    """What a spec says of elements in memory: the elements."""
+
+    name = "array"
+
+    _values: npt.NDArray[Any]
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        data_type = schema.dtype
+        if data_type is None:
+            raise ArgumentError('"dtype" has to be given for an "array"')
+        if "array" not in members:
+            raise ArgumentError('"array" is missing: the spec does not say what the elements are')
+        made = cls(Schema(dtype=data_type))
+        made._values = parsed(stated(members.pop("array")), data_type, schema.rank)
+        made._references = References.parse(_RESOURCES, members)
+        made._constrain(schema)
+        return made
+
+    def _constrain(self, schema: Schema) -> None:
+        if schema.codec is not None:
+            raise ArgumentError('an "array" has no codec')
+        if schema.fill_value is not None:
+            raise ArgumentError('an "array" has no fill value')
+        if set(schema.chunk_layout.to_json()) - {"rank", "grid_origin", "inner_order"}:
+            raise ArgumentError('an "array" has no chunks')
+        domain = IndexDomain(shape=self._values.shape)
+        Schema(dtype=self.schema.dtype, domain=domain).merged(schema)
+        self.schema = self.schema.merged(schema)
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of those elements that a view has, and a view of them."""
+        assert isinstance(driver, MemoryDriver)
+        made = cls(Schema(dtype=driver.dtype))
+        context = driver.context
+        if not isinstance(context, References):
+            context = References(_RESOURCES, {}).bind(context or _default())
+        made._references = context
+        made._values, shown = _shown(np.asarray(selected(driver.values, view._as_view())), view)
+        units = units_through(driver.dimension_units, view)
+        if any(unit is not None for unit in units):
+            along = [one.input_dimension for one in shown.output]
+            made.schema.update(dimension_units=[None if k is None else units[k] for k in along])
+        return made, shown
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        assert self.schema.dtype is not None
+        found: JSONObject = {"array": elements_to_json(self._values, self.schema.dtype)}
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        return found
+
+    def effective(self) -> Schema:
+        """Return all that is known: everything."""
+        shape = self._values.shape
+        return self.schema.merged(
+            Schema(domain=IndexDomain(shape=shape), chunk_layout=layout_of(self._values))
+        )
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        if options.kvstore is not None:
+            raise ArgumentError('a spec of the driver "array" takes no kvstore')
+        made = copy(self)
+        if options.schema is not None:
+            made._constrain(options.schema)
+        return made
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Return a copy of the elements."""
+
+        def opened() -> Opened:
+            assert self.schema.dtype is not None
+            driver = MemoryDriver(
+                self._values.copy(),
+                self.schema.dtype,
+                self._references,
+                self.schema.dimension_units,
+            )
+            return Opened(driver, view)
+
+        return attempt(opened)
+
+
+@cache
+def _default() -> Context:
+    """Return the context of arrays that were given none."""
+    return Context()
+
+
+def _shown(
+    values: npt.NDArray[Any], view: IndexTransform
+) -> tuple[npt.NDArray[Any], IndexTransform]:
+    """Return elements without what repeats, and the view of these that repeats it."""
+    if values.size == 0:
+        return np.empty(0, values.dtype), IndexTransform.of(
+            view.domain, (OutputIndexMap.constant(0),)
+        )
+    maps: list[OutputIndexMap] = []
+    kept: list[int | slice] = []
+    for k, dim in enumerate(view.domain.dims):
+        if values.shape[k] == 1 or values.strides[k] == 0:
+            kept.append(0)
+        else:
+            kept.append(slice(None))
+            maps.append(OutputIndexMap.along(k, -dim.inclusive_min))
+    key: Any = (*kept, ...)
+    return values[key].copy(), IndexTransform.of(view.domain, tuple(maps))
+
+
+def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
+    """Return the array that nested lists of JSON are.
+
+    Parameters
+    ----------
+    items
+        The lists. Those of complex numbers are pairs of numbers inside.
+    data_type
+        That of the elements.
+    rank
+        How deep lists are axes; by default as deep as they are.
+
+    Raises
+    ------
+    ArgumentError
+        If they are of different lengths or, while the rank is open, of different depths, or an
+        element is none.
+    """
+    pairs = data_type.name.startswith("complex")
+    lists = pairs or rank is not None  # whether elements may be lists
+    if rank is None:
+        rank = max(0, _depth(items) - pairs)
+    if rank > _MAX_RANK:
+        raise ArgumentError(f'"array": {rank} axes are too many, {_MAX_RANK} are possible')
+    shape: list[int] = []
+    inner = items
+    for _ in range(rank):
+        if not isinstance(inner, list):
+            raise ArgumentError(f'"array": {inner!r} is not a list, and rank {rank} is wanted')
+        shape.append(len(inner))
+        if not inner:
+            shape += [0] * (rank - len(shape))
+            break
+        inner = inner[0]
+    flat: list[Any] = []
+    _flatten(items, shape, flat, lists=lists)
+    values = np.empty(len(flat), "O")
+    for k, item in enumerate(flat):
+        values[k] = _pair(item) if pairs else item
+    if pairs:
+        return values.astype(data_type.dtype).reshape(shape)
+    convert = conversion(dtype("json"), data_type)
+    if convert is None:
+        raise ArgumentError(f'"array": JSON has nothing for elements of {data_type.name}')
+    try:
+        return convert(values).reshape(shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f'"array": {error}') from error
+
+
+def _depth(items: Any) -> int:
+    depth = 0
+    while isinstance(items, list):
+        depth += 1
+        if not items:
+            break
+        items = items[0]
+    return depth
+
+
+def _flatten(items: Any, shape: list[int], into: list[Any], *, lists: bool) -> None:
+    if not shape:
+        if isinstance(items, list) and not lists:
+            raise ArgumentError(f'"array": {items!r} is a list where an element is expected')
+        into.append(items)
+        return
+    if not isinstance(items, list) or len(items) != shape[0]:
+        raise ArgumentError(f'"array": {items!r} is not a list of {shape[0]} items')
+    for item in items:
+        _flatten(item, shape[1:], into, lists=lists)
+
+
+def _pair(item: Any) -> complex:
+    if not isinstance(item, list) or len(item) != 2:
+        raise ArgumentError(f'"array": {item!r} is not a pair of numbers, as complex ones are')
+    real, imaginary = parsed(item, dtype("float64"), 1).tolist()
+    return complex(real, imaginary)

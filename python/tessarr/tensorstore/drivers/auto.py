@@ -1,0 +1,116 @@
+"""The driver ``auto``: finds out of which format an array is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.tensorstore.context.context import References
+from tessarr.tensorstore.futures.future import Future, start
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.placed_spec import PlacedSpec
+
+if TYPE_CHECKING:
+    from tessarr.space import IndexTransform
+    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.kvstore.spec import Spec as Place
+    from tessarr.tensorstore.schema.schema import Schema
+    from tessarr.types import JSONObject
+
+__all__ = ["AutoSpec"]
+
+_DOCUMENTS = {"zarr.json": "zarr3", ".zarray": "zarr"}
+
+
+class AutoSpec(PlacedSpec):
+    """What a spec says that does not name the format."""
+
+    name = "auto"
+
+    _rechecks: Options
+    _context: Context | None = None
+    _formats: dict[str, PlacedSpec]  # specs of formats that say the same, without a place
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(schema)
+        made._take_place(members)
+        made._mode = OpenMode(open=True)
+        made._references = References.parse({}, {})
+        made._rechecks = Options()
+        made._formats = {}
+        return made
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        made = super().changed(options)
+        made._formats = {}
+        return made
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        if self._place is None:
+            return {}
+        return {"kvstore": self._place._json(naming, include_defaults=include_defaults)}
+
+    def _take_rechecks(self, options: Options) -> None:
+        old = self._rechecks
+        self._rechecks = Options(
+            recheck_metadata=_later(options.recheck_metadata, old.recheck_metadata),
+            recheck_data=_later(options.recheck_data, old.recheck_data),
+        )
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context; it keeps the context for the format."""
+        made = super().bind(context)
+        made._context = context
+        return made
+
+    def _with(self, references: References, place: Place | None) -> Self:
+        made = super()._with(references, place)
+        made._context = None
+        return made
+
+    def _suffix(self) -> str:
+        return "auto:"
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open."""
+        place = self._place
+        if place is None:
+            raise ArgumentError("the spec has no kvstore: where the array is has to be said")
+        if self._mode.create and not self._mode.open:
+            raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
+        here = place._driver.at_once > 0
+        return start(self._opened, place, view, opening, here=here)
+
+    def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
+        at = place._open()
+        path = place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
+        for document, name in _DOCUMENTS.items():
+            if at.store.size(at.key(path + document)) is not None:
+                assert self._context is not None
+                return self._in_format(name).at(place, self._context).open(view, opening).result()
+        raise NotFoundError(
+            f"there is no array that is known at {path!r} of {at.store}: neither "
+            f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
+            kind="array_not_found",
+            path=path,
+        )
+
+    def _in_format(self, name: str) -> PlacedSpec:
+        """Return what the spec says, in a format, without where."""
+        found = self._formats.get(name)
+        if found is None:
+            options = replace(self._rechecks, mode=self._mode)
+            made = driver_spec(name).parse({}, self.schema).changed(options)
+            assert isinstance(made, PlacedSpec)
+            found = self._formats[name] = made
+        return found
+
+
+def _later(new: Any, old: Any) -> Any:
+    return old if new is None else new

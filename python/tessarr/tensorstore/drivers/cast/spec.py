@@ -1,0 +1,150 @@
+"""Specs of the driver ``cast``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexTransform
+from tessarr.tensorstore.drivers.cast.converting import conversion
+from tessarr.tensorstore.drivers.cast.driver import CastDriver, cast_store
+from tessarr.tensorstore.futures.future import Future, converted
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.types import JSONObject
+
+__all__ = ["CastSpec"]
+
+
+class CastSpec(ViewSpec):
+    """What a spec says of a cast."""
+
+    name = "cast"
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(Schema(dtype=schema.dtype))
+        base = base_of(members)
+        if base.domain is not None:
+            base = Spec._of(base._driver, base.transform, base._context)
+        made._set_nested([base])
+        made._constrain(schema)
+        return made
+
+    @classmethod
+    def made(cls, base: Spec, data_type: DataType) -> Spec:
+        """Return the spec of a cast of what another one opens."""
+        found = cls(Schema(dtype=data_type, rank=base._driver.outline().rank))
+        found._set_nested([Spec._of(base._driver, None, base._context)])
+        return Spec._of(found, base._view)
+
+    def _constrain(self, schema: Schema) -> None:
+        """Pass constraints on to what is viewed, but for the data type; both know the rank."""
+        base = self._nested[0].copy()
+        given: dict[str, Any] = {
+            "rank": schema.rank,
+            "domain": schema.domain,
+            "codec": schema.codec,
+            "dimension_units": schema.dimension_units,
+            "fill_value": schema.fill_value,
+        }
+        if set(schema.chunk_layout.to_json()) - {"rank"}:
+            given["chunk_layout"] = schema.chunk_layout
+        base.update(**{name: value for name, value in given.items() if value is not None})
+        self._set_nested([base])
+        self.schema = self.schema.merged(Schema(dtype=schema.dtype, rank=schema.rank))
+        self._known = None
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open cast."""
+        assert isinstance(driver, CastDriver)
+        of = driver.of
+        spec, shown = driver_spec(of.name).of(of, view, minimal=minimal)
+        made = cls(Schema(dtype=driver.dtype, rank=driver.domain.rank))
+        made._set_nested([Spec._of(spec, None)])
+        return made, shown
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        base = self._nested[0]
+        without = [] if base._view is not None else ["transform"]
+        if self.schema.rank is not None and not include_defaults:
+            without.append("rank")  # the same
+        return {
+            "base": nested_json(base, naming, include_defaults=include_defaults, without=without)
+        }
+
+    def _effective(self) -> Schema:
+        base, target = self._nested[0].schema, self.schema.dtype
+        known = Schema(
+            rank=base.rank,
+            dtype=target,
+            domain=base.domain,
+            chunk_layout=base.chunk_layout,
+            codec=base.codec,
+            dimension_units=base.dimension_units,
+        )
+        if base.fill_value is not None and base.dtype is not None and target is not None:
+            forward = conversion(base.dtype, target)
+            if forward is not None:
+                known.update(fill_value=forward(base.fill_value))
+        return known
+
+    @property
+    def open_mode(self) -> Any:
+        """What opening may do: that of the base."""
+        return self._nested[0].open_mode
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._nested[0].kvstore
+
+    @property
+    def base(self) -> Spec:
+        """What is viewed."""
+        return self._nested[0]
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same."""
+        if self.schema.dtype is None:
+            raise ArgumentError("the data type has to be given: there is no URL")
+        return f"{self._nested[0].url}|cast:{self.schema.dtype.name}"
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open the base."""
+        target = self.schema.dtype
+        if target is None:
+            raise ArgumentError("the data type has to be given")
+
+        def opened(base: TensorStore) -> Opened:
+            made = cast_store(base, target)
+            for way, asked in (("r", opening.read), ("w", opening.write)):
+                if (
+                    asked
+                    and way not in made.mode
+                    and opening.read != (opening.write and not opening.both)
+                ):
+                    raise ArgumentError(
+                        f"elements of {base.dtype.name} are not converted to {target.name} and "
+                        f"back: mode {made.mode!r} is all that is possible",
+                        kind="cannot_cast",
+                    )
+            found = made._view if view is None else made._view[view]
+            return Opened(made._driver, found)
+
+        return converted(open_spec(self._nested[0], opening), opened)

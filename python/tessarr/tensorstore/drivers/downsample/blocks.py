@@ -1,0 +1,247 @@
+"""Blocks of a base, each of which is one position of a downsampled view.
+
+The position ``p`` of a dimension with factor ``f`` stands for those of the base at ``p * f`` up to
+``(p + 1) * f``, as far as the base has them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.domain import INFINITE
+from tessarr.space.maps import position
+from tessarr.tensorstore.drivers.downsample.reducing import Blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["BlockGrid", "Positions", "Wanted", "check_factors", "downsampled"]
+
+Positions: TypeAlias = "range | npt.NDArray[np.int64]"
+"""Those of one dimension, ascending."""
+
+
+def check_factors(factors: Sequence[int], rank: int) -> None:
+    """Raise an error unless there is a positive factor for each dimension."""
+    if len(factors) != rank:
+        raise ArgumentError(f"{len(factors)} factors for {rank} dimensions")
+    if not all(1 <= one <= INFINITE for one in factors):
+        raise ArgumentError(f"factors are positive, not {tuple(factors)}")
+
+
+def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:
+    """Return the domain of the result."""
+    dims = []
+    for dim, factor in zip(domain.dims, factors, strict=True):
+        lower, upper = dim.inclusive_min, dim.exclusive_max
+        if lower > -INFINITE:
+            lower = -(-lower // factor) if method == "stride" else lower // factor
+        if upper <= INFINITE:
+            upper = -(-upper // factor) if dim.size or method == "stride" else lower
+        dims.append(
+            Dim.of(lower, max(lower, upper), dim.label, (dim.implicit_lower, dim.implicit_upper))
+        )
+    return IndexDomain.of(tuple(dims))
+
+
+class Wanted(NamedTuple):
+    """The positions of one dimension of the result that a view asks for, ascending."""
+
+    positions: Positions
+    """Which."""
+    rank: OutputIndexMap
+    """For each position of the view, the place in `positions`."""
+
+
+class Behind(NamedTuple):
+    """What stands behind positions of one dimension."""
+
+    indices: int | npt.NDArray[np.int64]
+    """The positions of the base, or the first one where they are an interval."""
+    size: int
+    """How many they are."""
+    blocks: Blocks
+    """How they are cut."""
+
+    def map(self, k: int, rank: int) -> OutputIndexMap:
+        """Return the map of dimension `k` of `rank` that selects them."""
+        if isinstance(self.indices, int):
+            return OutputIndexMap.along(k, self.indices)
+        shape = [self.size if axis == k else 1 for axis in range(rank)]
+        return OutputIndexMap.by_array(self.indices.reshape(shape))
+
+
+class BlockGrid:
+    """How the positions of a base are those of blocks.
+
+    Parameters
+    ----------
+    base
+        The domain of the base.
+    factors
+        How long blocks are.
+    method
+        What is made of each.
+    """
+
+    __slots__ = ("base", "domain", "factors")
+
+    def __init__(self, base: IndexDomain, factors: Sequence[int], method: str) -> None:
+        self.base = base.dims
+        self.factors = tuple(factors)
+        self.domain = downsampled(base, self.factors, method)
+
+    def behind_all(self, view: IndexTransform) -> IndexTransform | None:
+        """Return the view of the base that has all that is behind a view of the result.
+
+        What is none of a box gets a dimension more, of the positions inside of blocks; where these
+        differ in size, there is no such view.
+        """
+        dims = [Dim.of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain.dims]
+        alone = {dim for dim, *_ in view.lines(alone=True)}
+        offsets: list[npt.NDArray[np.int64] | int | None] = []
+        for at, one in enumerate(view.output):
+            k, factor, base = one.input_dimension, self.factors[at], self.base[at]
+            if factor == 1:
+                offsets.append(None)
+                continue
+            if k in alone and abs(one.factor) == 1:
+                assert k is not None
+                dim, by = view.domain.dims[k], one.offset * factor
+                ends = dim.inclusive_min * one.factor, (dim.exclusive_max - 1) * one.factor
+                low = max(by + min(ends) * factor, base.inclusive_min) - by
+                high = min(by + (max(ends) + 1) * factor, base.exclusive_max) - by
+                if one.factor < 0:
+                    low, high = 1 - high, 1 - low
+                dims[k] = Dim.of(low, max(low, high), dim.label)
+                offsets.append(by)
+                continue
+            least, most = self.edges(at, position(one, view.domain.dims))
+            sizes = np.unique(most - least)
+            if len(sizes) != 1:
+                return None
+            offsets.append(least)
+            dims.append(Dim.of(0, int(sizes[0])))
+        return _behind_view(view, dims, offsets)
+
+    def strided(self, view: IndexTransform) -> IndexTransform:
+        """Return the view of the base that has the first element of each block."""
+        maps = []
+        for one, factor in zip(view.output, self.factors, strict=True):
+            offset, stride = one.offset * factor, one.factor * factor
+            if one.index_array is not None:
+                maps.append(OutputIndexMap.by_array(one.index_array, offset, stride, one.within))
+            elif one.input_dimension is not None:
+                maps.append(OutputIndexMap.along(one.input_dimension, offset, stride))
+            else:
+                maps.append(OutputIndexMap.constant(offset))
+        return IndexTransform.of(view.domain, tuple(maps))
+
+    def wanted(self, view: IndexTransform, k: int) -> Wanted:
+        one = view.output[k]
+        if one.index_array is not None:
+            places = position(one, view.domain.dims)
+            self._check(k, int(places.min()), int(places.max()))
+            found, inverse = np.unique(places, return_inverse=True)
+            return Wanted(found, OutputIndexMap.by_array(inverse.reshape(places.shape)))
+        if one.input_dimension is None or not one.factor:
+            self._check(k, one.offset, one.offset)
+            return Wanted(range(one.offset, one.offset + 1), OutputIndexMap.constant(0))
+        dim = view.domain.dims[one.input_dimension]
+        begin, last = dim.inclusive_min, dim.exclusive_max - 1
+        ends = one.offset + one.factor * begin, one.offset + one.factor * last
+        least, most, step = min(ends), max(ends), abs(one.factor)
+        self._check(k, least, most)
+        sign = 1 if one.factor > 0 else -1
+        order = OutputIndexMap.along(one.input_dimension, -begin if sign > 0 else last, sign)
+        return Wanted(range(least, most + 1, step), order)
+
+    def _check(self, k: int, least: int, most: int) -> None:
+        dim = self.domain.dims[k]
+        if least < dim.inclusive_min or most >= dim.exclusive_max:
+            raise ArgumentError(
+                f"dimension {k}: positions from {least} to {most} are not all in {dim}",
+                kind="out_of_bounds",
+            )
+
+    def behind(self, k: int, positions: Positions) -> Behind:
+        """Return which positions of the base stand behind some of the result."""
+        factor = self.factors[k]
+        if isinstance(positions, range) and (positions.step == 1 or len(positions) == 1):
+            dim, count = self.base[k], len(positions)
+            low = max(positions[0] * factor, dim.inclusive_min)
+            high = min((positions[-1] + 1) * factor, dim.exclusive_max)
+            first = min((positions[0] + 1) * factor, high) - low
+            last = high - max(positions[-1] * factor, low)
+            return Behind(low, high - low, _blocks(first, last, factor, count))
+        least, most = self.edges(k, np.asarray(positions))
+        short = most - least
+        size = int(short.sum())
+        blocks = _blocks(int(short[0]), int(short[-1]), factor, len(short))
+        if least[-1] + short[-1] - least[0] == size:
+            return Behind(int(least[0]), size, blocks)
+        ends = np.cumsum(short)
+        return Behind(np.arange(size) + np.repeat(least - (ends - short), short), size, blocks)
+
+    def edges(
+        self, k: int, positions: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which interval of the base stands behind each position."""
+        dim, factor = self.base[k], self.factors[k]
+        if factor > dim.size:  # products might have more than 64 bits
+            least = [max(int(one) * factor, dim.inclusive_min) for one in positions.flat]
+            most = [min((int(one) + 1) * factor, dim.exclusive_max) for one in positions.flat]
+            shape = positions.shape
+            return np.array(least, "i8").reshape(shape), np.array(most, "i8").reshape(shape)
+        return (
+            np.maximum(positions * factor, dim.inclusive_min),
+            np.minimum((positions + 1) * factor, dim.exclusive_max),
+        )
+
+
+def _behind_view(
+    view: IndexTransform, dims: list[Dim], offsets: list[npt.NDArray[np.int64] | int | None]
+) -> IndexTransform:
+    """Return the view of a base: as before, along boxes, or along one dimension more."""
+    rank, extra = len(dims), view.input_rank
+    maps = []
+    for one, offset in zip(view.output, offsets, strict=True):
+        if offset is None:
+            maps.append(_widened(one, rank))
+            continue
+        if isinstance(offset, int):
+            assert one.input_dimension is not None
+            maps.append(OutputIndexMap.along(one.input_dimension, offset, one.factor))
+            continue
+        if offset.size == 1:
+            maps.append(OutputIndexMap.along(extra, int(offset.item())))
+        else:
+            shape = [1] * rank
+            shape[extra] = dims[extra].size
+            inside = np.arange(dims[extra].size).reshape(shape)
+            array = offset.reshape(offset.shape + (1,) * (rank - offset.ndim)) + inside
+            maps.append(OutputIndexMap.by_array(array))
+        extra += 1
+    return IndexTransform.of(IndexDomain.of(tuple(dims)), tuple(maps))
+
+
+def _widened(one: OutputIndexMap, rank: int) -> OutputIndexMap:
+    """Return the same map of a view with more dimensions."""
+    array = one.index_array
+    if array is None:
+        return one
+    array = array.reshape(array.shape + (1,) * (rank - array.ndim))
+    return OutputIndexMap.by_array(array, one.offset, one.factor, one.within)
+
+
+def _blocks(first: int, last: int, factor: int, count: int) -> Blocks:
+    """Tell how an axis is cut, whose blocks are whole but for the first and the last one."""
+    first = first if first != factor else 0
+    last = last if last != factor and count > bool(first) else 0
+    return Blocks(first, factor, count - bool(first) - bool(last), last)

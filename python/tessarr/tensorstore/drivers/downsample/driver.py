@@ -1,0 +1,334 @@
+"""The driver ``downsample``: a view with one element for each block.
+
+Theory
+------
+The element at position ``p`` of a dimension with factor ``f`` stands for those of the base at
+``p * f`` up to ``(p + 1) * f``, as far as the base has them. So a view asks for a set of
+positions of each dimension of the result; what stands behind those is read from the base as one
+product of indices, reduced, and then put in the order of the view. Where index arrays run
+along with each other, so that the product would be much more than the view, each point is
+read with its block instead.
+
+Large views are read and reduced slab by slab, of a bounded number of bytes.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.maps import position
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.array.driver import array
+from tessarr.tensorstore.drivers.downsample.blocks import (
+    BlockGrid,
+    Positions,
+    Wanted,
+    check_factors,
+)
+from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
+from tessarr.tensorstore.drivers.in_memory import check_finite, selected
+from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.futures.future import converted, failed, start
+from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.chunk_views import layout_through
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["DownsampleDriver", "downsample_store"]
+
+_SLAB_BYTES: Final = 64 << 20
+_WASTE: Final = 4
+
+
+def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> TensorStore:
+    """Return a view of a handle with one element for each block.
+
+    Raises
+    ------
+    ArgumentError
+        If the factors do not fit, or the elements have no such thing.
+    """
+    if not base.readable:
+        raise ArgumentError("what was opened for writing only has no downsampled view")
+    return handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
+
+
+class DownsampleDriver(Driver):
+    """One element for each block of a base.
+
+    Parameters
+    ----------
+    of
+        The base.
+    factors
+        How long blocks are.
+    method
+        What is made of each.
+    """
+
+    __slots__ = ("_block_bytes", "_blocks", "_of", "method")
+
+    name = "downsample"
+
+    def __init__(self, of: TensorStore, factors: Sequence[int], method: str) -> None:
+        check_factors(factors, of.rank)
+        check_method(method, of.dtype)
+        self._of = of
+        self.method = method
+        self._blocks = BlockGrid(of.domain, factors, method)
+        sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain.dims])
+        self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """How long blocks are."""
+        return self._blocks.factors
+
+    @property
+    def dtype(self) -> DataType:
+        """That of the base."""
+        return self._of.dtype
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are blocks."""
+        return self._blocks.domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether the base can be read."""
+        return self._of.readable
+
+    @property
+    def writable(self) -> bool:
+        """Never."""
+        return False
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: where those of the base are."""
+        return self._of._driver.storages()
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return a view with the bounds that the base has now."""
+        of = self._of._now(using)
+        driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
+        if driver is self and not view.follows:
+            return self, view
+        return driver, propagated(view, driver.domain)
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up the bounds of the base."""
+        return converted(
+            self._of.resolve(batch=using.batch),
+            lambda of: DownsampleDriver(of, self.factors, self.method),
+        )
+
+    @property
+    def chunk_layout(self) -> Any:
+        """That of the base, in blocks."""
+        return layout_through(
+            self._of.chunk_layout, self._blocks.strided(IndexTransform(self._blocks.domain))
+        )
+
+    @property
+    def codec(self) -> Any:
+        """That of the base."""
+        return self._of.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """That of the base: a number is left as it is by all methods, an array downsampled."""
+        fill: npt.NDArray[Any] | None = self._of.fill_value
+        if fill is None or fill.ndim == 0:
+            return fill
+        inner = slice(self._of.rank - fill.ndim, None)
+        alike = array(fill, self.dtype).translate_to[self._of.origin[inner]]
+        return downsample_store(alike, self.factors[inner], self.method).read().result()
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those of the base, times the factors."""
+        return tuple(
+            None if unit is None else unit * factor
+            for unit, factor in zip(self._of.dimension_units, self.factors, strict=True)
+        )
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._of.kvstore
+
+    @property
+    def base(self) -> TensorStore:
+        """What is viewed."""
+        return self._of
+
+    def base_of(self, view: IndexTransform) -> TensorStore | None:
+        """Return what is behind a view, with a dimension more for blocks that are none of a box.
+
+        None where such blocks differ in size.
+        """
+        blocks = self._blocks
+        found = blocks.strided(view) if self.method == "stride" else blocks.behind_all(view)
+        return None if found is None else self._of[found]
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell what is stored of what is behind a view."""
+        base = self.base_of(view)
+        if base is None:
+            self._cannot("tell what is stored of blocks of several sizes")
+        return base._driver.storage_statistics(
+            base._view, not_stored=not_stored, fully_stored=fully_stored, using=using
+        )
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read blocks, and reduce them."""
+        try:
+            check_finite(view)
+            if view.size == 0:
+                empty = np.empty(view.domain.shape, self.dtype.dtype)
+                return attempt(lambda: empty if out is None else out)
+            if self.method == "stride":
+                strided = self._of._view[self._blocks.strided(view)]
+                return self._of._driver.read(strided, out, using)
+            wanted = [self._blocks.wanted(view, k) for k in range(view.output_rank)]
+            if prod(len(one.positions) for one in wanted) > _WASTE * view.size + 1000:
+                return self._by_points(view, out, using)
+            return self._by_product(view, wanted, out, using)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
+
+    def _by_product(
+        self,
+        view: IndexTransform,
+        wanted: list[Wanted],
+        out: npt.NDArray[Any] | None,
+        using: Using,
+    ) -> Future[npt.NDArray[Any]]:
+        """Read what stands behind the product of positions of each dimension."""
+        positions = [one.positions for one in wanted]
+        order = IndexTransform.of(view.domain, tuple(one.rank for one in wanted))
+        straight = order.output == tuple(
+            OutputIndexMap.along(k, -low) for k, low in enumerate(view.domain.origin)
+        )
+        target = out if straight else None
+
+        def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            if straight:
+                return values
+            found = selected(values, order._as_view())
+            if out is None:
+                return np.array(found, order="C")
+            out[...] = found
+            return out
+
+        counts = [len(one) for one in positions]
+        if prod(counts) * self._block_bytes <= _SLAB_BYTES:
+            return converted(self._reduced(positions, using, target), finish)
+
+        def work() -> npt.NDArray[Any]:
+            values = target
+            if values is None:
+                values = np.empty(counts, self.dtype.dtype)
+            before: Future[Any] | None = None
+            for slab in self._slabs(counts):
+                pieces = [one[cut] for one, cut in zip(positions, slab, strict=True)]
+                reading = self._reduced(pieces, using, values[slab])
+                reading.force()  # while the one before is reduced
+                if before is not None:
+                    before.result()
+                before = reading
+            if before is not None:
+                before.result()
+            return finish(values)
+
+        return start(work)
+
+    def _slabs(self, counts: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+        """Cut a product along its first dimension, so that what is read at once is bounded."""
+        rows = max(1, _SLAB_BYTES // max(1, prod(counts[1:]) * self._block_bytes))
+        rest = tuple(slice(0, count) for count in counts[1:])
+        for first in range(0, counts[0] if counts else 0, rows):
+            yield (slice(first, min(first + rows, counts[0])), *rest)
+
+    def _reduced(
+        self,
+        positions: Sequence[Positions],
+        using: Using,
+        out: npt.NDArray[Any] | None,
+    ) -> Future[npt.NDArray[Any]]:
+        """Read and reduce the product of positions, ascending."""
+        behind = [self._blocks.behind(k, one) for k, one in enumerate(positions)]
+        dims = tuple(Dim.of(0, one.size) for one in behind)
+        maps = tuple(one.map(k, len(behind)) for k, one in enumerate(behind))
+        blocks = [one.blocks for one in behind]
+        read = self._look(IndexTransform.of(IndexDomain.of(dims), maps), using)
+        return converted(read, lambda values: reduce(values, blocks, self.method, out))
+
+    def _look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+        return self._of._driver.look(self._of._view[view], using)
+
+    def _by_points(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read the block of each point of the view."""
+        rank = view.output_rank
+        points = [
+            np.broadcast_to(position(one, view.domain.dims), view.domain.shape).reshape(-1)
+            for one in view.output
+        ]
+        edges = [self._blocks.edges(k, points[k]) for k in range(rank)]
+        shapes = np.stack([most - least for least, most in edges], axis=1)
+        kinds, group = np.unique(shapes, axis=0, return_inverse=True)
+
+        def work() -> npt.NDArray[Any]:
+            result = np.empty(len(points[0]), self.dtype.dtype)
+            for kind, lengths in enumerate(kinds.tolist()):
+                chosen = np.flatnonzero(group.reshape(-1) == kind)
+                most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))
+                for begin in range(0, len(chosen), most):
+                    some = chosen[begin : begin + most]
+                    least = [edge[0][some] for edge in edges]
+                    result[some] = self._blocks_at(least, lengths, using)
+            values = result.reshape(view.domain.shape)
+            if out is None:
+                return values
+            out[...] = values
+            return out
+
+        return start(work)
+
+    def _blocks_at(
+        self, least: list[npt.NDArray[np.int64]], lengths: list[int], using: Using
+    ) -> npt.NDArray[Any]:
+        """Read blocks of one shape that begin at some points, and reduce each."""
+        rank = len(lengths)
+        count = len(least[0])
+        dims = (Dim.of(0, count), *(Dim.of(0, length) for length in lengths))
+        maps = []
+        for k, begin in enumerate(least):
+            shape = [1] * (rank + 1)
+            shape[k + 1] = lengths[k]
+            inside = np.arange(lengths[k]).reshape(shape)
+            maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
+        view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
+        values = self._look(view, using).result()
+        blocks = [Blocks(0, 1, count, 0), *(Blocks(0, length, 1, 0) for length in lengths)]
+        return reduce(values, blocks, self.method).reshape(-1)

@@ -1,0 +1,156 @@
+"""Specs of the driver ``downsample``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.tensorstore.drivers.downsample.blocks import check_factors, downsampled
+from tessarr.tensorstore.drivers.downsample.driver import DownsampleDriver, downsample_store
+from tessarr.tensorstore.drivers.downsample.reducing import METHODS, check_method
+from tessarr.tensorstore.futures.future import Future, converted
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.types import JSONObject
+
+__all__ = ["DownsampleSpec"]
+
+
+class DownsampleSpec(ViewSpec):
+    """What a spec says of a downsampled view."""
+
+    name = "downsample"
+
+    _factors: tuple[int, ...]
+    _method: str
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(Schema())
+        base = base_of(members, schema.dtype)
+        factors = members.pop("downsample_factors", None)
+        if not isinstance(factors, list) or not all(
+            isinstance(one, int) and not isinstance(one, bool) for one in factors
+        ):
+            raise ArgumentError(f'"downsample_factors": {factors!r} is not a list of integers')
+        method = members.pop("downsample_method", None)
+        if not isinstance(method, str) or method not in METHODS:
+            raise ArgumentError(
+                f'"downsample_method": {method!r} is not one of {", ".join(METHODS)}'
+            )
+        made._set(base, factors, method)
+        made._constrain(schema)
+        return made
+
+    def _set(self, base: Spec, factors: Sequence[int], method: str) -> None:
+        check_factors(factors, len(factors) if base.rank is None else base.rank)
+        if base.dtype is not None:
+            check_method(method, base.dtype)
+        self._factors, self._method = tuple(factors), method
+        self._set_nested([base])
+
+    @classmethod
+    def made(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
+        """Return the spec of a view of what another one opens."""
+        found = cls(Schema(rank=len(factors)))
+        if base.rank is None:
+            base = base.copy()
+            base.update(rank=len(factors))
+        found._set(base, factors, method)
+        return Spec._of(found, None)
+
+    def _constrain(self, schema: Schema) -> None:
+        """Pass constraints on to what is viewed, but for the domain."""
+        base, rank = self._nested[0], len(self._factors)
+        schema = Schema(rank=rank).merged(schema)
+        given: dict[str, Any] = {
+            "dtype": schema.dtype,
+            "codec": schema.codec,
+            "dimension_units": schema.dimension_units,
+            "fill_value": schema.fill_value,
+        }
+        if set(schema.chunk_layout.to_json()) - {"rank"}:
+            given["chunk_layout"] = schema.chunk_layout
+        wanted = Schema(**{name: value for name, value in given.items() if value is not None})
+        if set(wanted.to_json()):
+            behind = base._driver.changed(Options(schema=wanted.before(self._strided())))
+            self._set_nested([Spec._of(behind, base._view, base._context)])
+        self.schema = self.schema.merged(
+            Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
+        )
+        self._known = None
+
+    def _strided(self) -> IndexTransform:
+        """Return the view of the first element of each block."""
+        maps = [OutputIndexMap.along(k, 0, factor) for k, factor in enumerate(self._factors)]
+        return IndexTransform.of(IndexDomain(len(maps)), tuple(maps))
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open view."""
+        assert isinstance(driver, DownsampleDriver)
+        made = cls(Schema())
+        made._factors, made._method = driver.factors, driver.method
+        made._set_nested([driver.base._spec(minimal=minimal)])
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        base = self._nested[0]
+        return {
+            "base": nested_json(
+                base,
+                naming,
+                include_defaults=include_defaults,
+                without=("dtype", "rank") if base._view is None else ("dtype",),
+            ),
+            "downsample_factors": list(self._factors),
+            "downsample_method": self._method,
+        }
+
+    def _effective(self) -> Schema:
+        base = self._nested[0]
+        known = Schema(rank=len(self._factors), dtype=base.dtype)
+        if base.domain is not None:
+            known.update(domain=downsampled(base.domain, self._factors, self._method))
+        seen = base.schema.viewed(self._strided())
+        known.update(
+            codec=seen.codec, chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units
+        )
+        return known.merged(self.schema)
+
+    @property
+    def open_mode(self) -> Any:
+        """What opening may do: that of the base."""
+        return self._nested[0].open_mode
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._nested[0].kvstore
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open the base."""
+        if opening.both or not opening.read:
+            raise ArgumentError("a downsampled view cannot be written")
+
+        def opened(base: TensorStore) -> Opened:
+            made = downsample_store(base, self._factors, self._method)
+            self._check(made.domain, made.dtype)
+            return Opened(made._driver, view)
+
+        reading = Opening(True, False, opening.transaction, opening.batch)
+        return converted(open_spec(self._nested[0], reading), opened)

@@ -1,0 +1,308 @@
+"""The driver ``json``: a value in a JSON document, as an array of rank 0.
+
+Which value is a JSON pointer's matter (RFC 6901). A write replaces it in the document, and makes
+the objects that lead to it; what others wrote to the document in between stays.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from tessarr._json import load
+from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
+from tessarr.space import IndexDomain, IndexTransform
+from tessarr.tensorstore.context.caching import cached
+from tessarr.tensorstore.context.context import Naming, References
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.futures.future import Future, WriteFutures, start
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.notation.reading import text
+from tessarr.tensorstore.schema.data_type import dtype, json_value
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.placed_spec import PlacedSpec, Recheck, asked, recheck_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.driver import Using
+    from tessarr.types import JSONObject
+
+__all__ = ["JsonDriver", "JsonSpec"]
+
+_RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+}
+_JSON: Final = dtype("json")
+
+
+class JsonDriver(Driver):
+    """A value in a document.
+
+    Parameters
+    ----------
+    place
+        The document.
+    pointer
+        Where in it, as a JSON pointer.
+    opened_by
+        The spec that opened it.
+    """
+
+    __slots__ = ("_place", "_steps", "opened_by", "pointer")
+
+    name = "json"
+
+    def __init__(self, place: KvStore, pointer: str, opened_by: JsonSpec) -> None:
+        self._place = place
+        self.pointer = pointer
+        self._steps = steps_of(pointer)
+        self.opened_by = opened_by
+
+    @property
+    def dtype(self) -> dtype:
+        """JSON."""
+        return _JSON
+
+    @property
+    def domain(self) -> IndexDomain:
+        """That of one element."""
+        return IndexDomain.of(())
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where the element is."""
+        return frozenset([("json", self._place.url)])
+
+    @property
+    def kvstore(self) -> Any:
+        """The document."""
+        place = self.opened_by._place
+        assert place is not None
+        return KvStore._of(place, place._open(), self._place.path, None)
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        return self.opened_by.url
+
+    def _document(self, using: Using) -> KvStore:
+        transaction = using.transaction
+        return self._place if transaction is None else self._place.with_transaction(transaction)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read the document, and find the value in it."""
+
+        def work() -> npt.NDArray[Any]:
+            found = self._document(using).read("").result()
+            if found.state != "value":
+                raise NotFoundError(f"there is no document {self._place.url!r}")
+            value = self._found(self._parsed(found.value))
+            result = np.empty(view.domain.shape, "O") if out is None else out
+            for at in np.ndindex(result.shape):
+                result[at] = value
+            return result
+
+        return start(work)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Replace the value in the document."""
+        value = json_value(values.reshape(-1)[-1]) if values.size else None
+
+        def work() -> None:
+            document = self._document(using)
+            if not self._steps:
+                document.write("", _dumped(value)).result()
+            else:
+                document._change("", changed)
+
+        def changed(current: bytes | None) -> bytes:
+            if current is None:
+                return _dumped(self._replaced({}, value))
+            content = self._parsed(current)
+            before = _dumped(content)
+            after = _dumped(self._replaced(content, value))
+            return current if after == before else after
+
+        if not values.size:
+            return WriteFutures._of(Future(None), Future(None))
+        done = start(work)
+        return WriteFutures._of(done, done)
+
+    def _parsed(self, document: bytes) -> Any:
+        try:
+            return load(document, what=f"document {self._place.url!r}")[0]
+        except MetadataError as error:
+            raise DataError(str(error), key=self._place.path) from error
+
+    def _found(self, content: Any) -> Any:
+        for k, step in enumerate(self._steps):
+            if isinstance(content, dict):
+                if step not in content:
+                    raise NotFoundError(
+                        f"{self._place.url!r} has no member {step!r} at {self._at(k)}"
+                    )
+                content = content[step]
+            elif isinstance(content, list):
+                content = content[self._index(step, k, len(content))]
+            else:
+                raise self._leaf(content, k)
+        return content
+
+    def _replaced(self, content: Any, value: Any) -> Any:
+        inner, last = content, len(self._steps) - 1
+        for k, step in enumerate(self._steps):
+            if isinstance(inner, dict):
+                if k == last:
+                    inner[step] = value
+                else:
+                    inner.setdefault(step, {})
+                inner = inner[step]
+            elif isinstance(inner, list):
+                if step == "-":
+                    inner.append(value if k == last else {})
+                    index = len(inner) - 1
+                else:
+                    index = self._index(step, k, len(inner))
+                    if k == last:
+                        inner[index] = value
+                inner = inner[index]
+            else:
+                raise self._leaf(inner, k)
+        return content
+
+    def _index(self, step: str, k: int, length: int) -> int:
+        plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
+        if not plain or len(step) > 18:
+            raise ArgumentError(f"{step!r} at {self._at(k)} of {self._place.url!r} is no index")
+        if int(step) >= length:
+            raise ArgumentError(
+                f"{self._at(k)} of {self._place.url!r} has {length} items, none is {step}",
+                kind="out_of_bounds",
+            )
+        return int(step)
+
+    def _leaf(self, content: Any, k: int) -> ArgumentError:
+        return ArgumentError(
+            f"{self._at(k)} of {self._place.url!r} is {content!r}, which has no members"
+        )
+
+    def _at(self, k: int) -> str:
+        return repr("/".join(self.pointer.split("/")[: k + 1]))
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(
+        value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def steps_of(pointer: str) -> tuple[str, ...]:
+    """Return the members that a JSON pointer names, one in the other.
+
+    Raises
+    ------
+    ArgumentError
+        If it is malformed.
+
+    Examples
+    --------
+    >>> steps_of("/a~1b/0")
+    ('a/b', '0')
+    """
+    if not pointer:
+        return ()
+    if not pointer.startswith("/"):
+        raise ArgumentError(f'"json_pointer": {pointer!r} does not begin with /')
+    rest = pointer.replace("~0", "").replace("~1", "")
+    if "~" in rest:
+        raise ArgumentError(f'"json_pointer": {pointer!r} has a ~ without 0 or 1')
+    steps = pointer[1:].split("/")
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
+
+
+class JsonSpec(PlacedSpec):
+    """What a spec says of a value in a document."""
+
+    name = "json"
+
+    _pointer: str
+    _recheck: Recheck
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(Schema(dtype=_JSON, rank=0).merged(schema))
+        made._check_parts()
+        made._take_place(members)
+        made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
+        steps_of(made._pointer)
+        made._mode = OpenMode.take(members)
+        made._references = References.parse(_RESOURCES, members)
+        made._recheck = recheck_of(
+            members.pop("recheck_cached_data", "open"), "recheck_cached_data"
+        )
+        return made
+
+    def _check_parts(self) -> None:
+        if self.schema.fill_value is not None:
+            raise ArgumentError("a value in a document has no fill value")
+        if self.schema.codec is not None:
+            raise ArgumentError("a value in a document has no codec")
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open value."""
+        assert isinstance(driver, JsonDriver)
+        made = copy(driver.opened_by)
+        assert isinstance(made, cls)
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        found: JSONObject = {}
+        if self._place is not None:
+            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        if self._pointer or include_defaults:
+            found["json_pointer"] = self._pointer
+        if self._recheck != "open" or include_defaults:
+            found["recheck_cached_data"] = self._recheck
+        return found
+
+    def effective(self) -> Schema:
+        """Return all that is known: everything."""
+        return self.schema.merged(Schema(domain=IndexDomain.of(())))
+
+    def _take_rechecks(self, options: Options) -> None:
+        if options.recheck_data is not None:
+            self._recheck = asked(options.recheck_data, "recheck_cached_data")
+
+    def _suffix(self) -> str:
+        from urllib.parse import quote
+
+        return f"json:{quote(self._pointer)}"
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Read nothing yet: the document need not exist."""
+        place = self._place
+        if place is None:
+            raise ArgumentError("the spec has no kvstore: where the document is has to be said")
+
+        def opened() -> Opened:
+            pool, where = self._references.resource("cache_pool"), place._open()
+            store = cached(where.store, pool, self._recheck, recheck_metadata=self._recheck)
+            document = KvStore._of(place, where._replace(store=store), place.path, None)
+            return Opened(JsonDriver(document, self._pointer, self), view)
+
+        return attempt(opened)

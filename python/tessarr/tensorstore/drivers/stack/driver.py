@@ -1,0 +1,223 @@
+"""The driver ``stack``: several handles as layers of one domain.
+
+A position belongs to the last layer whose domain has it. The engine tells what a view sees of each
+layer; all of them are read, or written, at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
+from tessarr.space import IndexTransform
+from tessarr.tensorstore.driver import Driver, Using
+from tessarr.tensorstore.drivers.in_memory import assign, outside, selected
+from tessarr.tensorstore.futures.after import all_done, chained, written
+from tessarr.tensorstore.futures.future import WriteFutures, converted, failed
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.spec.driver_spec import Opening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.space import IndexDomain, Layers, View
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["Known", "Layer", "StackDriver", "common_units"]
+
+Layer: TypeAlias = Any
+"""A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
+
+
+class Known(NamedTuple):
+    """What layers have in common.
+
+    Parameters
+    ----------
+    dtype
+        The data type of all.
+    domain
+        The domain of the whole.
+    units
+        The unit of each dimension, as far as it is given.
+    """
+
+    dtype: DataType
+    domain: IndexDomain
+    units: Sequence[Any] | None
+
+
+class StackDriver(Driver):
+    """Layers.
+
+    Parameters
+    ----------
+    layers
+        From the lowest to the topmost.
+    placed
+        Where they belong in the domain.
+    known
+        What they have in common.
+    context
+        What layers that are specs are opened with.
+    """
+
+    __slots__ = ("_context", "_data_type", "_domain", "_layers", "_placed", "_units")
+
+    name = "stack"
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        placed: Layers,
+        known: Known,
+        context: Any,
+    ) -> None:
+        self._layers = layers
+        self._placed = placed
+        self._data_type, self._domain, self._units = known
+        self._context = context
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers, each where it belongs."""
+        views = self._placed.views()
+        return [layer._after(view) for layer, view in zip(self._layers, views, strict=True)]
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of all layers."""
+        return self._data_type
+
+    @property
+    def domain(self) -> IndexDomain:
+        """That of the whole."""
+        return self._domain
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """Nothing: layers may differ."""
+        return ChunkLayout()
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """What is said, or what the layers agree upon."""
+        return common_units(self._units or (None,) * self._domain.rank, self.layers)
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: where those of the layers are."""
+        found: frozenset[Any] = frozenset()
+        for layer in self._layers:
+            if isinstance(layer, TensorStore):
+                found |= layer._driver.storages()
+        return found
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read from each layer what belongs to it."""
+        try:
+            seen = self._seen(view)
+            if len(seen) == 1:  # all of the view
+                return self._read(seen[0][0], seen[0][1], out, using)
+            result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
+            reads = [self._read_part(*one, result, using) for one in seen]
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
+        return all_done(reads, lambda: result)
+
+    def _read_part(
+        self, n: int, view: View, place: View, result: npt.NDArray[Any], using: Using
+    ) -> Future[Any]:
+        if place.lists:
+            items = self._read(n, view, None, using)
+            return converted(items, lambda items: assign(result, place, items))
+        return self._read(n, view, selected(result, place), using)
+
+    def _read(
+        self, n: int, view: View, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        layer = self._layers[n]
+        if isinstance(layer, TensorStore):
+            return _reading(layer, view, out, using)
+
+        def begin(layer: TensorStore) -> Future[Any]:
+            # A batch may be over when a layer that had to be opened is there.
+            return _reading(layer, view, out, Using(using.transaction))
+
+        return self._opened(n, begin, using, write=False)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Write to each layer what belongs to it."""
+        seen = self._seen(view)
+        for n, *_ in seen:
+            layer = self._layers[n]
+            if isinstance(layer, TensorStore) and not layer.writable:
+                raise ArgumentError(f"layer {n} cannot be written")
+        if len(seen) == 1:  # all of the view
+            return self._write(seen[0][0], seen[0][1], values, using)
+        return written([self._write(n, v, selected(values, at), using) for n, v, at in seen])
+
+    def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
+        def begin(layer: TensorStore) -> WriteFutures:
+            driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+            return driver.write(found, items, using)
+
+        layer = self._layers[n]
+        if isinstance(layer, TensorStore):
+            return begin(layer)
+        done = self._opened(n, lambda layer: begin(layer).commit, using, write=True)
+        return WriteFutures._of(done, done)
+
+    def _opened(
+        self, n: int, begin: Callable[[TensorStore], Future[Any]], using: Using, *, write: bool
+    ) -> Future[Any]:
+        """Do something with a layer that is a spec, and opened for it."""
+
+        def opened(found: TensorStore) -> Future[Any]:
+            if found.dtype != self._data_type:
+                raise ArgumentError(f"layer {n} has {found.dtype}, not {self._data_type}")
+            return begin(found)
+
+        opening = Opening(not write, write, using.transaction)
+        return chained(open_spec(self._layers[n], opening, self._context), opened)
+
+    def _seen(self, view: IndexTransform) -> list[tuple[int, View, View]]:
+        """Return what a view sees of each layer.
+
+        Raises
+        ------
+        ArgumentError
+            If a position belongs to none.
+        """
+        try:
+            return self._placed.seen(view._as_view())
+        except SelectionError as error:
+            raise outside(error) from error
+
+
+def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
+    """Return the unit of each dimension that is stated, or that layers agree upon."""
+    found = [layer.dimension_units for layer in layers]
+    said = [[units[k] for units in found if units and units[k]] for k in range(len(stated))]
+    return tuple(
+        unit or (those[0] if those and those.count(those[0]) == len(those) else None)
+        for unit, those in zip(stated, said, strict=True)
+    )
+
+
+def _reading(
+    layer: TensorStore, view: View, out: npt.NDArray[Any] | None, using: Using
+) -> Future[npt.NDArray[Any]]:
+    """Begin to read a view of what a layer is a view of."""
+    if not layer.readable:
+        return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
+    driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+    return driver.read(found, out, using)

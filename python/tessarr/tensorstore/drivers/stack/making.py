@@ -1,0 +1,186 @@
+"""Several handles as one: `overlay`, `concat` and `stack`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, Unpack
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexDomain, Layers
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.drivers.stack.driver import Known, Layer, StackDriver
+from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.notation.reading import given, of_class
+from tessarr.tensorstore.schema.data_type import DTypeLike
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import UnitLike
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.transaction import Transaction
+
+__all__ = ["LayersKeywords", "concat", "layered", "overlay", "stack"]
+
+
+class LayersKeywords(TypedDict, total=False):
+    """What layers are for, what they are opened with, and what they have to be: see `overlay`."""
+
+    read: bool | None
+    write: bool | None
+    context: Context | None
+    transaction: Transaction | None
+    rank: int | None
+    dtype: DTypeLike | None
+    domain: IndexDomain | None
+    shape: Iterable[int] | None
+    dimension_units: Iterable[UnitLike] | None
+    schema: Schema | None
+
+
+def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
+    """Return the union of several handles; where they overlap the later one counts.
+
+    Parameters
+    ----------
+    layers
+        Handles, or specs whose domains are known, which are opened when they are needed.
+    **keywords
+        ``read`` and ``write``: what the result is for, by default both; ``context``: what specs are
+        opened with; ``transaction``: what reads and writes take part in. As for `open`:
+        ``rank``, ``dtype``, ``domain``, ``shape``, ``dimension_units`` and ``schema``. A domain
+        that is given takes the place of that which contains all layers.
+
+    Raises
+    ------
+    ArgumentError
+        If the layers do not fit each other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.overlay([ts.array([1, 2, 3]), ts.array([7, 8]).translate_to[2]])
+    >>> store.read().result().tolist()
+    [1, 2, 7, 8]
+    """
+    return layered(layers, "overlay", None, keywords)
+
+
+def concat(
+    layers: Iterable[Layer], axis: int | str, **keywords: Unpack[LayersKeywords]
+) -> TensorStore:
+    """Return several handles one after the other, along one of their dimensions.
+
+    Parameters
+    ----------
+    layers, **keywords
+        As for `overlay`. The first layer stays where it is.
+    axis
+        The dimension, by its number or its label.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.concat([ts.array([1, 2, 3]), ts.array([7, 8])], axis=0)
+    >>> store.read().result().tolist()
+    [1, 2, 3, 7, 8]
+    """
+    return layered(layers, "concat", axis if isinstance(axis, str) else _number(axis), keywords)
+
+
+def stack(
+    layers: Iterable[Layer], axis: int = 0, **keywords: Unpack[LayersKeywords]
+) -> TensorStore:
+    """Return several handles side by side, along a new dimension.
+
+    Parameters
+    ----------
+    layers, **keywords
+        As for `overlay`.
+    axis
+        Which dimension of the result is the new one.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.stack([ts.array([1, 2]), ts.array([7, 8])], axis=1)
+    >>> store.read().result().tolist()
+    [[1, 7], [2, 8]]
+    """
+    return layered(layers, "stack", _number(axis), keywords)
+
+
+def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywords) -> TensorStore:
+    """Return the handle of layers, which are put together as `tessarr.space.Layers` says."""
+    if isinstance(layers, TensorStore):
+        raise TypeError("give a sequence of layers, not one TensorStore")
+    found = tuple(layers)
+    options = given(keywords, LayersKeywords)
+    asked = "".join(way[0] for way in ("read", "write") if options.pop(way, False))
+    context = of_class(options.pop("context", None), Context, "context")
+    transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
+    wanted = _schema(options)
+    data_type = _data_type(found, wanted)
+    placed = Layers([layer._as_view() for layer in found], how, axis)
+    within = wanted.domain
+    whole = placed.domain(wanted.rank, None if within is None else within._as_view())
+    known = Known(data_type, IndexDomain.of_view(whole), wanted.dimension_units)
+    driver = StackDriver(found, placed, known, context)
+    return handle(driver, None, _mode(found, asked), _transaction(found, transaction))
+
+
+def _mode(layers: Sequence[Layer], asked: str) -> str:
+    """Return what can be done with some layer, or as much of it as is asked for."""
+    ways = [layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers]
+    possible = "".join(way for way in "rw" if not ways or any(way in one for one in ways))
+    for way, action in (("r", "read"), ("w", "written")):
+        if way in asked and way not in possible:
+            raise ArgumentError(f"no layer can be {action}: all were opened for something else")
+    return asked or possible
+
+
+def _transaction(layers: Sequence[Layer], given: Transaction | None) -> Transaction | None:
+    """Return the transaction of all layers; specs are opened in the one that is given."""
+    own = [layer._transaction if isinstance(layer, TensorStore) else given for layer in layers]
+    for k, one in enumerate(own):
+        if one is not own[0]:
+            raise ArgumentError(f"layer {k} is in another transaction than layer 0")
+    common = own[0] if own else None
+    if given is not None and common not in {None, given}:
+        raise ArgumentError("the layers are in another transaction than that given")
+    return given or common
+
+
+def _schema(constraints: dict[str, Any]) -> Schema:
+    schema = Schema()
+    if not constraints:
+        return schema
+    schema.update(**constraints)
+    if schema.codec is not None:
+        raise ArgumentError("a stack has no codec")
+    if schema.fill_value is not None:
+        raise ArgumentError("a stack has no fill value")
+    if set(schema.chunk_layout.to_json()) - {"rank"}:
+        raise ArgumentError("a stack has no chunk layout")
+    return schema
+
+
+def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:
+    """Return the data type of all layers, each of which has a domain."""
+    data_type = wanted.dtype
+    for k, layer in enumerate(layers):
+        if not isinstance(layer, TensorStore):
+            if not isinstance(layer, Spec):
+                raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
+            if layer.domain is None:
+                raise ArgumentError(f"layer {k} has to have a domain")
+        found = layer.dtype
+        data_type = data_type or found
+        if found is not None and found is not data_type and found != data_type:
+            raise ArgumentError(f"layer {k} has {found}, and {data_type} is needed")
+    if data_type is None:
+        raise ArgumentError("no layer has a data type that is known: it has to be given")
+    return data_type
+
+
+def _number(axis: Any) -> int:
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"an axis is a number, not {axis!r}")
+    return int(axis.__index__())

@@ -1,0 +1,96 @@
+"""Specs of the driver ``stack``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexTransform
+from tessarr.tensorstore.drivers.stack.driver import StackDriver, common_units
+from tessarr.tensorstore.drivers.stack.making import LayersKeywords, layered
+from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, spec_inside
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.types import JSONObject
+
+__all__ = ["StackSpec"]
+
+
+class StackSpec(ViewSpec):
+    """What a spec says of layers."""
+
+    name = "stack"
+
+    _context: Any = None
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        layers = members.pop("layers", None)
+        if not isinstance(layers, list):
+            raise ArgumentError(f'"layers": {layers!r} is not a list')
+        made = cls(schema)
+        made._set_nested(spec_inside(one) for one in layers)
+        for k, one in enumerate(made._nested):
+            if one.domain is None:
+                raise ArgumentError(f"layer {k} has to have a domain")
+        members.pop("data_copy_concurrency", None)
+        return made
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of open layers."""
+        assert isinstance(driver, StackDriver)
+        made = cls(Schema(dtype=driver.dtype, domain=driver.domain))
+        if any(unit is not None for unit in driver.dimension_units):
+            made.schema.update(dimension_units=driver.dimension_units)
+        made._set_nested(
+            one._spec(minimal=minimal) if isinstance(one, TensorStore) else one
+            for one in driver.layers
+        )
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        return {
+            "layers": [
+                nested_json(one, naming, include_defaults=include_defaults) for one in self._nested
+            ]
+        }
+
+    def _effective(self) -> Schema:
+        known = self.schema.copy()
+        for one in self._nested:
+            if one.dtype is not None:
+                known.update(dtype=one.dtype)
+        domains = [one.domain for one in self._nested]
+        if known.domain is None and domains and None not in domains:
+            known.update(domain=self._layered(None).domain)
+        if known.rank is not None:
+            stated = known.dimension_units or (None,) * known.rank
+            known.update(dimension_units=common_units(stated, self._nested))
+        return known
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: that of all layers, if it is one."""
+        modes = [one.open_mode for one in self._nested]
+        return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
+
+    def _layered(self, transaction: Any) -> TensorStore:
+        keywords: LayersKeywords = {"transaction": transaction, "schema": self.schema}
+        return layered(self._nested, "overlay", None, keywords)
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Open no layer yet: each is opened when it is needed."""
+        return attempt(lambda: Opened(self._layered(opening.transaction)._driver, view))

@@ -1,0 +1,352 @@
+"""The driver ``virtual_chunked``: chunks that functions of the user read and write."""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.space import Cells, Dim, IndexDomain, IndexTransform
+from tessarr.space.domain import INFINITE
+from tessarr.tensorstore.context.caching import memory_of
+from tessarr.tensorstore.context.chunk_cache import ChunkCache
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.in_memory import assign, check_finite, outside, selected
+from tessarr.tensorstore.drivers.virtual.aside import ChunksAside
+from tessarr.tensorstore.drivers.virtual.functions import (
+    Functions,
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    stamp_of,
+)
+from tessarr.tensorstore.futures.future import Future, WriteFutures, start
+from tessarr.tensorstore.schema.choose import choose_one
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.space import View
+    from tessarr.tensorstore.context.context import References
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.schema.schema import Schema
+
+__all__ = ["RESOURCES", "VirtualDriver"]
+
+RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+}
+"""The members of its spec that name resources."""
+
+_EMPTY: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
+
+
+class VirtualDriver(Driver):
+    """Chunks by functions.
+
+    Parameters
+    ----------
+    functions
+        What reads and writes them.
+    schema
+        What there is: with a data type and a rank.
+    references
+        The resources that it has: a ``cache_pool`` with a limit keeps chunks.
+    """
+
+    __slots__ = (
+        "_axes",
+        "_cache",
+        "_domain",
+        "_layout",
+        "_lock",
+        "_order",
+        "_origin",
+        "_schema",
+        "_shape",
+        "functions",
+        "references",
+    )
+
+    name = "virtual_chunked"
+
+    def __init__(self, functions: Functions, schema: Schema, references: References) -> None:
+        assert schema.rank is not None
+        assert schema.dtype is not None
+        self.functions = functions
+        self.references = references
+        self._schema = schema
+        self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
+        self._lock = allocate_lock()
+        domain = schema.domain
+        if domain is None:
+            domain = IndexDomain(schema.rank)
+        self._domain = IndexDomain.of(
+            tuple(Dim.of(d.inclusive_min, d.exclusive_max, d.label) for d in domain.dims)
+        )
+        layout = schema.chunk_layout
+        given = layout.to_json()
+        self._shape = choose_one(layout, self._domain.dims)
+        origin = layout.grid_origin or (None,) * schema.rank
+        self._origin = tuple(
+            _begin(dim, size) if one is None else one
+            for one, dim, size in zip(origin, self._domain.dims, self._shape, strict=True)
+        )
+        order = given.get("inner_order", given.get("inner_order_soft_constraint"))
+        plain = tuple(range(schema.rank))
+        self._order: tuple[int, ...] = plain if order is None else tuple(order)
+        self._axes = None if self._order == plain else [self._order.index(k) for k in plain]
+        self._layout = ChunkLayout(
+            inner_order=self._order, grid_origin=self._origin, chunk_shape=self._shape
+        )
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the elements."""
+        found = self._schema.dtype
+        assert found is not None
+        return found
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self._domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a function that reads."""
+        return self.functions.read is not None
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a function that writes."""
+        return self.functions.write is not None
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The chunks."""
+        return self._layout
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those that were given."""
+        return tuple(self._schema.dimension_units or (None,) * self._domain.rank)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Have each chunk read, and copy what is wanted of it."""
+
+        def work() -> npt.NDArray[Any]:
+            check_finite(view)
+            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            if view.size == 0:
+                return result
+            parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
+            aside = self._aside(using)
+            begun = []
+            for box, inside, place in self._chunks(view):
+                whole = None if aside is None else aside.whole(box)
+                reading = self._read(box, parameters) if whole is None else self._had(box, whole)
+                if reading.called is None:
+                    _copy(reading, inside, result, place, aside)
+                else:
+                    begun.append((reading, inside, place))
+            for reading, inside, place in begun:
+                _copy(reading, inside, result, place, aside)
+            return result
+
+        return start(work)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Have each chunk written; those of which only parts are written are read before."""
+        aside = self._aside(using)
+
+        def work() -> None:
+            check_finite(view)
+            if view.size == 0:
+                return
+            chunks = [(*one, one[1].covers(one[0]._as_view())) for one in self._chunks(view)]
+            if aside is not None:
+                for box, inside, place, _ in chunks:
+                    aside.put(box, inside, selected(values, place))
+                return
+            if not all(whole for *_, whole in chunks):
+                self._check_readable()
+            begun = []
+            for box, inside, place, whole in chunks:
+                items = selected(values, place)
+                if not whole:
+                    self._change(box, partial(_assign, inside, items), using.batch)
+                    continue
+                chunk = self._new(box)
+                assign(chunk, inside, items)
+                writing = self._write(box, chunk, b"")
+                if writing.called is None:
+                    writing.end()
+                else:
+                    begun.append(writing)
+            for writing in begun:
+                writing.end()
+
+        done = start(work)
+        return WriteFutures._of(done, done)
+
+    def _chunks(self, view: IndexTransform) -> Iterator[tuple[IndexDomain, View, View]]:
+        """Give each chunk's domain, the part of a view in it, and where that is in the view."""
+        domain = self._domain._as_view()
+        try:
+            cells = Cells(view._as_view(), domain, self._origin, self._shape)
+        except SelectionError as error:
+            raise outside(error) from error
+        for box, inside, place in cells:
+            yield IndexDomain.of_view(box), inside, place
+
+    def _new(self, box: IndexDomain) -> npt.NDArray[Any]:
+        """Return an array for a chunk, whose axes are in memory as the layout says."""
+        order, shape, kind = self._order, box.shape, self.dtype
+        made = np.zeros([shape[axis] for axis in order], kind.dtype)
+        if kind.name in _EMPTY:
+            made[...] = _EMPTY[kind.name]
+        return made if self._axes is None else made.transpose(self._axes)
+
+    def _read(self, box: IndexDomain, parameters: VirtualChunkedReadParameters) -> _Reading:
+        """Begin to read a chunk."""
+        kept = self._cache.get(box.origin)
+        if kept is not None:
+            if kept[2] >= parameters.staleness_bound:
+                return _Reading(self._cache, box, kept[0], None, kept)
+            parameters = VirtualChunkedReadParameters(
+                parameters.batch, kept[1], parameters.staleness_bound
+            )
+        function = self.functions.read
+        if function is None:
+            raise ArgumentError("there is no function that reads chunks")
+        chunk = self._new(box)
+        called = self.functions.begin(function, box, chunk, parameters)
+        return _Reading(self._cache, box, chunk, called, kept)
+
+    def _write(self, box: IndexDomain, chunk: npt.NDArray[Any], expected: bytes) -> _Writing:
+        """Begin to write a chunk."""
+        function = self.functions.write
+        assert function is not None
+        chunk.flags.writeable = False
+        parameters = VirtualChunkedWriteParameters(expected)
+        called = self.functions.begin(function, box, chunk, parameters)
+        return _Writing(self._cache, box, chunk, called, expected)
+
+    def _store(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> None:
+        """Write a chunk."""
+        self._write(box, chunk, b"").end()
+
+    def _change(
+        self, box: IndexDomain, change: Callable[[npt.NDArray[Any]], None], batch: Any = None
+    ) -> None:
+        """Read a chunk, change a part of it, and write it, until nobody else did in between."""
+        self._check_readable()
+        parameters = VirtualChunkedReadParameters(batch)
+        with self._lock:
+            while True:
+                before, generation = self._read(box, parameters).end()
+                chunk = self._new(box)
+                chunk[...] = before
+                change(chunk)
+                if self._write(box, chunk, generation).end():
+                    return
+
+    def _check_readable(self) -> None:
+        if self.functions.read is None:
+            raise ArgumentError(
+                "parts of chunks cannot be written without a function that reads chunks"
+            )
+
+    def _aside(self, using: Using) -> ChunksAside | None:
+        """Return what keeps aside what is written in a transaction."""
+        if using.transaction is None:
+            return None
+        made = partial(ChunksAside, self._new, self._store, self._change)
+        found: ChunksAside = using.transaction._others(self, made)
+        return found
+
+    def _had(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> _Reading:
+        """Return the reading of a chunk that need not be read."""
+        return _Reading(self._cache, box, chunk, None, (chunk, b"", 0.0))
+
+
+def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
+    assign(chunk, inside, items)
+
+
+class _Reading(NamedTuple):
+    """A chunk that is being read."""
+
+    cache: ChunkCache
+    box: IndexDomain
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    """What tells the end; None where that is past."""
+    kept: tuple[npt.NDArray[Any], bytes, float] | None
+    """What was in the cache."""
+
+    def end(self) -> tuple[npt.NDArray[Any], bytes]:
+        """Wait for the chunk; return it, and its generation."""
+        found, kept = self.chunk, self.kept
+        if kept is not None and found is kept[0]:
+            return kept[:2]
+        generation, at = stamp_of(self.called and self.called.result())
+        if kept is not None and kept[1] and generation in (b"", kept[1]):
+            found, generation = kept[0], kept[1]
+        self.cache.put(self.box.origin, found, generation, at)
+        return found, generation
+
+
+class _Writing(NamedTuple):
+    """A chunk that is being written."""
+
+    cache: ChunkCache
+    box: IndexDomain
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    expected: bytes
+    """The generation before."""
+
+    def end(self) -> bool:
+        """Wait for the chunk; tell whether what was there before was as expected."""
+        try:
+            result = self.called and self.called.result()
+            generation, at = stamp_of(result)
+        except BaseException:
+            self.cache.drop(self.box.origin)
+            raise
+        if result is not None and not generation:
+            self.cache.drop(self.box.origin)
+            return not self.expected
+        self.cache.put(self.box.origin, self.chunk, generation, at)
+        return True
+
+
+def _copy(
+    reading: _Reading,
+    inside: View,
+    result: npt.NDArray[Any],
+    place: View,
+    aside: ChunksAside | None,
+) -> None:
+    """Wait for a chunk, and copy what is wanted of it."""
+    chunk, _ = reading.end()
+    if aside is not None:
+        chunk = aside.over(reading.box, chunk)
+    assign(result, place, selected(chunk, inside))
+
+
+def _begin(dim: Dim, size: int) -> int:
+    """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
+    return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0

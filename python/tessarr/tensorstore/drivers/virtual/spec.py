@@ -1,0 +1,82 @@
+"""Specs of the driver ``virtual_chunked``: functions, which JSON cannot tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.drivers.virtual.driver import VirtualDriver
+from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.referring_spec import ReferringSpec
+
+if TYPE_CHECKING:
+    from tessarr.space import IndexTransform
+    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.drivers.virtual.functions import Functions
+    from tessarr.tensorstore.futures.future import Future
+
+__all__ = ["VirtualSpec"]
+
+
+class VirtualSpec(ReferringSpec):
+    """What opens the same functions again."""
+
+    name = "virtual_chunked"
+
+    _functions: Functions
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Refuse JSON."""
+        raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open driver."""
+        assert isinstance(driver, VirtualDriver)
+        made = cls(
+            Schema(
+                dtype=driver.dtype,
+                domain=driver.domain,
+                chunk_layout=driver.chunk_layout,
+                dimension_units=driver.dimension_units,
+            )
+        )
+        made._functions = driver.functions
+        made._references = driver.references
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> NoReturn:
+        """Refuse to be JSON."""
+        raise UnsupportedError("functions cannot be told as JSON")
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        if options.kvstore is not None:
+            raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
+        made = self._referring(self._references)
+        if options.schema is not None:
+            if options.schema.fill_value is not None or options.schema.codec is not None:
+                raise ArgumentError("what functions read has neither a fill value nor a codec")
+            made.schema = self.schema.merged(options.schema)
+        return made
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Return the driver."""
+
+        def opened() -> Opened:
+            functions = self._functions
+            for asked, function, act in (
+                (opening.read and not opening.write, functions.read, "read"),
+                (opening.write and not opening.read, functions.write, "write"),
+            ):
+                if asked and function is None:
+                    raise ArgumentError(f"there is no function to {act} chunks")
+            return Opened(VirtualDriver(functions, self.schema, self._references), view)
+
+        return attempt(opened)

@@ -1,0 +1,1 @@
+"""The drivers ``zarr3`` and ``zarr``."""

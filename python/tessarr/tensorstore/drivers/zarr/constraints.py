@@ -1,0 +1,412 @@
+"""What a spec's ``metadata`` and schema ask of an array, and the metadata that meet it.
+
+The formats differ in the members of their documents, and in what these say of codecs, of names of
+dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from tessarr import dtype as data_types
+from tessarr.codec import ArraySpec
+from tessarr.errors import ArgumentError
+from tessarr.grid import RegularGrid
+from tessarr.metadata.node import check_sizes
+from tessarr.problems import Problems
+from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
+from tessarr.tensorstore.notation.reading import compare, refuse
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
+from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
+from tessarr.tensorstore.schema.fill import new_fill, record_fill, scalar_of
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.through import merged_domains
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.schema.units import Units
+    from tessarr.types import JSONObject, Shape, ZarrFormat
+
+__all__ = ["Constraints", "array_view", "data_type_from_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints(ABC):
+    """Members of an array's document, of which any may be left out: a value.
+
+    Parameters
+    ----------
+    shape
+        The lengths of the array.
+    data_type
+        Its elements.
+    chunk_shape
+        The shape of its chunks.
+    fill
+        The fill value as JSON; `OPEN` where nothing is stated.
+    attributes
+        What attributes have to hold.
+    stated
+        Members that say what is so anyway, as they are repeated.
+    """
+
+    shape: Shape | None = None
+    data_type: data_types.DataType | None = None
+    chunk_shape: Shape | None = None
+    fill: Any = OPEN
+    attributes: JSONObject = field(default_factory=dict)
+    stated: JSONObject = field(default_factory=dict)
+
+    driver: ClassVar[str]
+    zarr_format: ClassVar[ZarrFormat]
+    data_type_member: ClassVar[str]
+    unknown_inner: ClassVar[Shape | None]
+    """What is taken for the dimensions inside of an element while it is open."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, json: Any) -> Self:
+        """Return the constraints that JSON states.
+
+        Raises
+        ------
+        ArgumentError
+            If a member is not what it may be.
+        """
+
+    @abstractmethod
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+
+    def told_always(self) -> JSONObject:
+        """Return members as they are with what JSON leaves out, because it is as by default."""
+        return {}
+
+    @property
+    @abstractmethod
+    def rank(self) -> int | None:
+        """The number of dimensions of chunks, or None while it is open."""
+
+    @property
+    @abstractmethod
+    def codec(self) -> CodecSpec:
+        """What is known of the encoding of chunks."""
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The names of dimensions, or None while they are open."""
+        return None
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The units of dimensions, or None while they are open."""
+        return None
+
+    @abstractmethod
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+        """Return what is known of chunks.
+
+        Parameters
+        ----------
+        chunked
+            The number of dimensions of chunks; None while it is open.
+        rank
+            The number of all dimensions.
+        inner
+            The dimensions inside of an element.
+        """
+
+    @abstractmethod
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks of a new array, read and written, in the first dimensions."""
+
+    @abstractmethod
+    def _created(
+        self,
+        schema: Schema,
+        stored: data_types.DataType,
+        domain: IndexDomain,
+        cut: tuple[Shape, Shape],
+        layout: ChunkLayout,
+    ) -> ArrayMeta:
+        """Return the metadata of a new array whose chunks have the shapes `cut`."""
+
+    @abstractmethod
+    def check_members(self, meta: ArrayMeta) -> None:
+        """Refuse metadata whose members are not those that are stated.
+
+        Raises
+        ------
+        ArgumentError
+            If they are not.
+        """
+
+    def element(self, schema: Schema, of: Field) -> Element | None:
+        """Return what an element is, or None while it is open."""
+        return None if self.data_type is None else element_of(self.data_type, of)
+
+    def fill_bytes(self) -> bytes | None:
+        """Return the fill value that is stated as the bytes of one element.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none of the data type.
+        """
+        if self.data_type is None:
+            raise ArgumentError(f"fill_value: it needs {self.data_type_member} in the same object")
+        if self.fill is None and self.zarr_format == 2:
+            return None
+        problems = Problems()
+        found = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
+        refuse(problems)
+        return found
+
+    def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
+        """Return all that is known of an array: by the schema, and by these constraints.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        element = self.element(schema, of)
+        inner = self.unknown_inner if element is None else element.inner
+        rank = self._rank(schema, inner)
+        fill = None
+        if self.fill is not OPEN and element is not None and self.data_type is not None:
+            data = self.fill_bytes()
+            fill = None if data is None else scalar_of(self.data_type, data, of)
+        units = self.dimension_units
+        made = Schema(
+            dtype=None if element is None else element.dtype,
+            rank=rank,
+            domain=self.domain(schema, rank, inner),
+            chunk_layout=self.layout(schema, rank, inner),
+            codec=self.codec if schema.codec is None else self.codec.merged(schema.codec),
+            fill_value=fill,
+            dimension_units=None if units is None else (*units, *(None for _ in inner or ())),
+        )
+        left = Schema(
+            dtype=schema.dtype,
+            fill_value=schema.fill_value if self.fill is OPEN or element is None else None,
+            dimension_units=schema.dimension_units,
+        )
+        return made.merged(left)
+
+    def _rank(self, schema: Schema, inner: Shape | None) -> int | None:
+        if self.rank is None or inner is None:
+            return schema.rank
+        rank = self.rank + len(inner)
+        if schema.rank not in {None, rank}:
+            raise ArgumentError(f"rank {schema.rank} does not match metadata, of rank {rank}")
+        return rank
+
+    def domain(
+        self, schema: Schema, rank: int | None, inner: Shape | None = ()
+    ) -> IndexDomain | None:
+        """Return what is known of the domain, or None where nothing is.
+
+        Parameters
+        ----------
+        schema
+            The schema.
+        rank
+            The number of dimensions, or None while it is open.
+        inner
+            The dimensions inside of an element; None where they are not known.
+
+        Raises
+        ------
+        ArgumentError
+            If the schema's domain is another one.
+        """
+        given = schema.domain
+        chunked = self._chunked(rank, inner)
+        if rank is None:
+            return given
+        scalar = chunked == 0 and (schema.rank is not None or self.zarr_format == 2)
+        told = self.shape is not None or self.dimension_names is not None or scalar
+        if given is None and not (told and (inner is not None or rank == chunked)):
+            return None
+        known = rank - len(inner or ())
+        stated = self.shape or ()
+        domain = _domain(stated, known, self.dimension_names, inner or ())
+        if given is None:
+            return domain
+        marked = [
+            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
+            for k, dim in enumerate(merged_domains(domain, given).dims)
+        ]
+        return IndexDomain.of(tuple(marked))
+
+    def _chunked(self, rank: int | None, inner: Shape | None) -> int | None:
+        """Return the number of dimensions of chunks, or None while it is open."""
+        chunked = self.rank
+        if rank is not None and inner is not None:
+            chunked = rank - len(inner)
+        wrong = chunked is not None and rank is not None and not 0 <= chunked <= rank
+        if wrong or self.rank not in {None, chunked}:
+            raise ArgumentError(f"rank {rank} does not match metadata, of rank {self.rank}")
+        return chunked
+
+    def layout(self, schema: Schema, rank: int | None, inner: Shape | None = None) -> ChunkLayout:
+        """Return what is known of the layout of chunks.
+
+        Raises
+        ------
+        ArgumentError
+            If the schema asks for another one.
+        """
+        given = schema.chunk_layout
+        if rank is None:
+            return given
+        chunked = self._chunked(rank, inner)
+        if inner is None:
+            inner = () if chunked is None else (0,) * (rank - chunked)
+        return given.merge(self.chunks(chunked, rank, inner))
+
+    def create(self, schema: Schema, of: Field = WHOLE) -> ArrayMeta:
+        """Return the metadata of a new array; that they meet all of the schema is to be checked.
+
+        Raises
+        ------
+        ArgumentError, MetadataError
+            If constraints contradict each other, or leave shape or data type open.
+        UnsupportedError
+            If the format does not have such an array.
+        """
+        stored = self.data_type
+        if stored is None:
+            if of != WHOLE:
+                raise ArgumentError(f"field: it needs {self.data_type_member} in metadata")
+            if schema.dtype is None:
+                raise ArgumentError("an array is created with a data type: give dtype")
+            stored = stored_type(schema.dtype, self.driver)
+        element = element_of(stored, of)
+        schema = schema.merged(Schema(dtype=element.dtype))
+        domain, layout, cut = self._bounded(schema, element.inner)
+        return self._created(schema, stored, domain, cut, layout)
+
+    def again(self, schema: Schema, of: Field, like: ArrayMeta) -> ArrayMeta | None:
+        """Return the metadata of a new array like one that was created of the same but for bounds.
+
+        None, if more of them would differ than shape and chunks.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other, or leave the shape open.
+        """
+        domain, _, cut = self._bounded(schema, element_of(like.data_type, of).inner)
+        return reshaped(like, domain.shape[: like.rank], *cut)
+
+    def _bounded(
+        self, schema: Schema, inner: Shape
+    ) -> tuple[IndexDomain, ChunkLayout, tuple[Shape, Shape]]:
+        """Return domain and layout of a new array, and the shapes of its chunks."""
+        rank = self._rank(schema, inner)
+        domain = self.domain(schema, rank, inner)
+        if domain is None or not all(dim.finite for dim in domain.dims):
+            raise ArgumentError("an array is created with a finite domain: give shape or domain")
+        layout = self.layout(schema, domain.rank, inner)
+        return domain, layout, self._cut(domain, domain.rank - len(inner), layout)
+
+    def new_fill(self, schema: Schema, stored: data_types.DataType) -> bytes | None:
+        """Return the fill value of a new array as the bytes of one element; None leaves it open.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none of the data type.
+        """
+        if self.fill is not OPEN:
+            return self.fill_bytes()
+        if schema.fill_value is None:
+            return None
+        if stored.numpy.names:
+            return record_fill(schema.fill_value, stored)
+        return new_fill(schema.fill_value, stored)
+
+    def check_common(self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any) -> None:
+        """Refuse metadata of another shape, data type, chunk shape, fill value or attributes.
+
+        Raises
+        ------
+        ArgumentError
+            If they are.
+        """
+        compare("shape", self.shape, meta.shape)
+        compare("chunk_shape", self.chunk_shape, chunk_shape)
+        if self.data_type is not None:
+            form = self.zarr_format
+            stated, found = self.data_type.to_json(form), meta.data_type.to_json(form)
+            compare(self.data_type_member, stated, found)
+        if self.fill is not OPEN and self.fill_bytes() != stored_fill:
+            raise ArgumentError(
+                f"metadata: fill_value {self.fill!r} does not match {meta.fill_scalar!r}"
+            )
+        for name, wanted in self.attributes.items():
+            compare(f"attributes/{name}", wanted, meta.attributes.get(name))
+
+
+def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayMeta | None:
+    """Return metadata that differ in shape and chunks alone; None where more has to be found out.
+
+    Parameters
+    ----------
+    like
+        The metadata.
+    shape
+        Of the new array.
+    read, write
+        The shapes of the chunks that are read, and of those that are written.
+    """
+    if like.is_sharded != (read != write) or (like.is_sharded and like.chunk_shape != read):
+        return None
+    problems, grid = Problems(), like.chunk_grid
+    spec = ArraySpec(write, like.data_type, like.fill_value)
+    check_sizes(shape, spec, "", "", problems)
+    if next(grid.shapes()) != write:
+        grid = RegularGrid(write)
+        like.codecs.check(spec, "", problems)
+        if len(problems) or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
+            return None
+    fits = grid.fit(shape, "", problems) is not None and not len(problems)
+    return like.resized(shape, grid) if fits else None
+
+
+@lru_cache(64)
+def _domain(
+    stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
+) -> IndexDomain:
+    """Return the domain of an array of which not all lengths may be stated."""
+    shape = (*stated, *(INFINITE + 1 for _ in range(rank - len(stated))))
+    return array_view(shape, names, inner).domain
+
+
+def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:
+    """Return the view of all of an array; names of which some are alike are left out."""
+    told = [name for name in names or () if name]
+    if names is None or len(names) != len(shape) or len(set(told)) < len(told):
+        names = None
+    return IndexTransform.of_view(View.of_array(shape, names, inner))
+
+
+def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
+    """Return the data type that JSON states.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none.
+    """
+    problems = Problems()
+    found = data_types.from_json(value, zarr_format, what, problems)
+    refuse(problems)
+    assert found is not None
+    return found

@@ -1,0 +1,455 @@
+"""The drivers ``zarr3`` and ``zarr``: arrays of Tessarr."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from tessarr import drive
+from tessarr.array import bind
+from tessarr.drive import Seen
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.flow import copies
+from tessarr.flow.open import prefix_of
+from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
+from tessarr.tensorstore.driver import NOTHING, Driver
+from tessarr.tensorstore.drivers.zarr.access import Access
+from tessarr.tensorstore.drivers.zarr.facts import facts_of
+from tessarr.tensorstore.drivers.zarr.stored import statistics
+from tessarr.tensorstore.futures.future import Future, failed, start
+from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.element import WHOLE, Field
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.array import Array
+    from tessarr.flow.copies import Keeper
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.space import IndexDomain, IndexTransform
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.caching import Known
+    from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.drivers.zarr.facts import Facts
+    from tessarr.tensorstore.futures.future import WriteFutures
+    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.schema.schema import Schema
+    from tessarr.tensorstore.schema.units import Units
+    from tessarr.tensorstore.transaction import Change
+    from tessarr.types import Shape
+
+__all__ = ["ZarrDriver"]
+
+
+class ZarrDriver(Driver):
+    """An array.
+
+    Parameters
+    ----------
+    array
+        The array.
+    field
+        What is looked at of each element.
+    opened_by
+        The spec, bound, with which it was opened; None where there was none.
+    store
+        Where it is, below caches; by default the store of the array.
+    looked_s
+        When the metadata were looked at, in seconds since 1970; by default now.
+    known
+        Where other arrays of the context, opened later, learn what is found out of metadata.
+    seen
+        The document of the metadata.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_access",
+        "_array",
+        "_arrays",
+        "_assumed",
+        "_dtype",
+        "_field",
+        "_keepers",
+        "_known",
+        "_kvstore",
+        "_looked_s",
+        "_meta",
+        "_opened_by",
+        "_place",
+        "_rechecks",
+        "_seen",
+        "specs",
+    )
+
+    def __init__(
+        self,
+        array: Array,
+        field: Field = WHOLE,
+        opened_by: Any = None,
+        *,
+        store: Store | None = None,
+        looked_s: float | None = None,
+        known: Known | None = None,
+        seen: Seen | None = None,
+    ) -> None:
+        self._array = array
+        self._place = array._store if store is None else store
+        self._field = field
+        self._opened_by = opened_by
+        facts = facts_of(array._meta, field)
+        self._dtype = facts.dtype
+        self._access = Access(facts, self._place)
+        self._looked_s = time.time() if looked_s is None else looked_s
+        self._known = known
+        self._kvstore: Any = None  # not asked for yet
+        self.specs: dict[bool, tuple[Facts, Any]] = {}  # of these facts, minimal or not
+        self._seen = Seen() if seen is None else seen
+        self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
+        self._rechecks = opened_by is not None and opened_by.rechecks
+        self._assumed = opened_by is not None and opened_by.assumes_metadata
+        self._arrays: WeakKeyDictionary[Any, Array] | None = None
+        self._keepers: list[Keeper] | None = None  # not looked for yet
+
+    # What it is
+
+    @property
+    def array(self) -> Array:
+        """The array."""
+        return self._array
+
+    @property
+    def opened_by(self) -> Any:
+        """The spec, bound, with which it was opened; None where there was none."""
+        return self._opened_by
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What specs call it."""
+        return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the elements."""
+        return self._dtype
+
+    @property
+    def facts(self) -> Facts:
+        """What follows from the metadata as they were when they were looked at last."""
+        return facts_of(self._array._meta, self._field)
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self.facts.domain
+
+    @property
+    def whole(self) -> IndexTransform:
+        """The view of the whole domain."""
+        return facts_of(self._array._meta, self._field).whole
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The layout of chunks."""
+        return self.facts.chunk_layout
+
+    @property
+    def codec(self) -> CodecSpec:
+        """How chunks are encoded."""
+        return self.facts.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored."""
+        return self.facts.fill_value
+
+    @property
+    def dimension_units(self) -> Units:
+        """The unit of each dimension."""
+        return self.facts.dimension_units
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known of it."""
+        return self.facts.schema
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is; None where it was opened without a spec."""
+        if self._kvstore is None and self._opened_by is not None:
+            self._kvstore = self._opened_by.open_kvstore()
+        return None if self._kvstore is None else self._kvstore.copy()
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        if self._opened_by is None:
+            self._cannot("be told as a URL")
+        found: str = self._opened_by.url
+        return found
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are."""
+        return frozenset([(self._place, self._array._path)])
+
+    @property
+    def write_chunk(self) -> Shape:
+        """How long chunks are, or shards."""
+        chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
+        return (*chunks, *self.facts.inner_shape)
+
+    # Reading and writing
+
+    @property
+    def _staged(self) -> WeakKeyDictionary[Any, Array]:
+        """The arrays as transactions have them."""
+        if self._arrays is None:
+            self._arrays = WeakKeyDictionary()
+        return self._arrays
+
+    def _within(self, using: Using) -> Array:
+        """Return the array, in the transaction if there is one."""
+        array = self._array
+        if using.transaction is None:
+            return array
+        using.transaction._check()
+        staged = self._staged.get(using.transaction)
+        if staged is None:
+            staged = self._staged[using.transaction] = using.transaction._array(array)
+        return staged
+
+    def _looked_at(self, using: Using) -> Array:
+        """Return the array, in the transaction if there is one, with bounds of due age."""
+        array = self._within(using)
+        if self._is_due(using):
+            self._refresh(array)
+        return self._followed(array)
+
+    def _followed(self, array: Array) -> Array:
+        """Return the array with the bounds that others of the context have found."""
+        known = self._known
+        if known is not None and known.meta is not array._meta and array is self._array:
+            _check_same(array._meta, known.meta)
+            array._set_meta(known.meta)
+            self._meta = None
+        return array
+
+    def _refresh(self, array: Array) -> None:
+        """Look at the metadata."""
+        now, before = time.time(), array._meta
+        array._look_again(attributes=self._opened_by is None or self._opened_by.wants_attributes)
+        if array._meta is not before:
+            self._seen.last = None
+        self._learn(array, now)
+        try:
+            _check_same(before, array._meta)
+        except ArgumentError:
+            array._set_meta(before)
+            raise
+
+    def _accept(self, array: Array, meta: ArrayMeta) -> None:
+        """Make an array what its stored metadata has become."""
+        array._set_meta(meta)
+        self._learn(array, time.time())
+
+    def _learn(self, array: Array, looked_s: float) -> None:
+        self._looked_s = looked_s
+        if array is not self._array:  # it is one in a transaction
+            return
+        if array._meta is not self._meta:
+            self._meta = None
+        if self._known is not None:
+            self._known.learn(array._meta, looked_s)
+
+    def _again(self, meta: ArrayMeta, store: Store) -> Array:
+        """Return the array with other metadata, or in another store."""
+        array = self._array
+        return bind(
+            meta,
+            store,
+            array._path,
+            read_only=False,
+            write_empty_chunks=array._write_empty_chunks,
+            missing=array._missing,
+        )
+
+    def _is_due(self, using: Using) -> bool:
+        """Whether the bounds have to be looked at before they are used: once in a batch."""
+        if not self._rechecks:
+            return False
+        bound: Any = self._opened_by.recheck_metadata
+        if bound is True:
+            return using.batch is None or self._looked_s < using.batch._made_s
+        return bool(self._looked_s < bound <= time.time())
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return the driver, and a view with the bounds of now."""
+        array, known = self._array, self._known
+        told = known is not None and known.meta is not array._meta
+        if told or self._rechecks or using is not NOTHING:
+            array = self._looked_at(using)
+        meta = array._meta
+        if meta is self._meta and not view.follows:
+            return self, view
+        return self, propagated(view, facts_of(meta, self._field).domain)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read."""
+        if using.batch is not None:
+            if using.transaction is None:
+                self._access.plan(using.batch._over(self._array), view)
+            later: Future[Any] = using.batch._later(lambda: self._read_in(using, view, out))
+            return later
+        return self._read_in(using, view, out)
+
+    def _read_in(
+        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
+    ) -> Future[npt.NDArray[Any]]:
+        try:
+            array = self._within(using)
+            if using.batch is not None and using.transaction is None:
+                array = using.batch._over(array)
+        except NotFoundError as error:
+            return failed(error)
+        return self._access.read(array, view, out)
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Start to write."""
+        return self._access.write(self._within(using), view, values)
+
+    # Bounds
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up what the bounds are now, if what is known is too old."""
+        if using.batch is not None:
+            later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
+            return later
+        return start(lambda: self._fresh(using), here=not (self._is_due(using) or self._assumed))
+
+    def _fresh(self, using: Using) -> Driver:
+        array = self._looked_at(using)
+        if self._assumed:
+            self._refresh(array)
+            self._assumed = False
+        return self if array is self._array else self._moved(array, using)
+
+    def _moved(self, staged: Array, using: Using) -> Driver:
+        """Return the driver with the bounds that the array has in a transaction."""
+        array = self._again(staged._meta, self._array._store)
+        made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
+        made._keepers = self._keepers
+        made._staged[using.transaction] = self._staged[using.transaction] = staged
+        return made
+
+    @property
+    def resizable(self) -> bool:
+        """Always: the bounds of arrays can be changed."""
+        return True
+
+    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+        """Change the bounds."""
+        if self._opened_by is not None and self._opened_by.fixes_metadata:
+            raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
+        array = self._followed(self._within(using))  # the document is compared when it is changed
+        if array is not self._array:
+            return start(self._resize_aside, array, how, using)
+        return start(self._resize, array, how, here=self._access.at_once)
+
+    def _above(self) -> list[Keeper]:
+        """Return the groups above that keep copies of the metadata."""
+        if self._keepers is None:
+            look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
+            self._keepers = drive.run(look, self._place)
+        return self._keepers
+
+    def _resize(self, array: Array, how: Resizing) -> Driver:
+        staged = array is not self._array
+        resize(
+            array,
+            how.applied,
+            trim=False,
+            delete=not how.metadata_only,
+            accept=partial(self._accept, array),
+            keepers=self._above(),
+            seen=None if staged else self._seen,
+            below=None if staged else self._place,
+        )
+        return self
+
+    def _resize_aside(self, array: Array, how: Resizing, using: Using) -> Driver:
+        """Change the bounds in a transaction."""
+        transaction = using.transaction
+        kept = transaction._resizable(array)  # handles that know the array keep their bounds
+        array = kept.array
+        document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
+        overtaken: list[tuple[ArrayMeta, ArrayMeta]] = []
+        change = again(array, how.applied, lambda *found: overtaken.append(found))
+        if not self._grow_aside(array, how, transaction, document, change):
+            self._resize(array, how)
+            array._trim_kept()
+        transaction._may_redo(array._store, document, change)
+
+        def after() -> None:
+            self._accept(self._array, kept.array._meta)
+            if overtaken and not how.metadata_only:
+                delete_outside(self._array._store, array._path, *overtaken[-1])
+
+        transaction._after(after)
+        return self._moved(array, using)
+
+    def _grow_aside(
+        self, array: Array, how: Resizing, transaction: Any, key: str, change: Change
+    ) -> bool:
+        """Change the document as it was seen last; False: that has to be looked at again.
+
+        Where nothing is removed, it is enough to compare it in the end.
+        """
+        last, self._seen.last = self._seen.last, None
+        grown = reshaped(array._meta, how.applied(array._meta.shape))
+        if last is None or self._above() or shrinks(array._meta, grown):
+            return False
+        document, version = last
+        made = change(document)
+        if made is None or not transaction._assume(array._store, key, made, version):
+            return False
+        self._accept(array, grown)
+        return True
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell whether nothing is stored of a view, and whether all is."""
+
+        def work() -> tuple[bool | None, bool | None]:
+            array = self._within(using)
+            if using.transaction is not None:
+                using.transaction._settle_array(array)
+            outer = self._access.outer(view)
+            return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
+
+        return start(work)
+
+
+def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
+    """Refuse metadata by which what handles know of chunks and elements is wrong.
+
+    Raises
+    ------
+    ArgumentError
+        If more than the shape, the attributes and the names of dimensions has changed.
+    """
+    if found is known:
+        return
+    free = {name: getattr(known, name) for name in ("shape", "attributes", "dimension_names")}
+    if found.rank != known.rank or replace(found, **free) != known:
+        raise ArgumentError(
+            "the metadata are no longer those with which it was opened: somebody created the "
+            "array anew; open it again"
+        )

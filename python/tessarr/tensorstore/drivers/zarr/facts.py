@@ -1,0 +1,169 @@
+"""What follows from the metadata of an open array: found out once for each document."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.array.recall import OfMetadata
+from tessarr.flow.create import documents
+from tessarr.indexing.fields import fields_of
+from tessarr.metadata import v2, v3
+from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
+from tessarr.tensorstore.drivers.zarr.constraints import array_view
+from tessarr.tensorstore.drivers.zarr.inner import Inner
+from tessarr.tensorstore.schema.element import Field, element_of
+from tessarr.tensorstore.schema.fill import scalar_of
+from tessarr.tensorstore.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.drivers.zarr.constraints import Constraints
+    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.schema.units import Units
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["Facts", "facts_of"]
+
+_SWIFT_BYTES: Final = 1 << 16
+_LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
+                   "fill_value", "dimension_units", "element")  # fmt: skip
+
+
+class Facts:
+    """What follows from metadata, and from what is looked at of each element; never changed.
+
+    Parameters
+    ----------
+    meta
+        The metadata.
+    field
+        What is looked at of each element.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> from tessarr.tensorstore.schema.element import WHOLE
+    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
+    >>> facts.domain, facts.codec
+    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
+    """
+
+    def __init__(self, meta: ArrayMeta, field: Field) -> None:
+        self.meta, self.field = meta, field
+        data_type = meta.data_type
+        self.dtype, shape = element_of(data_type, field)
+        self.numpy = self.dtype.dtype
+        self.fields, self.stored = None, data_type.numpy
+        if data_type.elements is None and self.stored.names and not field.as_void:
+            self.fields = fields_of(field.name or self.stored.names[0], self.stored)
+            self.stored = self.fields.dtype
+        self.inner = Inner(meta.rank, shape) if shape else None
+        chunk = meta.chunk_shape
+        small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
+        self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
+        self._bound()
+
+    def _bound(self) -> None:
+        self.whole = array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
+        self.domain = self.whole.domain
+
+    def resized(self, meta: ArrayMeta) -> Facts:
+        """Return what follows from metadata that have another shape only."""
+        made = object.__new__(Facts)
+        known = vars(self)
+        vars(made).update({name: known[name] for name in _LASTING if name in known})
+        made.meta = meta
+        made._bound()
+        return made
+
+    @property
+    def inner_shape(self) -> Shape:
+        """The lengths of the dimensions inside of an element."""
+        return () if self.inner is None else self.inner.shape
+
+    @cached_property
+    def chunk_layout(self) -> ChunkLayout:
+        """The layout of chunks; not to be modified."""
+        of = zarr3.chunk_layout_of if self.meta.zarr_format == 3 else zarr2.chunk_layout_of
+        return of(self.meta, self.inner_shape)
+
+    @cached_property
+    def codec(self) -> CodecSpec:
+        """How chunks are encoded."""
+        meta = self.meta
+        return zarr3.codec_of(meta) if meta.zarr_format == 3 else zarr2.codec_of(meta)
+
+    @cached_property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored, with the dimensions inside of an element."""
+        fill = self.meta.fill_value
+        return None if fill is None else scalar_of(self.meta.data_type, fill, self.field)
+
+    @cached_property
+    def dimension_units(self) -> Units:
+        """The unit of each dimension."""
+        meta = self.meta
+        known = zarr3.units_of(meta) if meta.zarr_format == 3 else (None,) * meta.rank
+        return (*known, *(None for _ in self.inner_shape))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All of it; not to be modified."""
+        return Schema(
+            dtype=self.dtype,
+            domain=self.domain,
+            chunk_layout=self.chunk_layout,
+            codec=self.codec,
+            fill_value=self.fill_value,
+            dimension_units=self.dimension_units,
+        )
+
+    @cached_property
+    def element(self) -> Schema:
+        """The data type alone; not to be modified."""
+        return Schema(dtype=self.dtype)
+
+    @cached_property
+    def metadata_json(self) -> JSONObject:
+        """The metadata as the member ``metadata`` of a spec states them; not to be modified."""
+        meta = self.meta
+        if meta.zarr_format == 2:
+            return {
+                **v2.to_json(meta),
+                "compressor": self.codec.compression.compressor,
+                "dimension_separator": getattr(meta.chunk_key_encoding, "separator", "."),
+            }
+        document = v3.to_json(meta)
+        document["codecs"] = zarr3.chain_of(meta).to_json()
+        document["chunk_key_encoding"] = zarr3.key_encoding_json(meta.chunk_key_encoding)
+        if not document["attributes"]:
+            del document["attributes"]
+        return document
+
+    @cached_property
+    def documents(self) -> dict[str, bytes]:
+        """The documents of a new array, by their names; not to be modified."""
+        found = documents(self.meta)
+        if not self.meta.attributes:
+            found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
+        return found
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The constraints that only these metadata meet."""
+        form = zarr3.Zarr3 if self.meta.zarr_format == 3 else zarr2.Zarr2
+        return form.read(self.metadata_json)
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """What specs with these constraints need not find out anew."""
+        return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
+
+
+facts_of: Final = OfMetadata(Facts, Facts.resized).of
+"""Return what follows from metadata, or recall it."""

@@ -1,0 +1,188 @@
+"""From constraints to metadata, and whether metadata meet constraints: no I/O here.
+
+Constraints of a spec are its schema and its ``metadata``: `Constraints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.drivers.zarr.constraints import Constraints
+from tessarr.tensorstore.drivers.zarr.facts import facts_of
+from tessarr.tensorstore.drivers.zarr.zarr2 import Zarr2
+from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
+from tessarr.tensorstore.notation.reading import compare
+from tessarr.tensorstore.notation.recall import Recall, key_of
+from tessarr.tensorstore.schema.element import WHOLE, Field
+from tessarr.tensorstore.schema.fill import new_fill
+from tessarr.tensorstore.schema.through import merged_domains
+from tessarr.tensorstore.schema.units import merged_units
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.drivers.zarr.facts import Facts
+    from tessarr.tensorstore.schema.schema import Schema
+
+_FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
+
+__all__ = ["check", "effective", "new_metadata", "read_constraints"]
+
+
+def read_constraints(driver: str, metadata: Any = None) -> Constraints:
+    """Return the constraints that the member ``metadata`` of a spec states.
+
+    Parameters
+    ----------
+    driver : {"zarr3", "zarr", "zarr2"}
+        The driver.
+    metadata : dict or Constraints, optional
+        The member; by default nothing is asked for.
+
+    Raises
+    ------
+    ArgumentError
+        If a member is not what it may be.
+
+    Examples
+    --------
+    >>> read_constraints("zarr3", {"codecs": ["gzip"]}).to_json()
+    {'codecs': [{'name': 'gzip'}]}
+    """
+    if isinstance(metadata, Constraints):
+        return metadata
+    form = _FORMS.get(driver)
+    if form is None:
+        raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
+    given = {} if metadata is None else metadata
+    key = key_of((form.driver, given))
+    found = _read.find(key)
+    if found is None:
+        found = form.read(given)
+        _read.keep(key, found)
+    return found
+
+
+def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> Schema:
+    """Return all that a spec says of its array: domain, chunk layout, codec and so on.
+
+    Raises
+    ------
+    ArgumentError
+        If schema and metadata contradict each other.
+    """
+    return read_constraints(driver, metadata).effective(schema, field)
+
+
+def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> ArrayMeta:
+    """Return the metadata of a new array, with everything chosen that was left open.
+
+    Parameters
+    ----------
+    driver : {"zarr3", "zarr", "zarr2"}
+        The driver.
+    metadata : dict or Constraints, optional
+        The member ``metadata`` of the spec.
+    schema
+        The schema, of what the driver has: not of a view of it.
+    field
+        What of each element the schema is of.
+
+    Raises
+    ------
+    ArgumentError, MetadataError
+        If constraints contradict each other, or leave shape or data type open.
+    UnsupportedError
+        If the format does not have such an array.
+
+    Examples
+    --------
+    >>> from tessarr.tensorstore.schema.schema import Schema
+    >>> meta = new_metadata("zarr3", {}, Schema(dtype="uint16", shape=[1000, 2000, 3000]))
+    >>> meta.chunk_shape, meta.codecs.to_json()
+    ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
+    """
+    constraints = read_constraints(driver, metadata)
+    key = _key(driver, constraints, schema, field)
+    bounds = constraints.shape, schema.domain
+    known, like = _made.find(key) or (None, None)
+    if like is not None and known == bounds:
+        return like
+    found = None if like is None else constraints.again(schema, field, like)
+    if found is None:
+        found = constraints.create(schema, field)
+        check(found, constraints, schema, field)
+    elif like is None or found.chunk_grid is not like.chunk_grid:
+        _check_chunks(facts_of(found, field), schema)
+    _made.keep(key, (bounds, found))
+    return found
+
+
+_read: Final = Recall[Constraints]()
+"""Constraints that were read."""
+
+_made: Final = Recall["tuple[Any, ArrayMeta]"]()
+"""Metadata that were made last of what was wanted but for the bounds, and those."""
+
+
+def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> Hashable:
+    """Return what only wishes have that are equal but for the bounds; None if that is not known."""
+    stated, domain = constraints.to_json(), schema.domain
+    rank = len(stated.pop("shape", ()))
+    told, wishes = key_of((driver, stated)), schema._unbounded()._values()
+    if told is None or wishes is None:
+        return None
+    labels = None if domain is None else domain.labels
+    return told, field.name, field.as_void, rank, labels, wishes
+
+
+def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
+    """Refuse an existing array that does not meet what has to be.
+
+    Raises
+    ------
+    ArgumentError
+        If it does not.
+    """
+    if metadata is not None:
+        driver = "zarr3" if meta.zarr_format == 3 else "zarr"
+        read_constraints(driver, metadata).check_members(meta)
+    if schema.says_nothing:
+        return
+    facts = facts_of(meta, field)
+    compare("rank", schema.rank, facts.domain.rank)
+    if schema.dtype is not None:
+        compare("dtype", schema.dtype.name, facts.dtype.name)
+    if schema.domain is not None:
+        merged_domains(facts.domain, schema.domain)
+    _check_chunks(facts, schema)
+    _check_fill(facts, schema)
+    units = schema.dimension_units or ()
+    if meta.zarr_format == 2 and any(unit is not None for unit in units):
+        raise ArgumentError("dimension_units: format 2 does not have them")
+    if units:
+        merged_units(facts.dimension_units, units)
+
+
+def _check_chunks(facts: Facts, schema: Schema) -> None:
+    layout = schema.chunk_layout
+    if layout.rank >= 0:
+        layout.merge(facts.chunk_layout)
+        if any(layout.codec_chunk.shape or ()):
+            raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
+    if schema.codec is not None:
+        facts.codec.merged(schema.codec)
+
+
+def _check_fill(facts: Facts, schema: Schema) -> None:
+    meta = facts.meta
+    if schema.fill_value is None or meta.data_type.numpy.names or facts.field.as_void:
+        return
+    fill = meta.fill_value
+    if fill is None and meta.zarr_format == 2:
+        raise ArgumentError("fill_value: the array has none")
+    if new_fill(schema.fill_value, meta.data_type) != (
+        meta.data_type.default_fill() if fill is None else fill
+    ):
+        raise ArgumentError(f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}")

@@ -1,0 +1,214 @@
+"""Constraints on arrays of format 2: `Zarr2`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from tessarr import dtype as data_types
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.metadata import v2
+from tessarr.metadata.node import ArrayMeta
+from tessarr.space import IndexDomain
+from tessarr.tensorstore.drivers.zarr.constraints import Constraints, data_type_from_json
+from tessarr.tensorstore.notation.reading import (
+    choice,
+    compare,
+    lengths,
+    members_of,
+    nothing_else,
+    plain,
+    take,
+)
+from tessarr.tensorstore.schema.choose import choose_one
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import (
+    NOTHING,
+    OPEN,
+    CodecSpec,
+    Compression,
+    compressor_from_json,
+    filters_from_json,
+)
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["Zarr2", "chunk_layout_of", "codec_of"]
+
+Order = Literal["C", "F"]
+
+
+@dataclass(frozen=True, slots=True)
+class Zarr2(Constraints):
+    """Constraints on metadata: members of ``.zarray``, of which any may be left out."""
+
+    order: Order | None = None
+    separator: str | None = None
+    compression: Compression = NOTHING
+
+    driver = "zarr"
+    zarr_format = 2
+    unknown_inner = None
+    data_type_member = "dtype"
+
+    @classmethod
+    def read(cls, json: Any) -> Self:
+        """Return the constraints that JSON states; ``attributes`` may be among them."""
+        members = members_of(plain(json, "metadata"), "metadata")
+        stated: JSONObject = {}
+        if "zarr_format" in members:
+            stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
+        if "filters" in members:
+            stated["filters"] = filters_from_json(members["filters"]) or None
+        compressor: Any = OPEN
+        if "compressor" in members:
+            compressor = compressor_from_json(members.pop("compressor"))
+        found = cls(
+            shape=take(members, "shape", lengths(0)),
+            data_type=take(members, "dtype", lambda json, what: data_type_from_json(json, 2, what)),
+            chunk_shape=take(members, "chunks", lengths(1)),
+            fill=members.pop("fill_value", OPEN),
+            attributes=take(members, "attributes", members_of) or {},
+            stated=stated,
+            order=take(members, "order", choice("C", "F")),
+            separator=take(members, "dimension_separator", choice(".", "/")),
+            compression=Compression(compressor, members.pop("filters", None)),
+        )
+        nothing_else(members, "metadata")
+        if found.shape is not None and found.chunk_shape is not None:
+            compare("metadata/chunks: rank", len(found.shape), len(found.chunk_shape))
+        if found.fill is not OPEN:
+            found.fill_bytes()
+        return found
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = dict(self.stated)
+        if self.shape is not None:
+            result["shape"] = list(self.shape)
+        if self.chunk_shape is not None:
+            result["chunks"] = list(self.chunk_shape)
+        if self.data_type is not None:
+            result["dtype"] = self.data_type.to_json(2)
+            if self.fill is not OPEN:
+                fill = self.fill_bytes()
+                stated = None if fill is None else self.data_type.fill_to_json(fill, 2)
+                if self.data_type.numpy.kind == "f" and isinstance(stated, int):
+                    stated = float(stated)  # as TensorStore has it
+                result["fill_value"] = stated
+        if self.order is not None:
+            result["order"] = self.order
+        if self.separator is not None:
+            result["dimension_separator"] = self.separator
+        if self.compression.compressor is not OPEN:
+            result["compressor"] = self.compression.compressor
+        if self.attributes:
+            result["attributes"] = self.attributes
+        return result
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of chunks, or None while it is open."""
+        known = self.shape if self.shape is not None else self.chunk_shape
+        return None if known is None else len(known)
+
+    @property
+    def codec(self) -> CodecSpec:
+        """What is known of the encoding of chunks."""
+        return CodecSpec.of_compression(self.compression)
+
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+        """Return what is known of chunks."""
+        if chunked is None:
+            return _known(rank, rank, None, None, ())
+        return _known(chunked, rank, self.chunk_shape, self.order, inner)
+
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shape of chunks, twice."""
+        one = choose_one(layout, domain.dims)[:chunked]
+        return one, one
+
+    def _created(
+        self,
+        schema: Schema,
+        stored: data_types.DataType,
+        domain: IndexDomain,
+        cut: tuple[Shape, Shape],
+        layout: ChunkLayout,
+    ) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        chunked = len(cut[0])
+        why = stored.refusal(2)
+        if why is not None:
+            raise UnsupportedError(
+                f"dtype {stored}: {why}", kind="unsupported_data_type", extension=str(stored)
+            )
+        compression = self.compression
+        if schema.codec is not None:
+            compression = self.codec.merged(schema.codec).compression
+        compressor = compression.compressor
+        if compressor is OPEN:
+            compressor = compressor_from_json({"id": "blosc"})
+        fill = self.new_fill(schema, stored)
+        document: JSONObject = {
+            "zarr_format": 2,
+            "shape": list(domain.shape[:chunked]),
+            "chunks": list(cut[0]),
+            "dtype": stored.to_json(2),
+            "compressor": compressor,
+            "filters": compression.filters or None,
+            "order": _order(layout, chunked),
+            "fill_value": None if fill is None else stored.fill_to_json(fill, 2),
+            "dimension_separator": self.separator or ".",
+        }
+        return v2.read_array(document, dict(self.attributes), where="")
+
+    def check_members(self, meta: ArrayMeta) -> None:
+        """Refuse metadata whose members are not those that are stated."""
+        self.check_common(meta, meta.chunk_spec.shape, meta.fill_value)
+        compare("order", self.order, meta.order)
+        if getattr(meta.chunk_key_encoding, "stated", True):
+            separator = getattr(meta.chunk_key_encoding, "separator", ".")
+            compare("dimension_separator", self.separator, separator)
+        codec_of(meta).compression.merged(self.compression)
+
+
+def codec_of(meta: ArrayMeta) -> CodecSpec:
+    """Return how the chunks of an array are encoded."""
+    document = v2.to_json(meta)
+    compressor = document["compressor"]
+    if compressor is not None:
+        compressor = compressor_from_json(compressor)
+    return CodecSpec.of_compression(Compression(compressor, document["filters"]))
+
+
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
+    """Return the layout of the chunks of an array."""
+    rank = meta.rank + len(inner)
+    return _known(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
+
+
+def _order(layout: ChunkLayout, chunked: int) -> Order:
+    wish = layout.order
+    if wish is None:
+        return "C"
+    inner = layout.rank - chunked
+    for order in ("C", "F"):
+        if wish.value == _axes(order, chunked, inner):
+            return "F" if order == "F" else "C"
+    if wish.hard:
+        raise ArgumentError(f"inner_order {list(wish.value)}: format 2 has orders C and F alone")
+    return "C"
+
+
+def _axes(order: str, chunked: int, inner: int) -> Shape:
+    axes = range(chunked)
+    return (*(axes if order == "C" else reversed(axes)), *range(chunked, chunked + inner))
+
+
+def _known(
+    chunked: int, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
+) -> ChunkLayout:
+    shape = (*(chunks or (0,) * (rank - len(inner))), *inner)
+    axes = None if order is None else _axes(order, chunked, len(inner))
+    return ChunkLayout.known(rank, shape, shape, axes)

@@ -1,0 +1,368 @@
+"""Constraints on arrays of format 3: `Zarr3`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from tessarr import codec, keys
+from tessarr import dtype as data_types
+from tessarr.errors import ArgumentError
+from tessarr.grid import RegularGrid
+from tessarr.metadata import v3
+from tessarr.metadata.node import ArrayMeta
+from tessarr.problems import Problems, read_extension
+from tessarr.space import IndexDomain
+from tessarr.tensorstore.drivers.zarr.completing import Wanted, complete
+from tessarr.tensorstore.drivers.zarr.constraints import Constraints, data_type_from_json
+from tessarr.tensorstore.notation.reading import (
+    choice,
+    compare,
+    items,
+    lengths,
+    members_of,
+    nothing_else,
+    plain,
+    refuse,
+    take,
+)
+from tessarr.tensorstore.notation.recall import RecallSame
+from tessarr.tensorstore.schema.chain import Chain
+from tessarr.tensorstore.schema.choose import choose, choose_one
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
+from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import Unit, Units, merged_units
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["Zarr3", "chain_of", "chunk_layout_of", "codec_of", "key_encoding_json", "units_of"]
+
+Names = tuple[str | None, ...]
+_UNITS: Final = "dimension_units"
+
+
+@dataclass(frozen=True, slots=True)
+class Zarr3(Constraints):
+    """Constraints on metadata: members of ``zarr.json``, of which any may be left out."""
+
+    key_encoding: keys.ChunkKeyEncoding | None = None
+    chain: Chain | None = None
+    names: Names | None = None
+    units: Units | None = None
+    extra: JSONObject = field(default_factory=dict)
+
+    driver = "zarr3"
+    zarr_format = 3
+    unknown_inner = ()
+    data_type_member = "data_type"
+
+    @classmethod
+    def read(cls, json: Any) -> Self:
+        """Return the constraints that JSON states."""
+        members = members_of(plain(json, "metadata"), "metadata")
+        stated: JSONObject = {}
+        for name, only in (("zarr_format", 3), ("node_type", "array")):
+            if name in members:
+                stated[name] = choice(only)(members.pop(name), name)
+        attributes = take(members, "attributes", members_of)
+        found = cls(
+            shape=take(members, "shape", lengths(0)),
+            data_type=take(
+                members, "data_type", lambda json, what: data_type_from_json(json, 3, what)
+            ),
+            chunk_shape=take(members, "chunk_grid", _chunk_grid),
+            key_encoding=take(members, "chunk_key_encoding", _key_encoding),
+            fill=members.pop("fill_value", OPEN),
+            chain=take(members, "codecs", Chain.read),
+            names=take(members, "dimension_names", _names),
+            units=None if attributes is None else take(attributes, _UNITS, _units),
+            attributes=attributes or {},
+            stated=stated,
+        )
+        if items(members.pop("storage_transformers", []), "storage_transformers"):
+            raise ArgumentError("storage_transformers: there are none that this driver has")
+        found = replace(found, extra=_extra(members))
+        ranks = {name: len(part) for name, part in found._per_dimension().items()}
+        if len(set(ranks.values())) > 1:
+            raise ArgumentError(f"metadata: members differ in rank: {ranks}")
+        if found.fill is not OPEN:
+            found.fill_bytes()
+        return found
+
+    def _per_dimension(self) -> dict[str, tuple[Any, ...]]:
+        parts: dict[str, tuple[Any, ...] | None] = {
+            "shape": self.shape,
+            "chunk_shape": self.chunk_shape,
+            "dimension_names": self.names,
+            _UNITS: self.units,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = dict(self.stated)
+        if self.shape is not None:
+            result["shape"] = list(self.shape)
+        if self.data_type is not None:
+            result["data_type"] = self.data_type.to_json(3)
+            fill = None if self.fill is OPEN else self.fill_bytes()
+            if fill is not None:
+                result["fill_value"] = self.data_type.fill_to_json(fill, 3)
+        if self.chunk_shape is not None:
+            result["chunk_grid"] = RegularGrid(self.chunk_shape).to_json()
+        if self.key_encoding is not None:
+            result["chunk_key_encoding"] = key_encoding_json(self.key_encoding)
+        if self.chain is not None:
+            result["codecs"] = self.chain.to_json()
+        if self.names is not None:
+            result["dimension_names"] = list(self.names)
+        attributes = dict(self.attributes)
+        if self.units is not None:
+            attributes[_UNITS] = [None if unit is None else str(unit) for unit in self.units]
+        if attributes:
+            result["attributes"] = attributes
+        return {**result, **self.extra}
+
+    def told_always(self) -> JSONObject:
+        """Return members as they are with what JSON leaves out, because it is as by default."""
+        encoding = self.key_encoding
+        return {} if encoding is None else {"chunk_key_encoding": encoding.to_json()}
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of chunks, or None while it is open."""
+        for part in (self.shape, self.chunk_shape, self.names, self.units):
+            if part is not None:
+                return len(part)
+        return None
+
+    @property
+    def codec(self) -> CodecSpec:
+        """What is known of the encoding of chunks."""
+        return CodecSpec.of_chain(self.chain)
+
+    @property
+    def dimension_names(self) -> Names | None:
+        """The names of dimensions, or None while they are open."""
+        return self.names
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The units of dimensions, or None while they are open."""
+        return self.units
+
+    def element(self, schema: Schema, of: Field) -> Element | None:
+        """Return what an element is, or None while it is open."""
+        if self.data_type is None:  # what a schema can state has no dimensions inside
+            return None if schema.dtype is None else Element(schema.dtype, ())
+        names = self.data_type.numpy.names
+        several = names is not None and len(names) > 1 and of == WHOLE
+        return None if several else element_of(self.data_type, of)
+
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+        """Return what is known of chunks."""
+        return _known(chunked, rank, self.chunk_shape, self.chain, inner)
+
+    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks that are read, and of those that are written."""
+        layout, dims = layout.leading(chunked), domain.dims[:chunked]
+        if self.chain is not None and self.chain.height == 0:
+            one = choose_one(layout, dims)  # it says that there are no shards
+            return one, one
+        return choose(layout, dims)
+
+    def _created(
+        self,
+        schema: Schema,
+        stored: data_types.DataType,
+        domain: IndexDomain,
+        cut: tuple[Shape, Shape],
+        layout: ChunkLayout,
+    ) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        read, write = cut
+        chunked = len(read)
+        chain = self.chain
+        if schema.codec is not None:
+            chain = self.codec.merged(schema.codec).chain
+        chain = chain or Chain()
+        if read != write and chain.height == 0:
+            chain = chain.sharded(read)
+        order = layout.leading(chunked).order
+        fill = self.new_fill(schema, stored)
+        if fill is None:
+            fill = stored.default_fill()
+        document: JSONObject = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(domain.shape[:chunked]),
+            "data_type": stored.to_json(3),
+            "chunk_grid": RegularGrid(write).to_json(),
+            "chunk_key_encoding": (self.key_encoding or keys.DefaultKeys()).to_json(),
+            "fill_value": stored.fill_to_json(fill, 3),
+            "codecs": complete(
+                chain, Wanted(stored, chunked, read, None if order is None else order.value)
+            ),
+            "attributes": self._new_attributes(schema, chunked),
+            **self.extra,
+        }
+        names = self._new_names(domain, chunked)
+        if names is not None:
+            document["dimension_names"] = names
+        meta = v3.read(document, where="")
+        assert isinstance(meta, ArrayMeta)
+        return meta
+
+    def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
+        units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
+        if not any(unit is not None for unit in units):
+            return dict(self.attributes)
+        stated = [None if unit is None else str(unit) for unit in units]
+        return {**self.attributes, _UNITS: stated}
+
+    def _new_names(self, domain: IndexDomain, rank: int) -> list[str | None] | None:
+        stated = self.names if self.names is not None and _unique(self.names) else None
+        names = [
+            label or ("" if stated is not None and stated[k] is not None else None)
+            for k, label in enumerate(domain.labels[:rank])
+        ]
+        return names if any(name is not None for name in names) else None
+
+    def check_members(self, meta: ArrayMeta) -> None:
+        """Refuse metadata whose members are not those that are stated."""
+        self.check_common(meta, _chunk_shape(meta), _fill_of(meta))
+        if self.key_encoding is not None:
+            wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
+            compare("chunk_key_encoding", wanted, found)
+        if self.chain is not None:
+            try:
+                chain_of(meta).merged(self.chain, strict=True)
+            except ArgumentError as error:
+                raise ArgumentError(f"metadata: codecs: {error}") from error
+        if self.names is not None:
+            compare("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
+        for name, wanted in self.extra.items():
+            compare(name, wanted, meta.extra.get(name))
+        for one, other in zip(self.units or (), units_of(meta), strict=False):
+            if one is not None and one != other:
+                raise ArgumentError(f"metadata: the unit {one} does not match {other}")
+
+
+def units_of(meta: ArrayMeta) -> Units:
+    """Return the units that attributes state; what is no unit counts as not known."""
+    stated = meta.attributes.get(_UNITS)
+    nothing: Units = (None,) * meta.rank
+    if not isinstance(stated, list) or len(stated) != meta.rank:
+        return nothing
+    return tuple(Unit(unit) if isinstance(unit, str) else None for unit in stated)
+
+
+def chain_of(meta: ArrayMeta) -> Chain:
+    """Return the codecs of an array, with the options that documents may leave out."""
+    return _chains.of(meta.codecs)
+
+
+def _read(codecs: codec.Chain) -> Chain:
+    return Chain.read(codecs.to_json()).stated()
+
+
+_chains: Final = RecallSame(_read)
+
+
+def key_encoding_json(encoding: keys.ChunkKeyEncoding) -> Any:
+    """Return a chunk key encoding as JSON, without a separator that is the usual one."""
+    if encoding in (keys.DefaultKeys(), keys.V2Keys()):
+        return {"name": encoding.name}
+    return encoding.to_json()
+
+
+def codec_of(meta: ArrayMeta) -> CodecSpec:
+    """Return how the chunks of an array are encoded."""
+    return CodecSpec.of_chain(chain_of(meta))
+
+
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
+    """Return the layout of the chunks of an array."""
+    rank = meta.rank + len(inner)
+    return _known(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
+
+
+def _chunk_shape(meta: ArrayMeta) -> Shape | None:
+    regular = meta.chunk_grid.regular()
+    return None if regular is None else regular.chunk_shape
+
+
+def _fill_of(meta: ArrayMeta) -> bytes:
+    return meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
+
+
+def _known(
+    chunked: int | None, rank: int, chunk: Shape | None, chain: Chain | None, inner: Shape
+) -> ChunkLayout:
+    order = read = None
+    if chain is not None:
+        chunked = rank - len(inner)
+        order, read = chain.layout(chunked, chunk)
+    return ChunkLayout.known(
+        rank,
+        None if chunk is None else (*chunk, *inner),
+        None if read is None else (*read, *inner),
+        None if order is None else (*order, *range(rank - len(inner), rank)),
+    )
+
+
+def _unique(names: Names) -> bool:
+    told = [name for name in names if name]
+    return len(set(told)) == len(told)
+
+
+def _chunk_grid(value: Any, what: str) -> Shape | None:
+    members = members_of(value, what)
+    if "name" in members:
+        choice("regular")(members.pop("name"), f"{what}/name")
+    configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
+    shape = take(configuration, "chunk_shape", lengths(1))
+    nothing_else(members, what)
+    nothing_else(configuration, f"{what}/configuration")
+    return shape
+
+
+def _key_encoding(value: Any, what: str) -> keys.ChunkKeyEncoding:
+    problems = Problems()
+    extension = read_extension(value, "chunk key encoding", what, problems)
+    found = None
+    if extension is not None:
+        cls = keys.find_key_encoding(extension.name)
+        if cls is None:
+            raise ArgumentError(f"{what}: there is no chunk key encoding {extension.name!r}")
+        found = cls.from_json(extension.configuration)
+    refuse(problems)
+    assert found is not None
+    return found
+
+
+def _names(value: Any, what: str) -> Names:
+    names = items(value, what)
+    for k, name in enumerate(names):
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(f"{what}/{k}: {name!r} is not a string or null")
+    return tuple(names)
+
+
+def _units(value: Any, what: str) -> Units:
+    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(items(value, what)))
+
+
+def _unit(value: Any, what: str) -> Unit | None:
+    if value is not None and not isinstance(value, str):
+        raise ArgumentError(f"{what}: {value!r} is not a string or null")
+    return None if value is None else Unit(value)
+
+
+def _extra(members: Mapping[str, Any]) -> JSONObject:
+    for name, value in members.items():
+        if not isinstance(value, Mapping) or value.get("must_understand") is not False:
+            raise ArgumentError(f'metadata: {name!r} is not known: add "must_understand": false')
+    return dict(members)

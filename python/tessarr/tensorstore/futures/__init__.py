@@ -1,0 +1,1 @@
+"""Futures, and the threads that fulfil them."""

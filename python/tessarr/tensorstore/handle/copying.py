@@ -1,0 +1,135 @@
+"""From one handle to another, part by part."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Dim, IndexDomain
+from tessarr.tensorstore.futures.future import Promise, WriteFutures, start
+from tessarr.tensorstore.handle.aligning import aligned
+from tessarr.tensorstore.schema.bounds import extents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tessarr.space import IndexTransform
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+TensorStore: TypeAlias = Any
+"""A handle, which is made of what is here."""
+
+__all__ = ["check_conversion", "copy"]
+
+_PART_BYTES: Final = 64 << 20
+_AHEAD: Final = 2
+
+
+def check_conversion(source: DataType, target: DataType) -> None:
+    """Raise an error unless every value of one data type is one of another.
+
+    Raises
+    ------
+    ArgumentError
+        With what to do.
+    """
+    if source.name == target.name:
+        return
+    one, other = source.dtype, target.dtype
+    wide = one.itemsize == 8 and one.kind in "iu" and other.kind not in "iu"
+    if wide or "O" in (one.kind, other.kind) or not np.can_cast(one, other, "safe"):
+        raise ArgumentError(
+            f"{source.name} is not converted to {target.name} by itself: use cast",
+            kind="cannot_cast",
+        )
+
+
+def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
+    """Start to copy all elements; see `TensorStore.write`."""
+    check_conversion(source.dtype, target.dtype)
+    if not source.readable:
+        raise ArgumentError("the source was opened for writing only: it cannot be read")
+    view = source[aligned(source.domain, target.domain)]
+    promise, copied = Promise.new()
+    shared = source._driver.storages() & target._driver.storages()
+    alike = shared == source._driver.storages() == target._driver.storages()
+    whole = bool(shared) and not (alike and _apart(source._view, target._view))
+
+    def work() -> None:
+        try:
+            _run(view, target, promise, whole=whole)
+        except BaseException as error:
+            promise.set_exception(error)
+            raise
+
+    committed = start(work)
+    return WriteFutures._of(copied, committed)
+
+
+def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: bool) -> None:
+    parts = [target.domain] if whole else _parts(target)
+    reads: deque[tuple[IndexDomain, Future[Any]]] = deque()
+    writes: deque[WriteFutures] = deque()
+
+    def write() -> None:
+        part, future = reads.popleft()
+        values = future.result()
+        writes.append(target[part].write(values))
+        if len(writes) > _AHEAD:
+            writes.popleft().result()
+
+    for part in parts:
+        reads.append((part, view[part].read()))
+        if len(reads) > 1:
+            write()
+    while reads:
+        write()
+    read.set_result(None)
+    for one in writes:
+        one.result()
+
+
+def _apart(one: IndexTransform, other: IndexTransform) -> bool:
+    """Whether two views of the same dimensions certainly have no element in common."""
+    return one.output_rank == other.output_rank and any(
+        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
+    )
+
+
+def _parts(target: TensorStore) -> Iterator[IndexDomain]:
+    """Yield boxes that make up the domain, each of whole chunks where that is possible."""
+    dims = target.domain.dims
+    steps = [max(1, min(step, dim.size)) for step, dim in zip(_chunks(target), dims, strict=True)]
+    item = target.dtype.dtype.itemsize
+    for k in reversed(range(len(steps))):
+        room = _PART_BYTES // (item * prod(steps))
+        if room > 1:
+            steps[k] = min(steps[k] * room, dims[k].size)
+    cuts = [_cuts(dim, step) for dim, step in zip(dims, steps, strict=True)]
+    for chosen in product(*cuts):
+        yield IndexDomain.of(chosen)
+
+
+def _cuts(dim: Dim, step: int) -> list[Dim]:
+    found = []
+    at = dim.inclusive_min
+    while at < dim.exclusive_max:
+        end = min((at // step + 1) * step, dim.exclusive_max)
+        found.append(Dim.of(at, end, dim.label))
+        at = end
+    return found
+
+
+def _chunks(target: TensorStore) -> list[int]:
+    """Return for each dimension of a view how long chunks are that are written as a whole."""
+    found = [1] * target.rank
+    for one, length in zip(target._view.output, target._driver.write_chunk, strict=True):
+        if one.input_dimension is not None and one.factor:
+            found[one.input_dimension] = max(1, length // abs(one.factor))
+    return found

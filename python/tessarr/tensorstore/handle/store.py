@@ -1,0 +1,542 @@
+"""The handle of an array: `TensorStore`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+
+import numpy as np
+
+from tessarr.errors import (
+    ArgumentError,
+    ReadOnlyError,
+    TessarrError,
+    UnsupportedError,
+)
+from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.driver import NOTHING, Resizing, Using
+from tessarr.tensorstore.futures.future import Future, WriteFutures, converted, failed
+from tessarr.tensorstore.handle.copying import copy
+from tessarr.tensorstore.handle.values import placed
+from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.schema.bounds import explicit, propagated
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.chunk_views import layout_through
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.through import array_through
+from tessarr.tensorstore.schema.units import units_through
+from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, Options, driver_spec
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from tessarr.space import View
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.schema.data_type import DTypeLike
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.schema.units import Units
+    from tessarr.types import Shape
+
+__all__ = ["TensorStore", "handle"]
+
+
+@dataclass(slots=True, kw_only=True)
+class StorageStatistics:
+    """Whether nothing, or everything, of a domain is stored; None for what was not asked.
+
+    What is stored is so by whole chunks: an element may be stored that was never written.
+    """
+
+    not_stored: bool | None = None
+    fully_stored: bool | None = None
+
+
+StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
+
+
+def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
+    return StorageStatistics(not_stored=found[0], fully_stored=found[1])
+
+
+class _Assignable(Bracket["TensorStore"]):
+    """Brackets that are also assigned to: ``store.oindex[...] = values``."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, source: Any) -> None:
+        self[key].write(source).result()
+
+
+class TensorStore(Indexable):
+    """An array, or a view of one, that is read and written asynchronously.
+
+    Made by `open`, and by indexing another one.
+
+    Notes
+    -----
+    Nothing that is indexed reads or copies. Positions are those of the domain: there is no
+    counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
+    """
+
+    __slots__ = ("__weakref__", "_driver", "_mode", "_transaction", "_view")
+
+    _driver: Driver
+    _view: IndexTransform
+    _mode: str
+    _transaction: Any
+
+    def __init__(self) -> None:
+        raise TypeError("a TensorStore is made by open")
+
+    # Indexing
+
+    def _as_view(self) -> View:
+        return self._view._as_view()
+
+    def _after(self, view: View) -> TensorStore:
+        seen = IndexTransform.of_view(view)
+        return handle(self._driver, seen, self._mode, self._transaction)
+
+    def __setitem__(self, key: Any, source: Any) -> None:
+        self[key].write(source).result()
+
+    @property
+    def oindex(self) -> _Assignable:
+        """Index by arrays of which each is for itself: the outer product."""
+        return _Assignable(self, "oindex")
+
+    @property
+    def vindex(self) -> _Assignable:
+        """Index by arrays that are taken together; their dimensions come first."""
+        return _Assignable(self, "vindex")
+
+    # What it is
+
+    @property
+    def domain(self) -> IndexDomain:
+        """The positions, with labels; bounds that `resize` can change are implicit."""
+        return self._view.domain
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type of the elements."""
+        return self._driver.dtype
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self._view.domain.dims)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._view.domain.dims)
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each dimension."""
+        return self._view.domain.shape
+
+    @property
+    def origin(self) -> Shape:
+        """The least index of each dimension."""
+        return self._view.domain.origin
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._view.domain.size
+
+    @property
+    def mode(self) -> str:
+        """What the handle may do: ``"r"``, ``"w"`` or ``"rw"``."""
+        return self._mode
+
+    @property
+    def readable(self) -> bool:
+        """Whether the handle may read."""
+        return "r" in self._mode
+
+    @property
+    def writable(self) -> bool:
+        """Whether the handle may write."""
+        return "w" in self._mode
+
+    @property
+    def transaction(self) -> Any:
+        """The transaction that reads and writes take part in, or None."""
+        return self._transaction
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the array is stored, or None."""
+        found = self._driver.kvstore
+        if found is None or self._transaction is None:
+            return found
+        return found.with_transaction(self._transaction)
+
+    @property
+    def base(self) -> TensorStore | None:
+        """What this is a view of, with other elements: of a cast, what is cast. Else None."""
+        found: TensorStore | None = self._driver.base_of(self._view)
+        return found
+
+    # Reading and writing
+
+    def _using(self, batch: Any) -> Using:
+        if self._transaction is None and batch is None:
+            return NOTHING
+        return Using(self._transaction, of_class(batch, Batch, "batch"))
+
+    def _now(self, using: Using) -> TensorStore:
+        """Return the same with the bounds of now, as far as these are known."""
+        driver, view = self._driver.settled(self._view, using)
+        if view is self._view and driver is self._driver:
+            return self
+        return handle(driver, view, self._mode, self._transaction)
+
+    def read(
+        self,
+        *,
+        order: Literal["C", "F"] = "C",
+        batch: Any = None,
+        out: npt.NDArray[Any] | None = None,
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read all elements.
+
+        Parameters
+        ----------
+        order
+            How the new array is laid out.
+        batch
+            What collects reads until it is submitted; the future waits for that.
+        out
+            Where the elements go, of the same shape and data type; by default a new array.
+
+        Returns
+        -------
+        Future
+            Of the array, whose first element is that of the origin.
+        """
+        if "r" not in self._mode:
+            return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
+        if order not in {"C", "F"}:
+            raise TypeError(f"order {order!r} is not 'C' or 'F'")
+        using = self._using(batch)
+        try:
+            now = self._now(using)
+        except TessarrError as error:
+            return failed(error)
+        if out is not None:
+            if out.shape != now.shape or out.dtype != now.dtype.dtype:
+                raise ArgumentError(
+                    f"out has shape {out.shape} and data type {out.dtype}, what is read "
+                    f"{now.shape} and {now.dtype.name}",
+                    kind="shape_mismatch",
+                )
+        elif order == "F":
+            out = np.empty(now.shape, now.dtype.dtype, order="F")
+        return now._driver.read(now._view, out, using)
+
+    def write(
+        self,
+        source: Any,
+        *,
+        batch: Any = None,
+        can_reference_source_data_indefinitely: bool | None = None,
+    ) -> WriteFutures:
+        """Start to write all elements.
+
+        Parameters
+        ----------
+        source
+            Values that are broadcast to the domain, or another `TensorStore`, whose dimensions
+            are aligned with those of this one; it is copied part by part. Arrays have to be of
+            a type that NumPy casts safely.
+        batch
+            What collects the reads of another `TensorStore`.
+        can_reference_source_data_indefinitely
+            Whether the source never changes; then it may be used as it is until all is stored.
+
+        Returns
+        -------
+        WriteFutures
+            Of the source having been read, and of everything being stored.
+        """
+        if "w" not in self._mode:
+            raise ReadOnlyError("this was opened for reading only: writing is refused")
+        if batch is not None and not isinstance(source, TensorStore):
+            raise ArgumentError(
+                "batch: only reads are collected, and nothing is read from the source"
+            )
+        using = self._using(None)
+        try:
+            now = self._now(using)
+            origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
+        except TessarrError as error:
+            return WriteFutures._of(failed(error), failed(error))
+        if origin is not None:
+            return copy(origin, now)
+        values = placed(source, now.dtype, now.domain)
+        return now._driver.write(now._view, values, using)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("the elements are read: they cannot be had without a copy")
+        return np.asarray(self.read().result(), dtype=dtype)
+
+    # Bounds
+
+    def resolve(
+        self,
+        fix_resizable_bounds: bool = False,  # noqa: FBT002
+        batch: Any = None,
+    ) -> Future[TensorStore]:
+        """Look up the bounds that can be resized, if what is known of them is too old.
+
+        Parameters
+        ----------
+        fix_resizable_bounds
+            Whether the bounds become explicit.
+        batch
+            What collects reads until it is submitted.
+
+        Returns
+        -------
+        Future
+            Of a handle with the bounds of now.
+        """
+        future = self._driver.resolve(self._using(batch))
+        return converted(future, lambda driver: self._settled(driver, fix=fix_resizable_bounds))
+
+    def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
+        view = propagated(self._view, driver.domain)
+        return handle(driver, explicit(view) if fix else view, self._mode, self._transaction)
+
+    def resize(  # noqa: PLR0917 (as TensorStore has them)
+        self,
+        inclusive_min: Iterable[int | None] | None = None,
+        exclusive_max: Iterable[int | None] | None = None,
+        resize_metadata_only: bool = False,  # noqa: FBT002
+        resize_tied_bounds: bool = False,  # noqa: FBT002
+        expand_only: bool = False,  # noqa: FBT002
+        shrink_only: bool = False,  # noqa: FBT002
+    ) -> Future[TensorStore]:
+        """Change bounds, for everybody and as stored.
+
+        Parameters
+        ----------
+        inclusive_min, exclusive_max
+            The new bounds; None leaves one. Only implicit bounds can be changed.
+        resize_metadata_only
+            Whether chunks that are then outside stay stored.
+        resize_tied_bounds
+            Whether elements outside of this view may be added or lost, too.
+        expand_only, shrink_only
+            Refuse to make a dimension smaller, or larger.
+
+        Returns
+        -------
+        Future
+            Of a handle with the new bounds. This one keeps its own.
+        """
+        if "w" not in self._mode:
+            raise ReadOnlyError("this was opened for reading only: resizing is refused")
+        if not self._driver.resizable:
+            raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
+        lower, upper, within = self._as_view().moved(
+            inclusive_min, exclusive_max, resize_tied_bounds
+        )
+        how = Resizing(lower, upper, resize_metadata_only, expand_only, shrink_only, within)
+        return converted(self._driver.resize(how, self._using(None)), self._settled)
+
+    def storage_statistics(
+        self, *, query_not_stored: bool = False, query_fully_stored: bool = False
+    ) -> Future[StorageStatistics]:
+        """Tell whether nothing, or everything, of the domain is stored.
+
+        Parameters
+        ----------
+        query_not_stored, query_fully_stored
+            What to find out.
+        """
+        future = self._driver.storage_statistics(
+            self._view,
+            not_stored=query_not_stored,
+            fully_stored=query_fully_stored,
+            using=self._using(None),
+        )
+        return converted(future, _statistics)
+
+    StorageStatistics = StorageStatistics
+
+    def astype(self, dtype: DTypeLike) -> TensorStore:
+        """Return a view with another data type; see `cast`.
+
+        Parameters
+        ----------
+        dtype
+            The data type of the view.
+        """
+        # What makes views is made of handles.
+        found: TensorStore = import_module("tessarr.tensorstore.views").cast(self, dtype)
+        return found
+
+    # As a spec
+
+    @property
+    def url(self) -> str:
+        """The URL that opens the array again, without the view."""
+        return self._driver.url
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """How the array is cut into chunks, along the dimensions of the view."""
+        found: ChunkLayout | None = self._driver.chunk_layout
+        if found is None:
+            return ChunkLayout(rank=self.rank)
+        return layout_through(found, self._view)
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """How chunks are encoded, or None if there are none."""
+        found: CodecSpec | None = self._driver.codec
+        return found
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored; it broadcasts to the domain. None if unknown."""
+        found = self._driver.fill_value
+        if found is None or not found.ndim:
+            return found
+        return array_through(found, self._view, self._driver.domain)
+
+    @property
+    def dimension_units(self) -> Units:
+        """What one step along each dimension is, or None."""
+        return units_through(self._driver.dimension_units, self._view)
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known of the array, of the dimensions of the view."""
+        return self._driver.schema.viewed(self._view)
+
+    def spec(
+        self,
+        *,
+        minimal_spec: bool | None = None,
+        retain_context: bool | None = None,
+        unbind_context: bool | None = None,
+        **keywords: Unpack[OpenKeywords],
+    ) -> Spec:
+        """Return the spec that opens, or creates, the same again.
+
+        Parameters
+        ----------
+        minimal_spec
+            Whether metadata are left out that are found where the array is.
+        retain_context
+            Mean the very resources that this handle has.
+        unbind_context
+            Say in JSON which resources are shared.
+        **keywords
+            How it is to be opened, as for `open`.
+        """
+        made = self._spec(minimal=bool(minimal_spec))
+        if keywords:
+            made.update(**keywords)
+        if unbind_context or not retain_context:
+            made.update(unbind_context=unbind_context, strip_context=not unbind_context)
+        return made
+
+    def _spec(self, *, minimal: bool = False) -> Spec:
+        """Return the spec with the resources of this handle."""
+        of = driver_spec(self._driver.name).of
+        spec, view = of(self._driver, self._view, minimal=minimal)
+        return Spec._of(spec, view)
+
+    def __repr__(self) -> str:
+        spec = self._spec()
+        try:
+            return shown("TensorStore", spec._told())
+        except UnsupportedError:  # functions are no JSON
+            return "TensorStore(...)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._transaction is not None:
+            raise ArgumentError("a handle with a transaction cannot be pickled")
+        # As with TensorStore, nothing is read in order to open it again.
+        spec = self._spec()
+        spec._driver = spec._driver.changed(Options(flags=dict(_AGAIN)))
+        return _again, (spec, self._mode)
+
+    def with_transaction(self, transaction: Transaction | None) -> TensorStore:
+        """Return the same with another transaction, or with none."""
+        staging = of_class(transaction, Transaction, "transaction")
+        return handle(self._driver, self._view, self._mode, staging)
+
+    def __copy__(self) -> TensorStore:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TensorStore:
+        again, (spec, mode) = self.__reduce__()
+        opened: TensorStore = again(spec._unbound(), mode)  # with resources of its own
+        return opened
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a TensorStore has no length: see shape and size")
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def handle(
+    driver: Driver,
+    view: IndexTransform | None = None,
+    mode: str | None = None,
+    transaction: Any = None,
+) -> TensorStore:
+    """Return a handle.
+
+    Parameters
+    ----------
+    driver
+        What reads and writes.
+    view
+        A view of its domain; by default all of it.
+    mode
+        ``"r"``, ``"w"``, ``"rw"`` or ``""``; by default what the driver can do.
+    transaction
+        What reads and writes take part in.
+    """
+    if view is None:
+        view = driver.whole
+    if mode is None:
+        mode = "r" * driver.readable + "w" * driver.writable
+    made: TensorStore = object.__new__(TensorStore)
+    made._driver = driver
+    made._view = view
+    made._mode = mode
+    made._transaction = transaction
+    return made
+
+
+_AGAIN: Final = {"open": True, "assume_cached_metadata": True}
+
+
+def _again(spec: Spec, mode: str) -> TensorStore:
+    """Open what was pickled."""
+    opening = Opening("r" in mode, "w" in mode)
+    opened = spec._bound_driver(None).open(spec._view, opening).result()
+    view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
+    return handle(opened.driver, view, mode)

@@ -1,0 +1,1 @@
+"""JSON of specs: read with the place of every fault, shown, and recalled."""

@@ -1,0 +1,206 @@
+"""Reading JSON that states constraints: what it is not is an `ArgumentError` that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import index
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from tessarr._json import MAX_DEPTH
+from tessarr.errors import ArgumentError, NotJSONError
+from tessarr.problems import Problems
+from tessarr.space.domain import MAX_RANK
+from tessarr.tensorstore.notation.members import refusal
+
+__all__ = [
+    "as_float",
+    "as_integer",
+    "choice",
+    "compare",
+    "given",
+    "integer",
+    "items",
+    "lengths",
+    "members_of",
+    "nothing_else",
+    "of_class",
+    "plain",
+    "refuse",
+    "stated",
+    "take",
+    "text",
+]
+
+T = TypeVar("T")
+_MOST: Final = 2**63 - 1
+
+
+def stated(given: Any) -> Any:
+    """Return the JSON that an object of ours, or of NumPy, is; what is JSON is that itself."""
+    if isinstance(given, np.generic | np.ndarray):
+        return given.tolist()
+    tell = getattr(given, "to_json", None)
+    return given if tell is None else tell()
+
+
+def members_of(given: Any, what: str) -> dict[str, Any]:
+    """Return the members of an object."""
+    given = stated(given)
+    if not isinstance(given, Mapping):
+        raise refusal(given)(f"{what}: {given!r} is not an object")
+    if not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"{what}: the names of members are strings")
+    return dict(given)
+
+
+def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+    """Return the keywords that are not None.
+
+    Raises
+    ------
+    TypeError
+        If one is not known.
+    """
+    unknown = keywords.keys() - known.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+    return {name: value for name, value in keywords.items() if value is not None}
+
+
+def of_class(value: T | None, kind: type[T], name: str) -> T | None:
+    """Return an argument that is of a class, or None.
+
+    Raises
+    ------
+    TypeError
+        If it is of another one.
+    """
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name}: {value!r} is no {kind.__name__}")
+    return value
+
+
+def nothing_else(members: Mapping[str, Any], what: str = "") -> None:
+    """Refuse members that nobody took."""
+    if members:
+        names = ", ".join(sorted(map(repr, members)))
+        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {names}")
+
+
+def take(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
+    """Take a member out and return what it states, or None where it is absent."""
+    return read(members.pop(name), name) if name in members else None
+
+
+def as_integer(value: Any) -> int:
+    """Return the integer that a number is.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if isinstance(value, np.floating):
+        value = value.item()
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value) if isinstance(value, float) else index(value)
+
+
+def as_float(value: Any) -> float:
+    """Return the number that a value is.
+
+    Raises
+    ------
+    TypeError, OverflowError
+        If it is none.
+    """
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
+    """Return what reads an integer from `low` to `high`."""
+
+    def read(value: Any, what: str) -> int:
+        try:
+            found = as_integer(value)
+        except (TypeError, AttributeError, ValueError, OverflowError):
+            found = low - 1
+        if not low <= found <= high:
+            raise refusal(value)(f"{what}: {value!r} is not an integer from {low} to {high}")
+        return found
+
+    return read
+
+
+def choice(*allowed: Any) -> Callable[[Any, str], Any]:
+    """Return what reads one of some values."""
+
+    def read(value: Any, what: str) -> Any:
+        for one in allowed:
+            if type(one) is type(value) and one == value:
+                return one
+        raise refusal(value)(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+
+    return read
+
+
+def text(value: Any, what: str) -> str:
+    """Return a string."""
+    if not isinstance(value, str):
+        raise refusal(value)(f'"{what}": {value!r} is not a string')
+    return value
+
+
+def items(value: Any, what: str) -> list[Any]:
+    """Return the items of a list."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise refusal(value)(f"{what}: {value!r} is not a list")
+    return list(value)
+
+
+def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
+    """Return what reads a list of integers of at least `low`."""
+
+    def read(value: Any, what: str) -> tuple[int, ...]:
+        one, found = integer(low), items(value, what)
+        if len(found) > MAX_RANK:
+            raise ArgumentError(f"{what}: {len(found)} dimensions, at most {MAX_RANK} are possible")
+        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(found))
+
+    return read
+
+
+def refuse(problems: Problems) -> None:
+    """Raise what was found to be wrong, if anything was."""
+    if problems.found:
+        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+
+
+def compare(what: str, wanted: Any, found: Any) -> None:
+    """Refuse what is there if it is not what is wanted; None wants nothing."""
+    if wanted is not None and wanted != found:
+        wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
+        raise ArgumentError(f"{what}: {wanted!r} is expected, there is {found!r}")
+
+
+def plain(value: Any, what: str, depth: int = 0) -> Any:
+    """Return a value of JSON as such: a copy, with lists for tuples."""
+    if depth > MAX_DEPTH:
+        raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise ArgumentError(f"{what}: the names of members are strings")
+        return {name: plain(item, what, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, what, depth + 1) for item in value]
+    found = stated(value)
+    if found is not value:
+        return plain(found, what, depth + 1)
+    raise NotJSONError(f"{what}: {value!r} is not JSON")

@@ -1,0 +1,1 @@
+"""What is wanted, or known, of an array whatever its driver."""

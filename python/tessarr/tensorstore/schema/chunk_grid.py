@@ -1,0 +1,316 @@
+"""Constraints on one kind of chunk: its shape, how its lengths relate, its number of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.reading import (
+    as_float,
+    as_integer,
+    integer,
+    members_of,
+    nothing_else,
+)
+from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.schema.wish import (
+    SOFT,
+    Row,
+    Wish,
+    as_soft,
+    check_keywords,
+    hard_wishes,
+    if_hard,
+    merged,
+    merged_rows,
+    row_of,
+    soft_wishes,
+    state,
+    told,
+    value_of,
+    values_of,
+)
+from tessarr.types import JSONObject
+
+__all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
+
+LONGEST: Final = 2**63 - 1
+"""The longest chunk there is."""
+
+
+def _length(value: Any) -> Wish | None:
+    """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
+    number = as_integer(value)
+    if not -1 <= number <= LONGEST:
+        raise ValueError
+    return None if number == 0 else Wish(number, number != -1)
+
+
+def _ratio(value: Any) -> Wish | None:
+    number = as_float(value)
+    if not 0 <= number < float("inf"):
+        raise ValueError
+    return Wish(number, True) if number else None
+
+
+@dataclass(frozen=True, slots=True)
+class GridConstraints:
+    """Constraints on one kind of chunk: a value.
+
+    Parameters
+    ----------
+    lengths
+        Wishes for the shape.
+    ratios
+        Wishes for the aspect ratio.
+    count
+        The wish for the number of elements.
+    """
+
+    lengths: Row = ()
+    ratios: Row = ()
+    count: Wish | None = None
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; -1 while it is open."""
+        return len(self.lengths) or len(self.ratios) or -1
+
+    def merged(self, other: GridConstraints, what: str = "chunk") -> GridConstraints:
+        """Return both constraints together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        if other is NOTHING:
+            return self
+        if self is NOTHING:
+            return other
+        if -1 not in {self.rank, other.rank} and self.rank != other.rank:
+            raise ArgumentError(f"{what}: rank {other.rank} does not match the rank {self.rank}")
+        return GridConstraints(
+            merged_rows(self.lengths, other.lengths, f"{what}: shape"),
+            merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
+            merged(self.count, other.count, f"{what}: elements"),
+        )
+
+    def each(self, lengths: Callable[[Row], Row], ratios: Callable[[Row], Row]) -> GridConstraints:
+        """Return the constraints with changed rows."""
+        return GridConstraints(lengths(self.lengths), ratios(self.ratios), self.count)
+
+    def hard(self) -> GridConstraints:
+        """Return the hard constraints alone."""
+        made = self.each(hard_wishes, hard_wishes)
+        return GridConstraints(made.lengths, made.ratios, if_hard(self.count))
+
+    def soft(self) -> GridConstraints:
+        """Return all as soft constraints."""
+        made = self.each(soft_wishes, soft_wishes)
+        return GridConstraints(made.lengths, made.ratios, as_soft(self.count))
+
+    def key(self) -> tuple[Row, Row, Wish | None]:
+        """Return what is the same of constraints that are."""
+        return told(self.lengths), told(self.ratios), self.count
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = {}
+        state(result, "shape", self.lengths)
+        state(result, "aspect_ratio", self.ratios)
+        if self.count is not None:
+            result["elements" + ("" if self.count.hard else SOFT)] = self.count.value
+        return result
+
+
+NOTHING: Final = GridConstraints()
+"""No constraint at all."""
+
+
+def single(name: str, value: Any, hard: bool) -> GridConstraints:
+    """Return the constraint that one member states.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not valid.
+    """
+    if value is None:
+        return NOTHING
+    if name == "shape":
+        return GridConstraints(lengths=row_of(value, hard, _length, name))
+    if name == "aspect_ratio":
+        return GridConstraints(ratios=row_of(value, hard, _ratio, name))
+    return GridConstraints(count=Wish(integer(0)(value, "elements"), hard))
+
+
+class Grid:
+    """Constraints on one kind of chunk.
+
+    Parameters
+    ----------
+    json : dict or Grid, optional
+        All as JSON.
+    **parts
+        ``rank``, ``shape``, ``aspect_ratio``, ``elements``, each but the rank also with
+        ``_soft_constraint`` after it; ``grid`` and ``grid_soft_constraint``, other constraints.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints contradict each other.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> grid = ts.ChunkLayout.Grid(shape=[10, None], elements_soft_constraint=1000)
+    >>> grid.update(shape=[None, 20])
+    >>> grid, grid.rank
+    (ChunkLayout.Grid({'elements_soft_constraint': 1000, 'shape': [10, 20]}), 2)
+    """
+
+    __slots__ = ("_constraints", "_rank")
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+    _constraints: GridConstraints
+    _rank: int
+
+    def __init__(self, json: Any = None, **parts: Any) -> None:
+        self._constraints, self._rank = NOTHING, -1
+        if isinstance(json, Grid):
+            self._take(json)
+        elif json is not None:
+            members = members_of(json, "a grid")
+            nothing_else({name: 0 for name in members if name not in _STATED})
+            self._add({name: value for name, value in members.items() if value is not None})
+        if parts:
+            self.update(**parts)
+
+    @classmethod
+    def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
+        """Return constraints on chunks of a rank, which may be open."""
+        made = cls()
+        made._constraints = constraints
+        made._rank = constraints.rank if rank < 0 else rank
+        return made
+
+    def update(self, **parts: Any) -> None:
+        """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        **parts
+            As for the class.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        given = {name: value for name, value in parts.items() if value is not None}
+        unknown = given.keys() - _PARTS
+        if unknown:
+            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        check_keywords(given)
+        self._add(given)
+
+    def _add(self, given: dict[str, Any]) -> None:
+        made = Grid.of(self._constraints, self._rank)
+        if "rank" in given:
+            made._fix_rank(integer(0, 32)(given["rank"], "rank"))
+        for name in (one for one in _PARTS if one in given):
+            if name.startswith("grid"):
+                other = Grid(given[name])
+                made._fix_rank(other._rank)
+                found = other._constraints if name == "grid" else other._constraints.soft()
+            elif name != "rank":
+                hard = not name.endswith(SOFT)
+                found = single(name.removesuffix(SOFT), given[name], hard)
+            else:
+                continue
+            made._fix_rank(found.rank)
+            made._constraints = made._constraints.merged(found, name)
+        self._take(made)
+
+    def _take(self, other: Grid) -> None:
+        self._constraints, self._rank = other._constraints, other._rank
+
+    def _fix_rank(self, rank: int) -> None:
+        if -1 not in {rank, self._rank} and rank != self._rank:
+            raise ArgumentError(f"rank {rank} does not match the rank {self._rank}")
+        self._rank = self._rank if rank < 0 else rank
+
+    @property
+    def constraints(self) -> GridConstraints:
+        """The constraints as a value."""
+        return self._constraints
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions; None while it is open."""
+        return None if self._rank < 0 else self._rank
+
+    ndim = rank
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """Hard constraints on the shape."""
+        return values_of(self._constraints.lengths, self._rank, hard=True)
+
+    @property
+    def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
+        """Soft constraints on the shape."""
+        return values_of(self._constraints.lengths, self._rank, hard=False)
+
+    @property
+    def aspect_ratio(self) -> tuple[float | None, ...] | None:
+        """Hard constraints on how lengths relate to each other."""
+        return values_of(self._constraints.ratios, self._rank, hard=True)
+
+    @property
+    def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
+        """Soft constraints on how lengths relate to each other."""
+        return values_of(self._constraints.ratios, self._rank, hard=False)
+
+    @property
+    def elements(self) -> int | None:
+        """The hard constraint on the number of elements."""
+        found: int | None = value_of(self._constraints.count, hard=True)
+        return found
+
+    @property
+    def elements_soft_constraint(self) -> int | None:
+        """The soft constraint on the number of elements."""
+        found: int | None = value_of(self._constraints.count, hard=False)
+        return found
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
+        """Return the constraints as JSON, which has no defaults."""
+        return self._constraints.to_json()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        same = self._constraints.key() == other._constraints.key()
+        return same and self._rank == other._rank
+
+    def __repr__(self) -> str:
+        return shown("ChunkLayout.Grid", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._constraints, self._rank)
+
+
+def _again(constraints: GridConstraints, rank: int) -> Grid:
+    return Grid.of(constraints, rank)
+
+
+Grid.__qualname__ = "ChunkLayout.Grid"
+
+_STATED: Final = tuple(
+    name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)
+)
+_PARTS: Final = dict.fromkeys(["rank", *_STATED, "grid", "grid" + SOFT])

@@ -1,0 +1,126 @@
+"""What a chunk layout is along the dimensions of a view, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import gcd
+from typing import Any
+
+from tessarr.errors import ArgumentError
+from tessarr.space import INFINITE, IndexTransform
+from tessarr.tensorstore.schema import through
+from tessarr.tensorstore.schema.chunk_grid import LONGEST, GridConstraints
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.wish import Row, Wish
+
+__all__ = ["layout_before", "layout_through"]
+
+Change = Callable[[Any, int, int], Any]
+
+
+def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
+    """Return the constraints of a view of what a layout is of, found when they are looked at.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not fit; later, if an origin would be beyond the range of indices.
+    """
+    _check_rank(layout, transform.output_rank)
+    if layout.rank <= 0 or transform.unmoved:
+        return layout.copy()
+    return ChunkLayout.later(partial(_seen, layout, transform))
+
+
+def _seen(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
+    rank, lines = transform.input_rank, transform.lines(alone=True)
+
+    def row(wishes: Row, change: Change) -> Row:
+        if not any(wishes):
+            return ()
+        return through.carried(
+            wishes, lines, rank, lambda wish, *by: Wish(change(wish.value, *by), wish.hard)
+        )
+
+    return layout.with_rows(
+        rank,
+        lambda order: through.order_through(order, transform),
+        lambda wishes: row(wishes, _origin_within),
+        lambda grid: GridConstraints(
+            row(grid.lengths, _length_within), row(grid.ratios, _ratio_within), grid.count
+        ),
+    )
+
+
+def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
+    """Return the constraints of what is viewed, where a layout is that of the view.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not fit, or a hard constraint cannot be told of what is viewed.
+    """
+    _check_rank(layout, transform.input_rank)
+    if layout.rank <= 0 or transform.unmoved:
+        return layout.copy()
+
+    def row(wishes: Row, change: Change) -> Row:
+        if not wishes:
+            return ()
+        return through.carried_back(
+            wishes,
+            transform,
+            lambda wish, *by: Wish(change(wish.value, *by), wish.hard),
+            lambda wish: wish.hard,
+            "chunk_layout",
+        )
+
+    return layout.with_rows(
+        transform.output_rank,
+        lambda order: through.order_before(order, transform),
+        lambda wishes: row(wishes, _origin_before),
+        lambda grid: grid.each(
+            lambda wishes: row(wishes, _length_before), lambda wishes: row(wishes, _ratio_before)
+        ),
+    )
+
+
+def _check_rank(layout: ChunkLayout, rank: int) -> None:
+    if layout.rank not in {-1, rank}:
+        raise ArgumentError(f"a chunk layout of rank {layout.rank} for a view of rank {rank}")
+
+
+def _index(value: int) -> int:
+    if not -INFINITE < value < INFINITE:
+        raise ArgumentError(f"grid_origin: {value} is beyond the range of indices")
+    return value
+
+
+def _origin_within(value: int, offset: int, stride: int) -> int:
+    moved = _index(value - offset)
+    return -((moved if stride > 0 else moved - 1) // -stride)
+
+
+def _origin_before(value: int, offset: int, stride: int) -> int:
+    return _index(offset + stride * (value - 1 if stride < 0 else value))
+
+
+def _length_within(value: int, _: int, stride: int) -> int:
+    return value // gcd(stride, value)
+
+
+def _length_before(value: int, _: int, stride: int) -> int:
+    if value == -1:
+        return value
+    if value * abs(stride) > LONGEST:
+        raise ArgumentError(f"a chunk of {value} elements in steps of {stride} is too long")
+    return value * abs(stride)
+
+
+def _ratio_within(value: float, _: int, stride: int) -> float:
+    return value / abs(stride)
+
+
+def _ratio_before(value: float, _: int, stride: int) -> float:
+    return value * abs(stride)

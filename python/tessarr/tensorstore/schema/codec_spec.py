@@ -1,0 +1,235 @@
+"""Constraints on how chunks are encoded, in the words of one driver.
+
+Of format 3 these are a chain of codecs that is partly open, of format 2 a compressor and filters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from tessarr import codec as codecs
+from tessarr.codec.base import codec_of_id
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.notation.members import refusal
+from tessarr.tensorstore.notation.reading import integer, items, members_of, nothing_else, plain
+from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.schema.chain import Chain, merged_chains
+from tessarr.types import JSONObject
+
+__all__ = ["NOTHING", "OPEN", "CodecSpec", "Compression", "compressor_from_json"]
+
+
+class _Open:
+    """Stands for what is not stated."""
+
+    def __repr__(self) -> str:
+        return "open"
+
+    def __reduce__(self) -> str:
+        return "OPEN"
+
+
+OPEN: Final = _Open()
+"""A member that is not stated, where None says that there is none."""
+
+_LEVELS: Final = {"zlib": (0, 9), "gzip": (0, 9), "bz2": (1, 9), "zstd": (-131072, 22)}
+
+
+def filters_from_json(value: Any) -> list[Any] | None:
+    """Return the filters of format 2 that JSON states: a list, or null for none.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither.
+    """
+    return None if value is None else items(plain(value, "filters"), "filters")
+
+
+def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | None:
+    """Return the compressor of format 2 that JSON states, with the defaults of what is left out.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none.
+    """
+    if value is None:
+        return None
+    members: JSONObject = members_of(plain(value, what), what)
+    codec_id = members.get("id")
+    if not isinstance(codec_id, str):
+        raise ArgumentError(f"{what}: {codec_id!r} is not the id of a compressor")
+    if codec_id in _LEVELS:
+        level = integer(*_LEVELS[codec_id])(members.pop("level", 1), f"{what}/level")
+        nothing_else({name: 0 for name in members if name != "id"}, what)
+        return {"id": codec_id, "level": level}
+    try:
+        if codec_id == "blosc":
+            members = {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0, **members}
+            codecs.of(members)
+            return members
+        return codecs.of(members).get_config() if codec_of_id(codec_id) else _foreign(members)
+    except UnsupportedError as error:
+        raise ArgumentError(f"{what}: {error}") from error
+
+
+def _foreign(members: JSONObject) -> JSONObject:
+    codecs.of(members)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What is known of compressor and filters of format 2."""
+
+    compressor: Any = OPEN
+    filters: Any = None
+
+    def merged(self, other: Compression) -> Compression:
+        """Return both together.
+
+        Raises
+        ------
+        ArgumentError
+            If they differ.
+        """
+        compressor, filters = self.compressor, self.filters
+        if filters is not None and other.filters is not None and filters != other.filters:
+            raise ArgumentError(f"filters {other.filters!r} do not match {filters!r}")
+        if OPEN not in (compressor, other.compressor) and compressor != other.compressor:
+            raise ArgumentError(
+                f"the compressor {other.compressor!r} does not match {compressor!r}"
+            )
+        if compressor is OPEN:
+            compressor = other.compressor
+        return Compression(compressor, other.filters if filters is None else filters)
+
+    def same(self, other: Compression) -> bool:
+        """Return whether the same is known; no filters are none that are known."""
+        filters = (self.filters or None) == (other.filters or None)
+        return filters and self.compressor == other.compressor
+
+
+NOTHING: Final = Compression()
+"""Nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class CodecSpec:
+    """Constraints on the encoding of chunks.
+
+    Parameters
+    ----------
+    json : dict or CodecSpec
+        ``{"driver": "zarr3", "codecs": […]}``, where options of codecs, and the codec from arrays
+        to bytes, may be left out; or ``{"driver": "zarr", "compressor": …, "filters": …}``.
+
+    Raises
+    ------
+    ArgumentError
+        If it states no codecs.
+
+    Examples
+    --------
+    >>> CodecSpec({"driver": "zarr3", "codecs": ["gzip"]})
+    CodecSpec({'codecs': [{'name': 'gzip'}], 'driver': 'zarr3'})
+    """
+
+    driver: str
+    chain: Chain | None = None
+    compression: Compression = NOTHING
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, json: Any) -> None:
+        made = json if isinstance(json, CodecSpec) else _read.made(json, self._parsed)
+        self._set(made.driver, made.chain, made.compression)
+
+    @classmethod
+    def _parsed(cls, json: Any) -> Self:
+        members = members_of(json, "codec")
+        driver = members.pop("driver", None)
+        if driver == "zarr3":
+            chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
+            made = cls.of_chain(chain)
+        elif driver in ("zarr", "zarr2"):
+            compressor: Any = OPEN
+            if "compressor" in members:
+                compressor = compressor_from_json(members.pop("compressor"))
+            filters = filters_from_json(members.pop("filters", None))
+            made = cls.of_compression(Compression(compressor, filters))
+        else:
+            raise refusal(driver)(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")
+        nothing_else(members, "codec")
+        return made
+
+    def _set(self, driver: str, chain: Chain | None, compression: Compression) -> None:
+        object.__setattr__(self, "driver", driver)
+        object.__setattr__(self, "chain", chain)
+        object.__setattr__(self, "compression", compression)
+
+    @classmethod
+    def of_chain(cls, chain: Chain | None) -> Self:
+        """Return constraints on codecs of format 3."""
+        made = object.__new__(cls)
+        made._set("zarr3", chain, NOTHING)
+        return made
+
+    @classmethod
+    def of_compression(cls, compression: Compression) -> Self:
+        """Return constraints on compressor and filters of format 2."""
+        made = object.__new__(cls)
+        made._set("zarr", None, compression)
+        return made
+
+    def merged(self, other: CodecSpec) -> CodecSpec:
+        """Return both together; one may say what is inside of the other's shards.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other, or are of different drivers.
+        """
+        if self.driver != other.driver:
+            raise ArgumentError(
+                f"codec: the driver {other.driver!r} does not match {self.driver!r}"
+            )
+        try:
+            chain = merged_chains(self.chain, other.chain)
+            compression = self.compression.merged(other.compression)
+        except ArgumentError as error:
+            raise ArgumentError(f"codec: {error}") from error
+        made = object.__new__(CodecSpec)
+        made._set(self.driver, chain, compression)
+        return made
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
+        """Return the constraints as JSON."""
+        result: JSONObject = {"driver": self.driver}
+        if self.driver == "zarr3":
+            if self.chain is not None:
+                result["codecs"] = self.chain.to_json()
+            return result
+        if self.compression.compressor is not OPEN:
+            result["compressor"] = self.compression.compressor
+        result["filters"] = self.compression.filters or None
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CodecSpec):
+            return NotImplemented
+        same = (self.driver, self.chain) == (other.driver, other.chain)
+        return same and self.compression.same(other.compression)
+
+    def __repr__(self) -> str:
+        return shown("CodecSpec", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CodecSpec, (self.to_json(),)
+
+
+_read: Final = Recall[CodecSpec]()
+"""Codecs that were read, by their JSON."""

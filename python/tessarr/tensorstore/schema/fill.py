@@ -1,0 +1,243 @@
+"""Fill values of a schema: arrays that are broadcast to the domain, with or without data type."""
+
+from __future__ import annotations
+
+from math import isfinite, isnan, prod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr import dtype as data_types
+from tessarr.errors import ArgumentError
+from tessarr.metadata.build import fill_bytes
+from tessarr.problems import Problems
+from tessarr.tensorstore.notation.reading import plain
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.element import Field, element_of, is_raw
+from tessarr.tensorstore.schema.through import unbroadcast
+
+__all__ = [
+    "fill_from_json",
+    "fill_of",
+    "fill_to_json",
+    "new_fill",
+    "record_fill",
+    "same_fill",
+    "scalar_of",
+]
+
+_MAX_RANK: Final = 32
+_LONGEST: Final = 400
+
+
+def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
+    """Return the array that JSON states: an element, or nested lists of them.
+
+    Parameters
+    ----------
+    value : JSON
+        The value.
+    dtype
+        The data type; None keeps the JSON of each element.
+
+    Raises
+    ------
+    ArgumentError
+        If an element is not one of the data type, or lists have different lengths.
+    """
+    pairs = dtype is not None and dtype.name in {"complex64", "complex128"}
+    shape = _shape(value, pairs=pairs)
+    elements = _flat(value, shape)
+    if dtype is None or _as_given(dtype):
+        found = np.empty(prod(shape), object)
+        for k, element in enumerate(elements):
+            text = isinstance(element, str) and dtype is not None and dtype.name == "string"
+            found[k] = element.encode("utf-8", "surrogatepass") if text else element
+        return unbroadcast(found.reshape(shape))
+    stored = data_types.of(dtype.numpy_dtype)
+    data = b"".join(_element(stored, element) for element in elements)
+    return unbroadcast(np.frombuffer(data, stored.numpy).astype(dtype.numpy_dtype).reshape(shape))
+
+
+def _as_given(dtype: DataType) -> bool:
+    """Tell whether elements are kept as they are given: Python objects, and bytes."""
+    return dtype.numpy_dtype.hasobject or dtype.name in {"byte", "char"}
+
+
+def _shape(value: Any, *, pairs: bool) -> tuple[int, ...]:
+    lengths = []
+    while isinstance(value, (list, tuple)):
+        if pairs and len(value) == 2 and not isinstance(value[0], (list, tuple)):
+            break
+        lengths.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    if len(lengths) > _MAX_RANK:
+        raise ArgumentError(f"fill_value: more than {_MAX_RANK} dimensions")
+    return tuple(lengths)
+
+
+def _flat(value: Any, shape: tuple[int, ...]) -> list[Any]:
+    level = [value]
+    for length in shape:
+        if not all(isinstance(item, (list, tuple)) and len(item) == length for item in level):
+            raise ArgumentError("fill_value: lists of one level differ in length")
+        level = [item for items in level for item in items]
+    return level
+
+
+def _element(stored: data_types.DataType, value: Any) -> bytes:
+    kind = stored.numpy.kind
+    if kind == "b" and not isinstance(value, bool):
+        raise ArgumentError(f"fill_value: {value!r} is not true or false")
+    if kind in "iu" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if kind != "b" and isinstance(value, str):
+        value = _number(value, stored.numpy)
+    if isinstance(value, float) and not isfinite(value):
+        value = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    problems = Problems()
+    fill = stored.fill_from_json(value, 3, "fill_value", problems)
+    if fill is None:
+        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+    return fill
+
+
+def _number(text: str, wanted: np.dtype[Any]) -> Any:
+    """Return the number that is written; what is none is given back."""
+    text = text.strip()
+    whole = wanted.kind in "iu" or np.can_cast(wanted, np.int64, "same_kind")
+    try:
+        if "_" in text or len(text) > _LONGEST:
+            return text
+        if whole:
+            return int(text)
+        return float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        return text
+
+
+def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
+    """Return the array that a user means.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not one of the data type.
+    """
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}") from error
+    if dtype is None:
+        if given.dtype == object:
+            plain(given.tolist(), "fill_value")
+        return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
+    wanted = dtype.numpy_dtype
+    if given.dtype == wanted or _as_given(dtype):
+        return unbroadcast(given)
+    if given.dtype == object:
+        return fill_from_json(given.tolist(), dtype)
+    try:
+        with np.errstate(all="ignore"):
+            found = given.astype(wanted)
+            real = found.dtype.kind == "c" and given.dtype.kind != "c"
+            back = (np.real(found) if real else found).astype(given.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
+    if exact and not np.array_equal(back, given):
+        raise ArgumentError(
+            f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
+        )
+    return unbroadcast(found)
+
+
+def fill_to_json(fill: npt.NDArray[Any]) -> Any:
+    """Return the array as JSON."""
+    if fill.dtype == object or fill.dtype.kind in "SVUmM":
+        plain = np.frompyfunc(_plain, 1, 1)(fill)
+        return plain.tolist() if isinstance(plain, np.ndarray) else plain
+    if fill.dtype.kind == "c":
+        pairs = np.stack([np.real(fill), np.imag(fill)], axis=-1)
+        return pairs.tolist()
+    if fill.dtype.kind in "biuf":
+        return fill.tolist()
+    whole = fill.dtype.name.startswith(("int", "uint"))  # of few bits
+    return fill.astype(np.int64 if whole else np.float64).tolist()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.void):
+        value = value.tobytes()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return str(value) if isinstance(value, np.generic) else value
+
+
+def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
+    """Return the bytes of one element that a schema's fill value is.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a single value, or does not fit the data type.
+    """
+    if fill is None or any(size != 1 for size in fill.shape):
+        raise ArgumentError(f"fill_value: {fill} is not a single value")
+    value: Any = fill.reshape(-1)[0]
+    if fill.dtype == object and stored.elements is None:
+        return _element(stored, value)
+    if stored.numpy.kind in "iu" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        return fill_bytes(stored, value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+
+
+def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
+    """Return the bytes of a record of one field, whose fill value a schema states.
+
+    Raises
+    ------
+    ArgumentError
+        If the record has more fields, or the value is not one of the field.
+    """
+    names = stored.numpy.names or ()
+    if len(names) != 1:
+        raise ArgumentError("fill_value: that of records of several fields is given in metadata")
+    record = np.zeros((), stored.numpy)
+    try:
+        record[names[0]] = fill
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    return record.tobytes()
+
+
+def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
+    """Return the fill value of an array in a store as one of a schema."""
+    if stored.elements is not None:
+        found = np.empty((), object)
+        found[()] = stored.scalar(fill)
+        return found
+    if of.as_void or is_raw(stored):
+        return np.frombuffer(fill, "V1")
+    one = np.frombuffer(fill, stored.numpy)
+    if stored.numpy.names:
+        one = one[of.name or stored.numpy.names[0]]
+    element = element_of(stored, of)
+    if element.dtype.name in {"byte", "char"}:
+        return np.ascontiguousarray(one).view(element.dtype.dtype).reshape(element.inner)
+    return one.astype(element.dtype.numpy_dtype).reshape(element.inner)
+
+
+def same_fill(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
+    """Tell whether two fill values are the same, whatever their data types."""
+    if old.shape != new.shape:
+        return False
+    if old.dtype == new.dtype and old.dtype != object:
+        return old.tobytes() == new.tobytes()
+    return bool(fill_to_json(old) == fill_to_json(new))

@@ -1,0 +1,133 @@
+"""The parts of a schema, and how constraints are added to them: `Parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexDomain
+from tessarr.tensorstore.notation.recall import key_of
+from tessarr.tensorstore.schema import through
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import CodecSpec
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.fill import fill_to_json, same_fill
+from tessarr.tensorstore.schema.units import Units, merged_units
+
+__all__ = ["MAX_RANK", "NO_LAYOUT", "Parts"]
+
+MAX_RANK: Final = 32
+NO_LAYOUT: Final = ChunkLayout()
+_MOST_BYTES: Final = 1 << 12
+
+
+class Parts:
+    """What is said of an array so far; what is added must not contradict it."""
+
+    __slots__ = ("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units")
+
+    _rank: int | None
+    _dtype: DataType | None
+    _domain: IndexDomain | None
+    _layout: ChunkLayout
+    _codec: CodecSpec | None
+    _fill: npt.NDArray[Any] | None
+    _units: Units
+
+    def _merge(self, other: Parts) -> None:
+        if other._rank is not None:
+            self._fix_rank(other._rank, "schema")
+        if other._dtype is not None:
+            self._add_dtype(other._dtype)
+        if other._domain is not None:
+            self._add_domain(other._domain)
+        self._add_layout(other._layout)
+        if other._fill is not None:
+            self._add_fill(other._fill)
+        if other._codec is not None:
+            self._add_codec(other._codec)
+        self._add_units(other._units)
+
+    def _fix_rank(self, rank: int, what: str) -> None:
+        if not 0 <= rank <= MAX_RANK:
+            raise ArgumentError(f"{what}: the rank {rank} is not one from 0 to {MAX_RANK}")
+        if self._rank not in {None, rank}:
+            raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
+        if self._fill is not None and self._fill.ndim > rank:
+            raise ArgumentError(
+                f"{what}: rank {rank} is less than that of the fill value, {self._fill.ndim}"
+            )
+        self._rank = rank
+
+    def _add_dtype(self, dtype: DataType) -> None:
+        if self._dtype is not None and self._dtype != dtype:
+            raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
+        self._dtype = dtype
+
+    def _add_domain(self, domain: IndexDomain) -> None:
+        self._fix_rank(domain.rank, "domain")
+        merged = domain if self._domain is None else through.merged_domains(self._domain, domain)
+        if self._fill is not None and not through.broadcastable(self._fill.shape, merged):
+            raise ArgumentError(
+                f"domain: {merged} does not fit a fill value of shape {self._fill.shape}"
+            )
+        self._domain = merged
+
+    def _add_layout(self, layout: ChunkLayout) -> None:
+        if layout is NO_LAYOUT:
+            return
+        merged = self._layout.merge(layout)
+        if merged.rank >= 0:
+            self._fix_rank(merged.rank, "chunk_layout")
+        self._layout = merged
+
+    def _add_codec(self, codec: CodecSpec) -> None:
+        self._codec = codec if self._codec is None else self._codec.merged(codec)
+
+    def _add_fill(self, fill: npt.NDArray[Any]) -> None:
+        if self._domain is not None and not through.broadcastable(fill.shape, self._domain):
+            raise ArgumentError(f"fill_value: shape {fill.shape} does not fit {self._domain}")
+        if self._rank is not None and fill.ndim > self._rank:
+            raise ArgumentError(f"fill_value: {fill.ndim} dimensions, the rank is {self._rank}")
+        if self._fill is not None and not same_fill(self._fill, fill):
+            raise ArgumentError(
+                f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
+            )
+        self._fill = fill if self._fill is None else self._fill
+
+    def _add_units(self, units: Units) -> None:
+        if units:
+            self._fix_rank(len(units), "dimension_units")
+            self._units = merged_units(self._units, units)
+
+    def _take(self, other: Parts) -> None:
+        self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
+        self._layout, self._codec = other._layout, other._codec
+        self._fill, self._units = other._fill, other._units
+
+    def _values(self) -> Hashable:
+        """Return what only equal constraints have, or None where that is not known."""
+        codec = bits = None
+        if self._fill is not None:
+            fill = self._fill
+            if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
+                return None
+            bits = fill.dtype.str, fill.shape, fill.tobytes()  # which NaNs have, too
+        if self._codec is not None:
+            codec = key_of(self._codec.to_json())
+            if codec is None:
+                return None
+        units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
+        layout = self._layout._values()
+        return self._rank, self._dtype, self._domain, units, layout, codec, bits
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether there are no constraints at all."""
+        parts = (self._rank, self._dtype, self._domain, self._codec, self._fill)
+        if any(part is not None for part in parts) or self._units:
+            return False
+        return self._layout is NO_LAYOUT

@@ -1,0 +1,415 @@
+"""What is wanted, or known, of an array whatever its driver: `Schema`.
+
+Constraints are added, never taken back: the rank, the data type, the domain and the units are
+hard; chunk layouts and codecs are merged by rules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Self, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError
+from tessarr.space import Indexable, IndexDomain, IndexTransform, View
+from tessarr.tensorstore.notation.reading import (
+    as_integer,
+    given,
+    integer,
+    items,
+    members_of,
+    nothing_else,
+    stated,
+)
+from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.schema import through
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
+from tessarr.tensorstore.schema.codec_spec import CodecSpec
+from tessarr.tensorstore.schema.data_type import DTypeLike
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.fill import fill_from_json, fill_of, fill_to_json, same_fill
+from tessarr.tensorstore.schema.parts import MAX_RANK, NO_LAYOUT, Parts
+from tessarr.tensorstore.schema.units import (
+    UnitLike,
+    Units,
+    units_before,
+    units_from_json,
+    units_of,
+    units_through,
+)
+from tessarr.types import JSONObject
+
+__all__ = ["Schema", "SchemaKeywords"]
+
+_OPEN: Final = -1  # stands for no rank
+
+
+class SchemaKeywords(TypedDict, total=False):
+    """What an array has to be, and what a new one shall be: the keywords of `Schema`."""
+
+    rank: int | None
+    dtype: DTypeLike | None
+    domain: IndexDomain | None
+    shape: Iterable[int] | None
+    chunk_layout: ChunkLayout | None
+    codec: CodecSpec | None
+    fill_value: npt.ArrayLike | None
+    dimension_units: Iterable[UnitLike] | None
+    schema: Schema | None
+
+
+class Schema(Parts, Indexable):
+    """Constraints on an array: what has to be so, or is wished for.
+
+    Parameters
+    ----------
+    json : dict or Schema, optional
+        All as JSON.
+    rank : int, optional
+        The number of dimensions.
+    dtype : dtype_like, optional
+        The data type.
+    domain : IndexDomain, optional
+        The bounds and labels; what is infinite and implicit is left open.
+    shape : sequence of int, optional
+        The domain, from the origin on.
+    chunk_layout : ChunkLayout, optional
+        How the array is cut into chunks.
+    codec : CodecSpec, optional
+        How chunks are encoded.
+    fill_value : array_like, optional
+        What positions have that were never written; broadcast to the domain.
+    dimension_units : sequence of unit_like, optional
+        What one step along each dimension is.
+    schema : Schema, optional
+        More constraints.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints contradict each other.
+
+    Examples
+    --------
+    >>> schema = Schema(dtype="uint8", shape=[10, 20], dimension_units=["4nm", None])
+    >>> schema[2:5, 3]
+    Schema({
+      'dimension_units': [[4.0, 'nm']],
+      'domain': {'exclusive_max': [5], 'inclusive_min': [2]},
+      'dtype': 'uint8',
+      'rank': 1,
+    })
+    """
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, json: Any = None, **parts: Unpack[SchemaKeywords]) -> None:
+        self._rank = self._dtype = self._domain = self._codec = self._fill = None
+        self._layout, self._units = NO_LAYOUT, ()
+        if json is not None:
+            self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
+        if parts and json is None:
+            self._take(_said.made(parts, self._of_parts))
+        elif parts:
+            self.update(**parts)
+
+    @classmethod
+    def _of_parts(cls, parts: SchemaKeywords) -> Schema:
+        made = cls()
+        made.update(**parts)
+        return made
+
+    @classmethod
+    def _parsed(cls, json: Any) -> Schema:
+        made = cls()
+        made._read(members_of(json, "schema"))
+        return made
+
+    def _read(self, members: dict[str, Any]) -> None:
+        if "rank" in members:
+            self._fix_rank(integer(0, MAX_RANK)(members.pop("rank"), "rank"), "rank")
+        if "dtype" in members:
+            name = stated(members.pop("dtype"))
+            if not isinstance(name, str):
+                raise ArgumentError(f"dtype: {name!r} is not the name of a data type")
+            self._dtype = DataType(name)
+        if "domain" in members:
+            self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
+        if "chunk_layout" in members:
+            self._add_layout(ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout")))
+        if "codec" in members:
+            self._add_codec(CodecSpec(members.pop("codec")))
+        if "fill_value" in members:
+            self._add_fill(fill_from_json(stated(members.pop("fill_value")), self._dtype))
+        if "dimension_units" in members:
+            self._add_units(units_from_json(members.pop("dimension_units")))
+        nothing_else(members, "schema")
+
+    def update(self, **parts: Unpack[SchemaKeywords]) -> None:
+        """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        **parts
+            As for the class.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        made = self.copy()
+        stated = given(parts, SchemaKeywords)
+        for name, add in _PARTS.items():
+            if name in stated:
+                add(made, stated[name])
+        self._take(made)
+
+    def merged(self, other: Schema) -> Schema:
+        """Return these constraints and others together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        made = self.copy()
+        made._merge(other)
+        return made
+
+    def copy(self) -> Self:
+        """Return the same constraints, apart."""
+        made = object.__new__(type(self))
+        made._take(self)
+        return made
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def _unbounded(self) -> Schema:
+        """Return all but the domain."""
+        made = self.copy()
+        made._domain = None
+        return made
+
+    def hard(self) -> Schema:
+        """Return what has to be so: the chunk layout without what is merely wished for."""
+        made = self.copy()
+        made._layout = self._layout.hard()
+        return made
+
+    def _box(self) -> View:
+        if self._domain is not None:
+            return self._domain._as_view()
+        if self._rank is None:
+            raise ArgumentError("the schema has no rank: it cannot be indexed")
+        return IndexDomain(self._rank)._as_view()
+
+    def _as_view(self) -> View:
+        return self._box().mapped()
+
+    def _after(self, view: View) -> Self:
+        return self.through(IndexTransform.of_view(view))
+
+    def through(self, transform: IndexTransform) -> Self:
+        """Return the constraints of a view of what these are of.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit.
+        """
+        if self._domain is not None:
+            transform = transform.settled(self._domain)
+        made = self._seen(transform)
+        made._domain = None if self._domain is None else transform.domain
+        return made
+
+    def _seen(self, transform: IndexTransform) -> Self:
+        """Return the constraints of a view, all but its domain."""
+        made = self.copy()
+        made._rank = transform.input_rank
+        made._layout = layout_through(self._layout, transform)
+        if self._fill is not None:
+            made._fill = through.array_through(self._fill, transform, self._domain)
+        if self._units:
+            made._units = units_through(self._units, transform)
+        return made
+
+    def viewed(self, view: IndexTransform) -> Self:
+        """Return the constraints of a view whose domain is to be as it is.
+
+        Raises
+        ------
+        ArgumentError
+            If the view does not fit.
+        """
+        made = self.copy() if view.unmoved else self._seen(view)
+        made._rank, made._domain = view.input_rank, view.domain
+        return made
+
+    def before(self, transform: IndexTransform) -> Schema:
+        """Return the constraints of what is viewed, where these are those of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If a constraint cannot be told of what is viewed.
+        """
+        if self._rank not in {None, transform.input_rank}:
+            raise ArgumentError(
+                f"a schema of rank {self._rank} for a view of rank {transform.input_rank}"
+            )
+        made = self.copy()
+        made._rank = transform.output_rank
+        made._layout = layout_before(self._layout, transform)
+        if self._domain is not None:
+            made._domain = through.domain_before(self._domain, transform)
+        if self._fill is not None:
+            made._fill = through.array_before(self._fill, transform)
+        if self._units:
+            made._units = units_before(self._units, transform)
+        return made
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None while it is open."""
+        return self._rank
+
+    ndim = rank
+
+    @property
+    def dtype(self) -> DataType | None:
+        """The data type, or None while it is open."""
+        return self._dtype
+
+    @property
+    def domain(self) -> IndexDomain | None:
+        """The domain, or None while it is open."""
+        return self._domain
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The constraints on chunks; a copy."""
+        return self._layout.copy()
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """The constraints on the encoding, or None where there are none."""
+        return self._codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """The fill value, or None while it is open."""
+        return None if self._fill is None else np.asarray(self._fill)
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The unit of each dimension, or None while the rank is open."""
+        if self._rank is None:
+            return None
+        return self._units or (None,) * self._rank
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return self._box().origin
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+        return self._box().shape
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return self._box().size
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
+        """Return the constraints as JSON."""
+        result: JSONObject = {}
+        if self._rank is not None:
+            result["rank"] = self._rank
+        if self._dtype is not None:
+            result["dtype"] = self._dtype.to_json()
+        if self._domain is not None:
+            result["domain"] = self._domain.to_json()
+        if self._layout is not NO_LAYOUT and self._layout.says_anything:
+            result["chunk_layout"] = self._layout.to_json()
+            result["chunk_layout"].pop("rank", None)
+        if self._codec is not None:
+            result["codec"] = self._codec.to_json()
+        if self._fill is not None:
+            result["fill_value"] = fill_to_json(self._fill)
+        if any(unit is not None for unit in self._units):
+            result["dimension_units"] = [
+                None if unit is None else unit.to_json() for unit in self._units
+            ]
+        return result
+
+    def _key(self) -> tuple[Any, ...]:
+        """Return what is the same of schemas that are, but for the fill value."""
+        units = self._units if any(unit is not None for unit in self._units) else ()
+        layout = self._layout if self._layout.says_anything else None
+        return self._rank, self._dtype, self._domain, self._codec, units, layout
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        if self._fill is None or other._fill is None:
+            return self._fill is other._fill and self._key() == other._key()
+        return same_fill(self._fill, other._fill) and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        return shown("Schema", self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema, (self.to_json(),)
+
+
+_read: Final = Recall[Schema]()
+"""Schemas that were read, by their JSON."""
+
+_said: Final = Recall[Schema]()
+"""Schemas that were made, by their keywords."""
+
+
+def _add_rank(made: Schema, given: Any) -> None:
+    rank = as_integer(given)
+    if rank != _OPEN:
+        made._fix_rank(rank, "rank")
+
+
+def _instance(value: Any, wanted: type[Any], what: str) -> Any:
+    if not isinstance(value, wanted):
+        raise TypeError(f"{what}: {value!r} is not a {wanted.__name__}")
+    return value
+
+
+_PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
+    "rank": _add_rank,
+    "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
+    "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
+    "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
+    "chunk_layout": lambda made, layout: made._add_layout(
+        _instance(layout, ChunkLayout, "chunk_layout")
+    ),
+    "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
+    "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
+    "dimension_units": lambda made, units: made._add_units(units_of(units)),
+    "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
+}
+"""How constraints are added, by their keywords, in this order."""
+
+
+def _domain_of(shape: Iterable[int]) -> IndexDomain:
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"shape: {shape!r} is not a list")
+    return IndexDomain(shape=[as_integer(length) for length in items(shape, "shape")])

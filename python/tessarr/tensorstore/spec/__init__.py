@@ -1,0 +1,1 @@
+"""What is to be opened or created, as JSON, by keywords or as a URL."""

@@ -1,0 +1,282 @@
+"""What a spec says of its driver: `DriverSpec`, and which drivers there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
+from tessarr.tensorstore.spec.open_mode import OpenMode
+
+if TYPE_CHECKING:
+    from tessarr.space import IndexTransform
+    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.types import JSONObject
+
+__all__ = [
+    "DRIVERS",
+    "OF_SCHEMA",
+    "DriverSpec",
+    "OpenKeywords",
+    "Opened",
+    "Opening",
+    "Options",
+    "SpecKeywords",
+    "driver_spec",
+]
+
+DRIVERS: Final[dict[str, str]] = {
+    "zarr3": "tessarr.tensorstore.drivers.zarr.spec:Zarr3Spec",
+    "zarr": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
+    "zarr2": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
+    "auto": "tessarr.tensorstore.drivers.auto:AutoSpec",
+    "array": "tessarr.tensorstore.drivers.array.spec:MemorySpec",
+    "cast": "tessarr.tensorstore.drivers.cast.spec:CastSpec",
+    "downsample": "tessarr.tensorstore.drivers.downsample.spec:DownsampleSpec",
+    "json": "tessarr.tensorstore.drivers.json:JsonSpec",
+    "stack": "tessarr.tensorstore.drivers.stack.spec:StackSpec",
+    "virtual_chunked": "tessarr.tensorstore.drivers.virtual.spec:VirtualSpec",
+}
+"""Where the `DriverSpec` of each driver is, by the names that specs have for it."""
+
+
+@cache
+def driver_spec(name: str) -> type[DriverSpec]:
+    """Return what reads the specs of a driver.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such driver.
+    """
+    where = DRIVERS.get(name)
+    if where is None:
+        raise ArgumentError(f'"driver": there is no driver {name!r}, only {", ".join(DRIVERS)}')
+    module, _, member = where.partition(":")
+    found: type[DriverSpec] = getattr(import_module(module), member)
+    return found
+
+
+class OpenKeywords(TypedDict, total=False):
+    """How something is opened: see `tessarr.tensorstore.open`."""
+
+    open_mode: OpenMode | None
+    open: bool | None
+    create: bool | None
+    delete_existing: bool | None
+    assume_metadata: bool | None
+    assume_cached_metadata: bool | None
+    recheck_cached_metadata: bool | float | str | None
+    recheck_cached_data: bool | float | str | None
+    recheck_cached: bool | float | str | None
+
+
+class SpecKeywords(OpenKeywords, SchemaKeywords, total=False):
+    """What a spec says beside its driver: see `tessarr.tensorstore.open`."""
+
+    kvstore: Any
+
+
+OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
+"""The keywords of schemas."""
+
+
+@dataclass(slots=True)
+class Options:
+    """What is changed of a spec, besides its view.
+
+    Parameters
+    ----------
+    mode, flags
+        How it is opened; see `OpenMode.changed`.
+    schema
+        Constraints to be added, of the driver's own dimensions.
+    kvstore
+        Where it is, if that is not said yet.
+    recheck_metadata, recheck_data
+        Since when what is remembered is fresh; None leaves it.
+    minimal
+        Whether metadata are forgotten that are found where the array is.
+    """
+
+    mode: OpenMode | None = None
+    flags: dict[str, bool | None] = field(default_factory=dict)
+    schema: Schema | None = None
+    kvstore: Any = None
+    recheck_metadata: Any = None
+    recheck_data: Any = None
+    minimal: bool = False
+
+    @classmethod
+    def of(cls, keywords: dict[str, Any]) -> Options:
+        """Return the options that keywords state, but for those of schemas; they are taken out."""
+        both = keywords.pop("recheck_cached", None)
+        return cls(
+            mode=keywords.pop("open_mode", None),
+            kvstore=keywords.pop("kvstore", None),
+            recheck_metadata=keywords.pop("recheck_cached_metadata", both),
+            recheck_data=keywords.pop("recheck_cached_data", both),
+            flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
+        )
+
+
+class Opening(NamedTuple):
+    """How something is opened.
+
+    Parameters
+    ----------
+    read, write
+        Whether it shall be read and written; if neither is said, whatever is possible.
+    transaction, batch
+        What opening takes part in.
+    both
+        Whether reading and writing were both asked for, and not only what is possible.
+    """
+
+    read: bool = True
+    write: bool = True
+    transaction: Any = None
+    batch: Any = None
+    both: bool = False
+
+
+class Opened(NamedTuple):
+    """What was opened.
+
+    Parameters
+    ----------
+    driver
+        What reads and writes.
+    view
+        The spec's view of it; its implicit bounds are yet to become those of the driver.
+    """
+
+    driver: Driver
+    view: IndexTransform | None
+
+
+class DriverSpec:
+    """What a spec says of its driver. A value: whatever changes it makes another one.
+
+    Parameters
+    ----------
+    schema
+        The constraints on the array, of the driver's own dimensions.
+    """
+
+    name: ClassVar[str]
+
+    schema: Schema
+    told: dict[bool, JSONObject] | None = None
+    """Its JSON, with bound resources marked or not, if that is kept: not to be modified."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states; take its members out of `members`."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open driver, with bound resources, and the view as it tells it."""
+        raise NotImplementedError
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON; not ``driver`` and ``schema`` and those of views."""
+        raise NotImplementedError
+
+    def effective(self) -> Schema:
+        """Return all that is known of the array without looking, of the driver's dimensions.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        return self.schema
+
+    def outline(self) -> Schema:
+        """Return what is known of the rank, the data type and the domain.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints on these contradict each other.
+        """
+        return self.effective()
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options.
+
+        Raises
+        ------
+        ArgumentError
+            If it cannot have one of them.
+        """
+        raise NotImplementedError
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources of contexts are used, each as often as it is."""
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same; all else is told by the JSON."""
+        return True
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context; those that are bound stay."""
+        return self
+
+    def strip(self) -> Self:
+        """Return the spec without resources, which are then those it is opened with."""
+        return self
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open; the spec is bound.
+
+        Parameters
+        ----------
+        view
+            The spec's view, or None.
+        opening
+            How.
+        """
+        raise NotImplementedError
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return OpenMode(open=True)
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is, or None."""
+        return None
+
+    @property
+    def base(self) -> Any:
+        """The spec of what this is a view of, if it is one of a single array; else None."""
+        return None
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same.
+
+        Raises
+        ------
+        UnsupportedError
+            If there is none.
+        """
+        raise UnsupportedError(f"a spec of the driver {self.name!r} cannot be told as a URL")

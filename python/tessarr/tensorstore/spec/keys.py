@@ -1,0 +1,46 @@
+"""What only equal specs have: keys by which specs with keywords are recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.space import IndexDomain
+from tessarr.tensorstore.notation.recall import key_of
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import CodecSpec
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.open_mode import OpenMode
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.spec.driver_spec import SpecKeywords
+
+__all__ = ["key_with"]
+
+_CHANGES: Final = 8  # so many, one after the other, are recalled
+
+
+def key_with(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
+    """Return what only equal specs with equal keywords have, or None."""
+    key = key_of((made_of, keywords))
+    if key is not None:
+        return key
+    told = tuple([_told(name, value) for name, value in keywords.items()])
+    before = made_of if isinstance(made_of, tuple) else (made_of,)
+    return None if None in told or len(before) > _CHANGES else (*before, told)
+
+
+def _told(name: str, value: Any) -> Hashable:
+    """Return what only keywords have that are equal, or None."""
+    if isinstance(value, type | np.dtype) and name == "dtype":
+        value = DataType(value)
+    if isinstance(value, ChunkLayout | Schema | OpenMode):
+        key = value._values()
+    elif isinstance(value, DataType | IndexDomain):
+        key = value
+    else:
+        key = key_of(value.to_json() if isinstance(value, CodecSpec) else value)
+    return None if key is None else (name, type(value), key)

@@ -1,0 +1,53 @@
+"""What specs that use resources of a context have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from tessarr.tensorstore.spec.driver_spec import DriverSpec
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Context, Naming, References
+
+__all__ = ["ReferringSpec"]
+
+
+class ReferringSpec(DriverSpec):
+    """A spec with resources of a context."""
+
+    _references: References
+    _stripped: Self | None = None
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources are used."""
+        for resource in self._references.resources():
+            naming.see(resource)
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same."""
+        assert isinstance(other, ReferringSpec)
+        return self._references.same(other._references)
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context."""
+        return self._referring(self._references.bind(context))
+
+    def strip(self) -> Self:
+        """Return the spec without resources."""
+        if self._stripped is None:
+            self._stripped = self._without()
+        return self._stripped
+
+    def _without(self) -> Self:
+        """Return the spec without resources, made anew."""
+        return self._referring(self._references.strip())
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self._referring(self._references.unbind(naming))
+
+    def _referring(self, references: References) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)  # as copy() would, but at once
+        made._references, made._stripped, made.told = references, None, None
+        return made

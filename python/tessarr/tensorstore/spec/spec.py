@@ -1,0 +1,477 @@
+"""What is to be opened or created: `Spec`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
+from tessarr.store import Store
+from tessarr.tensorstore.context.context import Context, Naming, Own
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
+from tessarr.tensorstore.notation.members import refusal
+from tessarr.tensorstore.notation.reading import (
+    given,
+    integer,
+    members_of,
+    nothing_else,
+    of_class,
+    stated,
+    take,
+    text,
+)
+from tessarr.tensorstore.notation.recall import Recall, key_of
+from tessarr.tensorstore.notation.show import ordered, shown
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.codec_spec import CodecSpec
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import (
+    DRIVERS,
+    OF_SCHEMA,
+    DriverSpec,
+    Options,
+    SpecKeywords,
+    driver_spec,
+)
+from tessarr.tensorstore.spec.keys import key_with
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.url import spec_of_url
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.space import View
+    from tessarr.tensorstore.schema.units import Units
+    from tessarr.types import JSONObject, Shape
+
+__all__ = ["Spec", "spec_of"]
+
+_MAX_RANK = 32
+
+
+class Spec(Indexable):
+    """What is to be opened or created, where and how.
+
+    Parameters
+    ----------
+    json : dict, str or Spec
+        All as JSON, or a URL: ``file:///path|zarr3:``.
+
+    Raises
+    ------
+    ArgumentError
+        If it states no spec.
+
+    Notes
+    -----
+    Indexing a spec gives one of a view: what it opens is that view.
+
+    Examples
+    --------
+    >>> spec = Spec("memory://data/a|zarr3:")
+    >>> spec.update(shape=[30, 40], dtype="int8", create=True)
+    >>> spec[10:20, 3:].to_json()["transform"]
+    {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
+    """
+
+    __slots__ = ("__weakref__", "_context", "_driver", "_made_of", "_view")
+
+    _driver: DriverSpec
+    _view: IndexTransform | None
+    _context: Any
+    _made_of: Hashable  # what only specs that are equal have, or None
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, json: Any) -> None:
+        if isinstance(json, Spec):
+            self._take(json)
+            return
+        self._made_of = key = key_of(json)
+        found = _read.find(key)
+        if found is not None:
+            self._take(found)
+            return
+        members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
+        if "driver" not in members:
+            raise ArgumentError('"driver" is missing: the spec does not say what it is of')
+        name = text(members.pop("driver"), "driver")
+        if name in STORES and name not in DRIVERS:
+            members = {"kvstore": {"driver": name, **members}}
+            name = "auto"
+        self._context = take(members, "context", lambda json, _: Context.Spec(stated(json)))
+        view = take(members, "transform", members_of)
+        self._view = None if view is None else IndexTransform(json=view)
+        self._driver = driver_spec(name).parse(members, self._common(members))
+        nothing_else(members)
+        _read.keep(key, self.copy())
+
+    def _common(self, members: dict[str, Any]) -> Schema:
+        schema = Schema(take(members, "schema", members_of))
+        if "dtype" in members:
+            name = stated(members.pop("dtype"))
+            if not isinstance(name, str):
+                raise refusal(name)(f'"dtype": {name!r} is not the name of a data type')
+            schema.update(dtype=name)
+        if "rank" in members:
+            rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")
+            if self._view is None:
+                schema.update(rank=rank)
+            elif self._view.input_rank != rank:
+                raise ArgumentError(
+                    f'"rank": {rank} does not match that of the transform, {self._view.input_rank}'
+                )
+        if self._view is not None:
+            schema.update(rank=self._view.output_rank)
+        return schema
+
+    @classmethod
+    def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
+        made = object.__new__(cls)
+        made._driver, made._view, made._context, made._made_of = driver, view, context, None
+        return made
+
+    def _take(self, other: Spec) -> None:
+        self._driver, self._view, self._context = other._driver, other._view, other._context
+        self._made_of = other._made_of
+
+    # Indexing
+
+    def _known(self) -> IndexTransform | None:
+        """Return the view, or None where not even its rank is known."""
+        if self._view is not None:
+            return self._view
+        known = self._driver.outline().domain
+        return None if known is None else IndexTransform(known)
+
+    def _ranked(self) -> IndexTransform:
+        view = self._known()
+        if view is not None:
+            return view
+        rank = self._driver.outline().rank
+        if rank is None:
+            raise ArgumentError("the rank of the spec is not known: it cannot be indexed")
+        return IndexTransform(IndexDomain.of((Dim(),) * rank))
+
+    def _as_view(self) -> View:
+        return self._ranked()._as_view()
+
+    def _after(self, view: View) -> Self:
+        return self._of(self._driver, IndexTransform.of_view(view), self._context)
+
+    # What it says
+
+    @property
+    def transform(self) -> IndexTransform | None:
+        """Where in the array each position is; None while nothing is known of its domain."""
+        return self._known()
+
+    @property
+    def schema(self) -> Schema:
+        """All that is known without looking."""
+        known = self._driver.effective()
+        view = self._view
+        if view is None:
+            return known
+        return known.viewed(view)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None while it is open."""
+        return self._driver.outline().rank if self._view is None else self._view.input_rank
+
+    ndim = rank
+
+    @property
+    def dtype(self) -> DataType | None:
+        """The data type, or None while it is open."""
+        return self._driver.outline().dtype
+
+    @property
+    def domain(self) -> IndexDomain | None:
+        """The domain, or None while it is open."""
+        if self._view is not None:
+            return self._view.domain
+        return self._driver.outline().domain
+
+    @property
+    def shape(self) -> Shape:
+        """The number of indices of each dimension."""
+        return self._ranked().shape
+
+    @property
+    def origin(self) -> Shape:
+        """The least index of each dimension."""
+        return self._ranked().origin
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._ranked().size
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """What is known of chunks."""
+        return self.schema.chunk_layout
+
+    @property
+    def codec(self) -> CodecSpec | None:
+        """What is known of the encoding, or None."""
+        return self.schema.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """The fill value, or None while it is open."""
+        return self.schema.fill_value
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The units, or None while the rank is open."""
+        return self.schema.dimension_units
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return self._driver.open_mode
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the array is: a `KvStore.Spec`, or None."""
+        return self._driver.kvstore
+
+    @property
+    def base(self) -> Spec | None:
+        """The spec of what this is a view of, if the driver is one of a single array."""
+        found: Spec | None = self._driver.base
+        return found if found is None or self._view is None else found[self._view]
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same, but for what URLs do not say.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none.
+        """
+        return self._driver.url
+
+    # Changes
+
+    def update(
+        self,
+        *,
+        unbind_context: bool | None = None,
+        strip_context: bool | None = None,
+        context: Context | None = None,
+        minimal_spec: bool | None = None,
+        **keywords: Unpack[SpecKeywords],
+    ) -> None:
+        """Add constraints, or change how it is opened; nothing is changed by what fails.
+
+        Parameters
+        ----------
+        unbind_context
+            Replace bound resources by their JSON.
+        strip_context
+            Remove resources, so that those of the context are used with which it is opened.
+        context
+            Bind resources to those of a context.
+        minimal_spec
+            Forget metadata that are found where the array is; the view keeps the domain.
+        **keywords
+            As for `open`: how it is opened (`open` and `create` take the place of what was said
+            before), where the array is, and constraints, of the dimensions of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        of_class(context, Context, "context")
+        made = self._changed(keywords) if keywords else self
+        if minimal_spec:
+            made = made._minimal()
+        if unbind_context:
+            made = made._unbound()
+        if strip_context:
+            made = made._of(made._driver.strip(), made._view)
+        if context is not None:
+            made = made._bound(context)
+        self._take(made)
+
+    def _changed(self, keywords: SpecKeywords) -> Spec:
+        """Return the spec with keywords, or recall it."""
+        key = None if self._made_of is None else key_with(self._made_of, keywords)
+        found = _read.find(key)
+        if found is not None:
+            return found
+        changes: dict[str, Any] = given(keywords, SpecKeywords)
+        parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
+        options = Options.of(changes)
+        if parts:
+            options.schema = self._wanted(parts)
+        made = self._of(self._driver.changed(options), self._view, self._context)
+        if key is not None:
+            made._made_of = key
+            _read.keep(key, made.copy())
+        return made
+
+    def _minimal(self) -> Spec:
+        """Return the spec without metadata that are found where the array is."""
+        view, domain = self._view, self._driver.outline().domain
+        if view is None and domain is not None:
+            view = IndexTransform(domain)
+        return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
+
+    def _wanted(self, parts: dict[str, Any]) -> Schema:
+        """Return constraints on the view as constraints on what the driver has."""
+        if "fill_value" in parts and "dtype" not in parts and self.dtype is not None:
+            parts = {"dtype": self.dtype, **parts}
+        wanted = Schema(**parts)
+        return wanted if self._view is None else wanted.before(self._view)
+
+    # Resources
+
+    def _bound(self, context: Context | None) -> Spec:
+        """Return the spec with all resources, those that it defines itself included."""
+        return self._of(self._bound_driver(context), self._view)
+
+    def _bound_driver(self, context: Context | None) -> DriverSpec:
+        """Return what it says of its driver, with all resources."""
+        within = Own() if context is None else context
+        if self._context is not None:
+            within = Context(self._context, within)
+        return self._driver.bind(within)
+
+    def _unbound(self) -> Spec:
+        naming = self._naming()
+        found = naming.context()
+        made = self._of(self._driver.unbind(naming), self._view, self._context)
+        if found:
+            made._context = Context.Spec({**_json_of(self._context), **found})
+        return made
+
+    def _naming(self, *, bound: bool = False) -> Naming:
+        naming = Naming(bound=bound)
+        self._driver.see(naming)
+        return naming
+
+    # Forms
+
+    def copy(self) -> Spec:
+        """Return the same, apart."""
+        made = object.__new__(type(self))
+        made._take(self)
+        return made
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Spec:
+        return self.copy()
+
+    def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
+        """Return the JSON.
+
+        Parameters
+        ----------
+        include_defaults
+            Whether to name members that are as they are by default.
+        """
+        if include_defaults:
+            found: JSONObject = ordered(self._json(self._naming(), include_defaults=True))
+        else:
+            found = ordered(self._told())
+        return found
+
+    def _told(self, *, bound: bool = False) -> JSONObject:
+        """Return the JSON without defaults, parts of which are not to be modified, in any order."""
+        kept = self._driver.told if self._context is None else None
+        found = None if kept is None else kept.get(bound)
+        if found is None:
+            found = self._parts(self._naming(bound=bound))
+            if kept is not None:
+                kept[bound] = found
+        return {**found, **self._dimensions()}
+
+    def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+        """Return the JSON by the names of resources; not to be modified, in any order."""
+        parts = self._parts(naming, include_defaults=include_defaults)
+        return {**parts, **self._dimensions()}
+
+    def _parts(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+        """Return all of the JSON but what is said of dimensions."""
+        result: JSONObject = {"driver": self._driver.name}
+        result.update(self._driver.members(naming, include_defaults=include_defaults))
+        context = {**_json_of(self._context), **naming.context(include_defaults=include_defaults)}
+        if context or include_defaults:
+            result["context"] = context
+        schema = self._driver.schema.to_json()
+        known = self._driver.outline()
+        for name in ("rank", "dtype"):
+            schema.pop(name, None)
+        if include_defaults:
+            told = known.to_json()
+            if self._view is not None:
+                told["rank"] = self._view.output_rank
+            schema.update({name: told[name] for name in ("rank", "dtype") if name in told})
+        if known.dtype is not None:
+            result["dtype"] = known.dtype.to_json()
+        if schema or include_defaults:
+            result["schema"] = schema
+        return result
+
+    def _dimensions(self) -> JSONObject:
+        """Return the members of the JSON that tell dimensions."""
+        if self._view is not None:
+            return {"transform": self._view.to_json()}
+        known = self._driver.outline()
+        if known.domain is not None:
+            return {"transform": IndexTransform(known.domain).to_json()}
+        if known.rank == 0:
+            return {"transform": {"input_rank": 0}}
+        return {} if known.rank is None else {"rank": known.rank}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        if type(self._driver) is not type(other._driver) or not self._driver.same(other._driver):
+            return False
+        try:
+            return self.to_json() == other.to_json()
+        except UnsupportedError:
+            return self is other
+
+    def __repr__(self) -> str:
+        try:
+            return shown("Spec", self._told(bound=True))
+        except UnsupportedError:  # functions are no JSON
+            return "Spec(...)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            return Spec, (self.to_json(),)
+        except UnsupportedError:  # functions are no JSON
+            unbound = self._unbound()
+            return Spec._of, (unbound._driver, unbound._view, unbound._context)
+
+
+_read: Final = Recall[Spec]()
+"""Specs that were read, by their JSON."""
+
+
+def spec_of(given: Any) -> Spec:
+    """Return the spec that a user means, which may be that itself, JSON, a URL or a store."""
+    if isinstance(given, Spec):
+        return given
+    if isinstance(given, (KvStore, KvStore.Spec, Store)):
+        return Spec({"driver": "auto", "kvstore": given})
+    return Spec(given)
+
+
+def _json_of(context: Any) -> JSONObject:
+    found: JSONObject = {} if context is None else context.to_json()
+    return found

@@ -1,0 +1,140 @@
+"""Specs of views over other specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.space import IndexDomain
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
+from tessarr.tensorstore.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.types import JSONObject
+
+__all__ = ["ViewSpec", "base_of", "nested_json", "spec_inside"]
+
+_MAX_LEVELS: Final = 32
+"""How many views may be nested, which are opened one in the other."""
+
+
+class ViewSpec(DriverSpec):
+    """What a spec says of a view: what it is of, which are specs again."""
+
+    _nested: tuple[Spec, ...]
+    _known: Schema | None = None
+
+    def _with(self, nested: Iterable[Spec]) -> Self:
+        made = copy(self)
+        made._set_nested(nested)
+        return made
+
+    def _set_nested(self, nested: Iterable[Spec]) -> None:
+        self._nested = tuple(nested)
+        self._known = None
+        if self._levels() > _MAX_LEVELS:
+            raise ArgumentError(f"more than {_MAX_LEVELS} views are nested")
+
+    def _levels(self) -> int:
+        inner = (one._driver for one in self._nested)
+        return 1 + max((one._levels() for one in inner if isinstance(one, ViewSpec)), default=0)
+
+    def effective(self) -> Schema:
+        """Return all that is known of the view without looking."""
+        if self._known is None:  # it is asked for by every view of it
+            self._known = self._effective()
+        return self._known
+
+    def _effective(self) -> Schema:
+        raise NotImplementedError
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options: those of opening are those of what is viewed."""
+        if options.kvstore is not None:
+            raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
+        passed = Options(
+            mode=options.mode,
+            flags=options.flags,
+            recheck_metadata=options.recheck_metadata,
+            recheck_data=options.recheck_data,
+            minimal=options.minimal,
+        )
+        made = self._with(
+            Spec._of(one._driver.changed(passed), one._view, one._context) for one in self._nested
+        )
+        if options.schema is not None:
+            made._constrain(options.schema)
+        return made
+
+    def _constrain(self, schema: Schema) -> None:
+        """Add constraints."""
+        self.schema = self.schema.merged(schema)
+        self._known = None
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources are used."""
+        for one in self._nested:
+            one._driver.see(naming)
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same."""
+        assert isinstance(other, ViewSpec)
+        return len(self._nested) == len(other._nested) and all(
+            type(a._driver) is type(b._driver) and a._driver.same(b._driver)
+            for a, b in zip(self._nested, other._nested, strict=True)
+        )
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context."""
+        return self._with(one._bound(context) for one in self._nested)
+
+    def strip(self) -> Self:
+        """Return the spec without resources."""
+        return self._with(Spec._of(one._driver.strip(), one._view) for one in self._nested)
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self._with(
+            Spec._of(one._driver.unbind(naming), one._view, one._context) for one in self._nested
+        )
+
+    def _check(self, domain: IndexDomain, data_type: DataType) -> None:
+        """Raise an error if what was opened is not as the constraints say."""
+        Schema(domain=domain, dtype=data_type).merged(
+            Schema(domain=self.schema.domain, dtype=self.schema.dtype)
+        )
+
+
+def nested_json(
+    spec: Spec, naming: Naming, *, include_defaults: bool, without: Sequence[str] = ()
+) -> JSONObject:
+    """Return the JSON of a spec inside of another one, whose context has its resources."""
+    found = spec._json(naming, include_defaults=include_defaults)
+    for name in ("context", *(() if include_defaults else without)):
+        found.pop(name, None)
+    if spec._context is not None or include_defaults:
+        found["context"] = {} if spec._context is None else spec._context.to_json()
+    return found
+
+
+def spec_inside(given: Any) -> Spec:
+    """Return a spec that JSON states inside of another one."""
+    try:
+        return Spec(given)
+    except RecursionError:
+        raise ArgumentError(f"more than {_MAX_LEVELS} views are nested") from None
+
+
+def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
+    """Take the member ``base``; it has this data type if it says none."""
+    if "base" not in members:
+        raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
+    base = members.pop("base")
+    if data_type is not None and isinstance(base, dict):
+        base = {"dtype": data_type.name, **base}
+    return spec_inside(base)
