@@ -233,9 +233,10 @@ def _as_seen(
     store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: Seen
 ) -> bool:
     """Change a document that was seen, if it is still so; False: nothing has changed."""
-    if seen.last is None:
+    last, seen.last = seen.last, None
+    if last is None:
         return False
-    (old, version), seen.last = seen.last, None
+    old, version = last
     try:
         made = make(old)
     except TessarrError:

@@ -110,6 +110,7 @@ def resize(
     keepers: list[Keeper] | None = None,
     seen: Seen | None = None,
     below: Store | None = None,
+    check: Accept | None = None,
 ) -> None:
     """Store another shape, then remove what is outside of it.
 
@@ -131,11 +132,15 @@ def resize(
         What is known of the document.
     below
         The store below caches, where these need not forget what may have changed meanwhile.
+    check
+        Raises if what is stored now is not what may be resized.
     """
     old = new = array.metadata
 
     def changed(found: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
+        if check is not None:
+            check(found)
         old = _current(array, found, accept)
         new = reshaped(old, change(old.shape))
         if old is found:
@@ -155,7 +160,7 @@ def resize(
 
 
 def again(
-    array: _Array, change: Callable[[Shape], Shape], shrunk: Callable[[ArrayMeta, ArrayMeta], None]
+    array: _Array, change: Callable[[Shape], Shape], overtaken: Callable[[ArrayMeta], None]
 ) -> Callable[[bytes | None], bytes | None]:
     """Return what makes the document of a resized array of another one that others have stored.
 
@@ -163,17 +168,17 @@ def again(
     ----------
     array, change
         As for `resize`; the array as it was before.
-    shrunk
-        Told of the metadata before and after, where others have made the array longer than it
-        shall be, so that there are chunks to be removed that it did not have.
+    overtaken
+        Told of the metadata that are found, where others have changed the shape: there may be
+        chunks to be removed that the array did not have.
     """
     path, old = array.path, array.metadata
     key = prefix_of(path) + ("zarr.json" if old.zarr_format == 3 else ".zarray")
 
     def changed(found: ArrayMeta) -> ArrayMeta:
         new = reshaped(found, change(found.shape))
-        if found.shape != old.shape and shrinks(found, new):
-            shrunk(found, new)
+        if found.shape != old.shape:
+            overtaken(found)
         return new
 
     def make(document: bytes | None) -> bytes | None:

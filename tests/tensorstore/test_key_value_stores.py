@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,41 @@ def test_a_store_is_read_together(store: ts.KvStore) -> None:
     future = store.read("a", batch=forgotten)
     del forgotten, early
     assert future.result(timeout=10).value == b"1"
+
+
+def test_threads_share_a_result(tmp_path: Path) -> None:
+    """Its generation is a digest of the value, made by the first who asks."""
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    store["a"] = bytes(2_000_000)
+    result = store.read("a").result()
+    with ThreadPoolExecutor(4) as pool:
+        stamps = list(pool.map(lambda _: (result.stamp.generation, len(result.value)), range(8)))
+    assert len(set(stamps)) == 1
+
+
+class Claim:
+    """A value, and a store of nothing else, that claims to be longer than any memory."""
+
+    size, version = 1 << 62, b"1"
+
+    def open_value(self, key: str) -> Claim:
+        return self
+
+    def get(self, key: str) -> bytes:
+        return b""
+
+    def list(self, prefix: str) -> list[str]:
+        return ["a"]
+
+    def read(self, offset: int, count: int) -> bytes:
+        raise AssertionError("it has no room")
+
+    def put(self, key: str, data: bytes) -> None: ...
+
+    def delete(self, key: str) -> None: ...
+
+
+def test_a_part_that_has_no_room_in_memory_is_an_error() -> None:
+    store = ts.KvStore.open({"driver": "tessarr", "store": Claim()}).result()
+    with pytest.raises(MemoryError):
+        store.read("a", byte_range=slice(1, None)).result()

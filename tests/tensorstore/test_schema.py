@@ -42,6 +42,38 @@ def test_layout_of_a_schema_is_a_copy() -> None:
     assert schema.to_json() == {"rank": 2}
 
 
+def test_fill_values_are_not_changed_from_outside() -> None:
+    """What is recalled of equal schemas, specs and documents is what they said."""
+    spec = {"driver": "zarr3", "kvstore": "memory://", "schema": {"dtype": "int8", "fill_value": 4}}
+    given = np.array(5, "int8")
+    fills = [
+        ts.Schema(dtype="int8", fill_value=given).fill_value,
+        ts.Spec(spec).fill_value,
+        ts.open(spec, create=True, shape=[2], context=ts.Context()).result().fill_value,
+    ]
+    given[...] = 7
+    for fill, expected in zip(fills, [5, 4, 4], strict=True):
+        assert fill is not None
+        assert fill == expected
+        with pytest.raises(ValueError, match="read-only"):
+            fill[...] = 9
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"driver": "zarr3", "kvstore": "memory://"},
+        {"driver": "auto", "kvstore": "memory://"},
+        {"driver": "cast", "dtype": "int8", "base": {"driver": "zarr3", "kvstore": "memory://"}},
+    ],
+)
+def test_the_schema_of_a_spec_is_a_copy(spec: Any) -> None:
+    """Changing it changes neither the spec nor equal ones."""
+    before = ts.Spec(spec).schema.to_json()
+    ts.Spec(spec).schema.update(dimension_units=["5nm"])
+    assert ts.Spec(spec).schema.to_json() == before
+
+
 def test_codec_chunks_are_set_by_keyword() -> None:
     """`codec_chunk_shape` constrains codec chunks, which TensorStore takes for read chunks."""
     layout = ts.ChunkLayout(codec_chunk_shape=[2, 3])

@@ -197,9 +197,12 @@ class Transaction:
             stage.abort()  # what is left of them
         for pool in self._pools.difference(*(_pools(stage.below) for stage in stages)):
             pool.forget()
-        if error is None:
-            for call in calls:
+        try:
+            for call in calls if error is None else ():
                 call()
+        except Exception as failure:  # noqa: BLE001 (told to who waits)
+            error = failure
+        if error is None:
             self._promise.set_result(None)
         else:
             self._promise.set_exception(error)
@@ -318,7 +321,7 @@ class Transaction:
         with self._lock:
             self._check()
             assert isinstance(stage, StagedStore)
-            return not self._repeatable and stage.assume(key, value, version)
+            return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
 
     def _array(self, array: Array) -> Array:
         """Return an array in the transaction, where what is written is kept aside.

@@ -96,7 +96,10 @@ class Parts:
             raise ArgumentError(
                 f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
             )
-        self._fill = fill if self._fill is None else self._fill
+        if self._fill is None:
+            # Schemas are recalled: what users have of this one must not change it.
+            self._fill = fill.copy()
+            self._fill.flags.writeable = False
 
     def _add_units(self, units: Units) -> None:
         if units:

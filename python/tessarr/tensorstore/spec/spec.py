@@ -174,9 +174,7 @@ class Spec(Indexable):
         """All that is known without looking."""
         known = self._driver.effective()
         view = self._view
-        if view is None:
-            return known
-        return known.viewed(view)
+        return known.copy() if view is None else known.viewed(view)
 
     @property
     def rank(self) -> int | None:

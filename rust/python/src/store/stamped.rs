@@ -9,6 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString};
+use tessarr_engine::scratch;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind, Result};
 
@@ -217,19 +218,27 @@ pub(crate) struct ReadResult {
 
 impl ReadResult {
     /// The stamp, made by now.
-    fn settle(&mut self, py: Python<'_>) -> PyResult<&Py<TimestampedStorageGeneration>> {
-        if let Stamp::Of(version, time) = &self.stamp {
-            let generation = match version {
-                Some(version) => of_version(version),
-                None => digest(py, self.value.as_bytes(py))?,
-            };
-            let made = TimestampedStorageGeneration::of(py, &generation, *time);
-            self.stamp = Stamp::Made(Py::new(py, made)?);
+    fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
+        let py = slf.py();
+        let (version, time, value) = {
+            let result = slf.borrow();
+            match &result.stamp {
+                Stamp::Made(made) => return Ok(made.clone_ref(py)),
+                Stamp::Of(version, time) => (version.clone(), *time, result.value.clone_ref(py)),
+            }
+        };
+        // Nothing is borrowed meanwhile: other threads run while a digest is made.
+        let generation = match &version {
+            Some(version) => of_version(version),
+            None => digest(py, value.as_bytes(py))?,
+        };
+        let made = Py::new(py, TimestampedStorageGeneration::of(py, &generation, time))?;
+        let mut result = slf.borrow_mut();
+        if let Stamp::Made(earlier) = &result.stamp {
+            return Ok(earlier.clone_ref(py));
         }
-        match &self.stamp {
-            Stamp::Made(made) => Ok(made),
-            Stamp::Of(..) => Err(to_py(py, Error::internal("a stamp was not made"))),
-        }
+        result.stamp = Stamp::Made(made.clone_ref(py));
+        Ok(made)
     }
 }
 
@@ -271,16 +280,16 @@ impl ReadResult {
     }
 
     #[setter]
-    fn set_value(&mut self, py: Python<'_>, value: Octets) -> PyResult<()> {
-        self.settle(py)?; // it may be the digest of the value that was read
-        self.value = value.bytes(py);
+    fn set_value(slf: &Bound<'_, Self>, value: Octets) -> PyResult<()> {
+        ReadResult::settle(slf)?; // it may be the digest of the value that was read
+        slf.borrow_mut().value = value.bytes(slf.py());
         Ok(())
     }
 
     /// Which state that is.
     #[getter]
-    fn stamp(&mut self, py: Python<'_>) -> PyResult<Py<TimestampedStorageGeneration>> {
-        Ok(self.settle(py)?.clone_ref(py))
+    fn stamp(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
+        ReadResult::settle(slf)
     }
 
     #[setter]
@@ -288,28 +297,30 @@ impl ReadResult {
         self.stamp = Stamp::Made(stamp);
     }
 
-    fn __getnewargs__(&mut self, py: Python<'_>) -> PyResult<Members> {
-        Ok((self.state(), self.value(py), self.stamp(py)?))
+    fn __getnewargs__(slf: &Bound<'_, Self>) -> PyResult<Members> {
+        let stamp = ReadResult::settle(slf)?;
+        let result = slf.borrow();
+        Ok((result.state(), result.value(slf.py()), stamp))
     }
 
     fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
-        let members = |result: &Bound<'_, Self>| result.borrow_mut().__getnewargs__(result.py());
-        let members = |result| members(result)?.into_pyobject(slf.py());
+        let members = |result| ReadResult::__getnewargs__(result)?.into_pyobject(slf.py());
         members(slf)?.eq(members(other)?)
     }
 
-    fn __copy__(&mut self, py: Python<'_>) -> PyResult<Self> {
-        let (state, (_, value, stamp)) = (self.state, self.__getnewargs__(py)?);
-        Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
+    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let stamp = Stamp::Made(ReadResult::settle(slf)?);
+        let result = slf.borrow();
+        Ok(ReadResult { state: result.state, value: result.value(slf.py()), stamp })
     }
 
-    fn __deepcopy__(&mut self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> PyResult<Self> {
-        self.__copy__(py)
+    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyDict>) -> PyResult<Self> {
+        ReadResult::__copy__(slf)
     }
 
-    fn __repr__(&mut self, py: Python<'_>) -> PyResult<String> {
-        let (state, value, stamp) = self.__getnewargs__(py)?;
-        let (value, stamp) = (value.bind(py).repr()?, stamp.bind(py).repr()?);
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (state, value, stamp) = ReadResult::__getnewargs__(slf)?;
+        let (value, stamp) = (value.bind(slf.py()).repr()?, stamp.bind(slf.py()).repr()?);
         Ok(format!("KvStore.ReadResult(state='{state}', value={value}, stamp={stamp})"))
     }
 }
@@ -348,7 +359,7 @@ fn find(object: Option<Box<dyn engine::Object>>, known: &[u8], span: Option<Span
         let whole = engine::read_all(&*object)?;
         return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
     }
-    let mut part = vec![0; end - begin];
+    let mut part = scratch::repeated(0, end - begin)?;
     object.read_at(begin as u64, &mut part)?;
     Ok(Found::Value(engine::Loaded::Copied(part), version))
 }

@@ -380,6 +380,7 @@ class ZarrDriver(Driver):
             keepers=self._above(),
             seen=None if staged else self._seen,
             below=None if staged else self._place,
+            check=partial(_check_same, array._meta),
         )
         return self
 
@@ -389,8 +390,8 @@ class ZarrDriver(Driver):
         kept = transaction._resizable(array)  # handles that know the array keep their bounds
         array = kept.array
         document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
-        overtaken: list[tuple[ArrayMeta, ArrayMeta]] = []
-        change = again(array, how.applied, lambda *found: overtaken.append(found))
+        overtaken: list[ArrayMeta] = []
+        change = again(array, how.applied, overtaken.append)
         if not self._grow_aside(array, how, transaction, document, change):
             self._resize(array, how)
             array._trim_kept()
@@ -398,8 +399,11 @@ class ZarrDriver(Driver):
 
         def after() -> None:
             self._accept(self._array, kept.array._meta)
-            if overtaken and not how.metadata_only:
-                delete_outside(self._array._store, array._path, *overtaken[-1])
+            if overtaken:  # what others made longer, and the transaction did not use since
+                self._refresh(self._array)
+                if not how.metadata_only:
+                    place, now = self._array._store, self._array._meta
+                    delete_outside(place, array._path, overtaken[-1], now)
 
         transaction._after(after)
         return self._moved(array, using)

@@ -101,8 +101,11 @@ class Facts:
     @cached_property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """What elements are that are not stored, with the dimensions inside of an element."""
-        fill = self.meta.fill_value
-        return None if fill is None else scalar_of(self.meta.data_type, fill, self.field)
+        if self.meta.fill_value is None:
+            return None
+        found = scalar_of(self.meta.data_type, self.meta.fill_value, self.field)
+        found.flags.writeable = False
+        return found
 
     @cached_property
     def dimension_units(self) -> Units:
