@@ -224,7 +224,7 @@ impl ReadResult {
             let result = slf.borrow();
             match &result.stamp {
                 Stamp::Made(made) => return Ok(made.clone_ref(py)),
-                Stamp::Of(version, time) => (version.clone(), *time, result.value.clone_ref(py)),
+                Stamp::Of(version, time) => (*version, *time, result.value.clone_ref(py)),
             }
         };
         // Nothing is borrowed meanwhile: other threads run while a digest is made.
