@@ -17,7 +17,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.futures import threads
-from tessarr.tensorstore.futures.future import converted, start
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,7 +202,7 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
 
 def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
     program = (
-        "import time; from tessarr.tensorstore.futures.future import start\n"
+        "import time; from tessarr.tensorstore.futures.start import start\n"
         "import pathlib, sys\n"
         "for k in range(40):\n"
         "    file = pathlib.Path(sys.argv[1]) / str(k)\n"

@@ -19,7 +19,7 @@ from tessarr.errors import ConflictError
 from tessarr.space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
-from tessarr.tensorstore.futures.future import Promise
+from tessarr.tensorstore.futures.promise import Promise
 
 Range = ts.KvStore.KeyRange
 

@@ -40,7 +40,9 @@ from tessarr.tensorstore.drivers.virtual.making import (
     VirtualChunkedWriteParameters,
     virtual_chunked,
 )
-from tessarr.tensorstore.futures.future import Future, Promise, WriteFutures
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.opening import open

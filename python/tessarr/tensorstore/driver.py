@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain
-    from tessarr.tensorstore.futures.future import Future, WriteFutures
+    from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.futures.writes import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import Shape
 
@@ -228,9 +229,9 @@ class Driver:
 
         None for what is not asked.
         """
-        from tessarr.tensorstore.futures.after import attempt
+        from tessarr.tensorstore.futures.start import start
 
-        return attempt(lambda: self._cannot("tell what is stored"))
+        return start(lambda: self._cannot("tell what is stored"), here=True)
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are, by anything that is equal only for what is the same place."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.futures.future import Future, converted, failed
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.notation.reading import of_class

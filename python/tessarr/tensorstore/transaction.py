@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from tessarr.array.aside import Overlay, aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store.kept import RememberingStore, StagedStore
-from tessarr.tensorstore.futures.future import Future, Promise, start
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.tensorstore.context.context import References
-from tessarr.tensorstore.futures.future import Future, start
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.placed_spec import PlacedSpec

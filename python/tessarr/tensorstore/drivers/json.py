@@ -18,8 +18,9 @@ from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import cached
 from tessarr.tensorstore.context.context import Naming, References
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.futures.after import attempt
-from tessarr.tensorstore.futures.future import Future, WriteFutures, start
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.notation.reading import text
 from tessarr.tensorstore.schema.data_type import dtype, json_value
@@ -305,4 +306,4 @@ class JsonSpec(PlacedSpec):
             document = KvStore._of(place, where._replace(store=store), place.path, None)
             return Opened(JsonDriver(document, self._pointer, self), view)
 
-        return attempt(opened)
+        return start(opened, here=True)

@@ -6,18 +6,30 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.futures.future import (
-    Future,
-    Promise,
-    WriteFutures,
-    failed,
-    finished,
-    start,
-)
+from tessarr.tensorstore.futures.future import DONE, Future, failed
+from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.writes import WriteFutures
 
-__all__ = ["all_done", "attempt", "chained", "written"]
+__all__ = ["all_done", "chained", "converted", "written"]
 
 U = TypeVar("U")
+
+
+def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
+    """Return the future of what `convert` makes of the result of another one."""
+    if source._state == DONE:
+        return start(convert, source._value, here=True)
+    made: Future[U] = Future._pending()
+    made._begin, made._work = source.force, source._help
+
+    def ended(done: Future[Any]) -> None:
+        if done.cancelled():
+            made.cancel()
+        else:
+            made._end_with(lambda: convert(done.result()))
+
+    source.add_done_callback(ended)
+    return made
 
 
 def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]:
@@ -36,7 +48,7 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
     waiting = [source for source in sources if not source.done()]
     if not waiting:
         return start(finish, here=True)
-    promise, made = Promise.new()
+    made: Future[U] = Future._pending()
     lock = allocate_lock()
     left = len(waiting)
 
@@ -46,22 +58,11 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
             left -= 1
             if left:
                 return
-        try:
-            promise.set_result(finish())
-        except BaseException as raised:  # noqa: BLE001 (told to whom it may concern)
-            promise.set_exception(raised)
+        made._end_with(finish)
 
     for source in waiting:
         source.add_done_callback(ended)
     return made
-
-
-def attempt(make: Callable[[], U]) -> Future[U]:
-    """Return the future of what is made at once."""
-    try:
-        return finished(make())
-    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-        return failed(error)
 
 
 def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
@@ -71,17 +72,11 @@ def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]
             return begin(source.result())
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-    promise, made = Promise.new()
-
-    def ended(done: Future[Any]) -> None:
-        try:
-            promise.set_result(done.result())
-        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            promise.set_exception(error)
+    made: Future[U] = Future._pending()
 
     def begun(done: Future[Any]) -> None:
         following = chained(done, begin)
-        following.add_done_callback(ended)
+        following.add_done_callback(made._end_as)
         following.force()
 
     source.add_done_callback(begun)

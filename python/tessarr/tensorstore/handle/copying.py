@@ -11,7 +11,9 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain
-from tessarr.tensorstore.futures.future import Promise, WriteFutures, start
+from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.aligning import aligned
 from tessarr.tensorstore.schema.bounds import extents
 

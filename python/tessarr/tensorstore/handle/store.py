@@ -17,7 +17,9 @@ from tessarr.errors import (
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
-from tessarr.tensorstore.futures.future import Future, WriteFutures, converted, failed
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future, failed
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.copying import copy
 from tessarr.tensorstore.handle.values import placed
 from tessarr.tensorstore.notation.reading import of_class

@@ -10,7 +10,8 @@ from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context, Naming
-from tessarr.tensorstore.futures.future import Future, failed, finished, start
+from tessarr.tensorstore.futures.future import Future, failed, finished
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.near import changes_at_once

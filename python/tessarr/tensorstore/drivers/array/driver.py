@@ -12,8 +12,8 @@ from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.in_memory import assign, copied, selected
-from tessarr.tensorstore.futures.after import attempt
-from tessarr.tensorstore.futures.future import WriteFutures, failed, finished
+from tessarr.tensorstore.futures.future import failed, finished
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -182,7 +182,7 @@ class MemoryDriver(Driver):
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell that everything is there."""
-        return attempt(lambda: (False if not_stored else None, True if fully_stored else None))
+        return finished((False if not_stored else None, True if fully_stored else None))
 
     def _check(self, using: Using) -> None:
         if using.transaction is not None:

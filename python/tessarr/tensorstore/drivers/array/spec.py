@@ -14,7 +14,7 @@ from tessarr.tensorstore.context.context import Context, References
 from tessarr.tensorstore.drivers.array.driver import MemoryDriver, elements_to_json, layout_of
 from tessarr.tensorstore.drivers.cast.converting import conversion
 from tessarr.tensorstore.drivers.in_memory import selected
-from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.notation.reading import stated
 from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema
@@ -122,7 +122,7 @@ class MemorySpec(ReferringSpec):
             )
             return Opened(driver, view)
 
-        return attempt(opened)
+        return start(opened, here=True)
 
 
 @cache

@@ -9,7 +9,9 @@ import numpy as np
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
-from tessarr.tensorstore.futures.future import WriteFutures, converted, failed, finished
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import failed, finished
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore, handle
 
 if TYPE_CHECKING:

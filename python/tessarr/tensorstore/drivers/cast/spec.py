@@ -8,7 +8,8 @@ from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.drivers.cast.converting import conversion
 from tessarr.tensorstore.drivers.cast.driver import CastDriver, cast_store
-from tessarr.tensorstore.futures.future import Future, converted
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.schema import Schema

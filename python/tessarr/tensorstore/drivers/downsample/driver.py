@@ -32,8 +32,9 @@ from tessarr.tensorstore.drivers.downsample.blocks import (
 )
 from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
 from tessarr.tensorstore.drivers.in_memory import check_finite, selected
-from tessarr.tensorstore.futures.after import attempt
-from tessarr.tensorstore.futures.future import converted, failed, start
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import failed, finished
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.chunk_views import layout_through
@@ -204,7 +205,7 @@ class DownsampleDriver(Driver):
             check_finite(view)
             if view.size == 0:
                 empty = np.empty(view.domain.shape, self.dtype.dtype)
-                return attempt(lambda: empty if out is None else out)
+                return finished(empty if out is None else out)
             if self.method == "stride":
                 strided = self._of._view[self._blocks.strided(view)]
                 return self._of._driver.read(strided, out, using)

@@ -10,7 +10,8 @@ from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.drivers.downsample.blocks import check_factors, downsampled
 from tessarr.tensorstore.drivers.downsample.driver import DownsampleDriver, downsample_store
 from tessarr.tensorstore.drivers.downsample.reducing import METHODS, check_method
-from tessarr.tensorstore.futures.future import Future, converted
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.schema import Schema

@@ -14,8 +14,9 @@ from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import Driver, Using
 from tessarr.tensorstore.drivers.in_memory import assign, outside, selected
-from tessarr.tensorstore.futures.after import all_done, chained, written
-from tessarr.tensorstore.futures.future import WriteFutures, converted, failed
+from tessarr.tensorstore.futures.after import all_done, chained, converted, written
+from tessarr.tensorstore.futures.future import failed
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout

@@ -8,8 +8,8 @@ from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.drivers.stack.driver import StackDriver, common_units
 from tessarr.tensorstore.drivers.stack.making import LayersKeywords, layered
-from tessarr.tensorstore.futures.after import attempt
 from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
@@ -93,4 +93,4 @@ class StackSpec(ViewSpec):
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Open no layer yet: each is opened when it is needed."""
-        return attempt(lambda: Opened(self._layered(opening.transaction)._driver, view))
+        return start(lambda: Opened(self._layered(opening.transaction)._driver, view), here=True)

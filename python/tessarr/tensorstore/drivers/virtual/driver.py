@@ -23,7 +23,9 @@ from tessarr.tensorstore.drivers.virtual.functions import (
     VirtualChunkedWriteParameters,
     stamp_of,
 )
-from tessarr.tensorstore.futures.future import Future, WriteFutures, start
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.schema.choose import choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.drivers.virtual.driver import VirtualDriver
-from tessarr.tensorstore.futures.after import attempt
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.spec.referring_spec import ReferringSpec
@@ -79,4 +79,4 @@ class VirtualSpec(ReferringSpec):
                     raise ArgumentError(f"there is no function to {act} chunks")
             return Opened(VirtualDriver(functions, self.schema, self._references), view)
 
-        return attempt(opened)
+        return start(opened, here=True)

@@ -11,15 +11,11 @@ import numpy as np
 from tessarr.errors import ArgumentError, NotFoundError, SelectionError
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
-from tessarr.tensorstore.futures.future import (
-    Future,
-    Promise,
-    WriteFutures,
-    converted,
-    failed,
-    finished,
-    start,
-)
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future, failed, finished
+from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore.near import changes_at_once
 
 if TYPE_CHECKING:

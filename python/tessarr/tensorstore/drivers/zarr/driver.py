@@ -19,7 +19,8 @@ from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.drivers.zarr.access import Access
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.drivers.zarr.stored import statistics
-from tessarr.tensorstore.futures.future import Future, failed, start
+from tessarr.tensorstore.futures.future import Future, failed
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.caching import Known
     from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.drivers.zarr.facts import Facts
-    from tessarr.tensorstore.futures.future import WriteFutures
+    from tessarr.tensorstore.futures.writes import WriteFutures
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812

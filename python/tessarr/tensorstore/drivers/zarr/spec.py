@@ -22,7 +22,8 @@ from tessarr.tensorstore.drivers.zarr import resolve
 from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
-from tessarr.tensorstore.futures.future import Future, start
+from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.spec import Spec as Place

@@ -1,0 +1,44 @@
+"""Work whose result is a future."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tessarr.tensorstore.futures.future import PENDING, Future, T, failed, finished
+from tessarr.tensorstore.futures.threads import submit
+
+__all__ = ["start"]
+
+
+def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
+    """Return the future of what `work` returns, done in a thread that may wait.
+
+    Parameters
+    ----------
+    work
+        The options that hold here hold in it, too.
+    *arguments
+        What it is given.
+    here
+        Do it at once, because it takes no time.
+
+    Notes
+    -----
+    A thread that waits for the result does it itself, where no other has begun.
+    """
+    if here:
+        try:
+            value = work(*arguments)
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+        return finished(value)
+    made: Future[T] = Future._pending()
+    made._work = submit(partial(_do, made, work, *arguments))
+    return made
+
+
+def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
+    if into._state == PENDING:  # not cancelled before it began
+        into._end_with(work, *arguments)
