@@ -16,7 +16,7 @@ import pytest
 import tessarr.tensorstore as ts
 from tessarr import options
 from tessarr.extensions import BytesBytesCodec, deliver, register_codec
-from tessarr.tensorstore.context.context import Naming, References
+from tessarr.tensorstore.context.references import Naming, References
 
 
 def test_resources_are_inherited() -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
-from tessarr.tensorstore.notation.members import expected, within
+from tessarr.tensorstore.notation.members import expected
 from tessarr.tensorstore.notation.show import shown
 
-__all__ = ["Context", "ContextSpec", "Naming", "Own", "References", "Resource", "ResourceLike"]
+__all__ = ["Context", "ContextSpec", "Own", "Resource", "ResourceLike", "copied", "reference"]
 
 _making: Final = RLock()
 
@@ -54,7 +54,7 @@ class Resource:
         include_defaults
             Whether to name members that are as they are by default.
         """
-        return self._kind.full(self._json) if include_defaults else _copied(self._json)
+        return self._kind.full(self._json) if include_defaults else copied(self._json)
 
     def _made(self, make: Callable[[Any], Any]) -> Any:
         """Return what the resource stands for; `make` makes it of its full JSON, once."""
@@ -75,10 +75,11 @@ def _resource(kind: str, json: Any, key: str) -> Resource:
     return Resource._of(KINDS[kind], json, key)
 
 
-def _copied(json: Any) -> Any:
+def copied(json: Any) -> Any:
+    """Return a copy of JSON that shares no container with it."""
     if isinstance(json, dict):
-        return {name: _copied(value) for name, value in json.items()}
-    return [*map(_copied, json)] if isinstance(json, list) else json
+        return {name: copied(value) for name, value in json.items()}
+    return [*map(copied, json)] if isinstance(json, list) else json
 
 
 def _default(kind: Kind) -> Any:
@@ -122,7 +123,7 @@ class ContextSpec:
             if kind is None:
                 raise expected("object with names", json)
             # Null is the default, and stays null: as the peer has it.
-            self._items[key] = None if value is None else _reference(kind, value)
+            self._items[key] = None if value is None else reference(kind, value)
         self.refers = any(isinstance(value, str) for value in self._items.values())
 
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
@@ -136,7 +137,7 @@ class ContextSpec:
         found: dict[str, Any] = {}
         for key, value in sorted(self._items.items()):
             plain = value is None or isinstance(value, str) or not include_defaults
-            found[key] = _copied(value) if plain else kind_of(key).full(value)
+            found[key] = copied(value) if plain else kind_of(key).full(value)
         return found
 
     def __repr__(self) -> str:
@@ -146,7 +147,7 @@ class ContextSpec:
         return ContextSpec, (self.to_json(),)
 
 
-def _reference(kind: Kind, value: Any) -> Any:
+def reference(kind: Kind, value: Any) -> Any:
     """Return a resource's JSON or the name of one, checked."""
     if isinstance(value, str):
         if value.partition("#")[0] == kind.name:
@@ -293,231 +294,3 @@ class Own(Context):
 
 ResourceLike: TypeAlias = "str | Resource | Any"
 """The name of a resource, its JSON, or the resource itself."""
-
-
-class Naming:
-    """Gives resources the names under which one JSON document refers to them.
-
-    Parameters
-    ----------
-    bound : bool
-        Whether to mark them as being meant themselves: ``["cache_pool"]``.
-    """
-
-    def __init__(self, *, bound: bool = False) -> None:
-        self._bound = bound
-        self._uses: dict[int, tuple[Resource, int]] = {}
-        self._named: dict[int, str] | None = None
-
-    def see(self, resource: Resource) -> None:
-        """Count one use of a resource: all are counted before the first is named."""
-        self._named = None
-        found = self._uses.get(id(resource))
-        self._uses[id(resource)] = (resource, 1 if found is None else found[1] + 1)
-
-    def _names(self) -> dict[int, str]:
-        if self._named is None:
-            self._named = self._found()
-        return self._named
-
-    def _found(self) -> dict[int, str]:
-        keys = [one._key for one, _ in self._uses.values() if one._key and not one._kind.plain]
-        names: dict[int, str] = {}
-        counts: dict[str, int] = {}
-        for number, (one, uses) in self._uses.items():
-            if one._kind.plain:
-                continue
-            if one._key and keys.count(one._key) == 1:
-                names[number] = one._key
-            elif one._key or uses > 1:
-                kind = one._kind.name
-                at = counts.get(kind, 0)
-                while f"{kind}#{at}" in keys:
-                    at += 1
-                counts[kind] = at + 1
-                names[number] = f"{kind}#{at}"
-        return names
-
-    def context(self, *, include_defaults: bool = False) -> dict[str, Any]:
-        """Return the JSON of the context that defines the names."""
-        names = self._names()
-        made = {
-            name: self._uses[number][0].to_json(include_defaults) for number, name in names.items()
-        }
-        return dict(sorted(made.items()))
-
-    def refer(self, resource: Resource, *, include_defaults: bool = False) -> Any:
-        """Return what stands where a resource is used."""
-        name = self._names().get(id(resource))
-        value = resource.to_json(include_defaults) if name is None else name
-        return [value] if self._bound else value
-
-
-class References:
-    """The resources that a spec uses, by the members of its JSON that name them.
-
-    Parameters
-    ----------
-    kinds : mapping
-        From the name of the member to the name of the kind.
-    values : mapping
-        From the name of the member to a resource, or to its reference or JSON. What is
-        absent is the resource whose name is the kind.
-    optional : frozenset of str
-        Members that mean nothing where they are absent.
-    """
-
-    __slots__ = ("_context", "_values", "kinds", "optional")
-
-    def __init__(
-        self,
-        kinds: Mapping[str, str],
-        values: Mapping[str, ResourceLike],
-        optional: frozenset[str] = frozenset(),
-    ) -> None:
-        self.kinds = kinds
-        self.optional = optional
-        self._values = dict(values)
-        self._context: Context | None = None  # where all are, if nobody asked for them yet
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The resources by the names of members, or their references or JSON."""
-        context = self._context
-        if context is not None:
-            self._values = self._bound(context)
-            self._context = None
-        return self._values
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is said, neither here nor by the context: all is as by default."""
-        return self._context is not None and not self._context._says(self.kinds.values())
-
-    def says(self, member: str) -> bool:
-        """Return whether a member may not be as by default."""
-        if self._context is None or member in self._values:
-            return True
-        return self._context._says((self.kinds[member],))
-
-    @property
-    def alone(self) -> bool:
-        """Whether all are as by default, and nobody shares them."""
-        return type(self._context) is Own
-
-    def has(self, member: str) -> bool:
-        """Return whether anything was said of a member."""
-        return member in self._values
-
-    @classmethod
-    def parse(
-        cls,
-        kinds: Mapping[str, str],
-        json: dict[str, Any],
-        optional: frozenset[str] = frozenset(),
-    ) -> References:
-        """Take the members that name resources out of `json`.
-
-        Raises
-        ------
-        ArgumentError
-            If they are malformed.
-        """
-        values: dict[str, Any] = {}
-        for member, kind in kinds.items():
-            if member not in json:
-                continue
-            value = json.pop(member)
-            try:
-                values[member] = cls._parsed(KINDS[kind], value)
-            except ArgumentError as error:
-                raise within(member, error) from None
-            if values[member] == kind and member not in optional:
-                del values[member]
-        return cls(kinds, values, optional)
-
-    @staticmethod
-    def _parsed(kind: Kind, value: Any) -> Any:
-        if isinstance(value, Resource):
-            if value._kind is not kind:
-                raise expected(f'"{kind.name}" resource', value.to_json())
-            return value
-        if isinstance(value, list) and len(value) == 1:  # one that was bound once
-            value = value[0]
-        if value is None:
-            raise expected("non-null value", None)
-        return _reference(kind, value)
-
-    def bind(self, context: Context) -> References:
-        """Return all with the resources of a context; those that are bound stay."""
-        if self._context is not None:
-            return self
-        if self._values or context._refers:
-            return References(self.kinds, self._bound(context), self.optional)
-        made = object.__new__(References)
-        made.kinds, made.optional, made._values = self.kinds, self.optional, {}
-        made._context = context
-        return made
-
-    def _bound(self, context: Context) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for member, kind in self.kinds.items():
-            if member in self.optional and member not in self._values:
-                continue
-            value = self._values.get(member, kind)
-            values[member] = (
-                value if isinstance(value, Resource) else context._bound(KINDS[kind], value)
-            )
-        return values
-
-    def strip(self) -> References:
-        """Return none but those of the context that it is opened with."""
-        return References(self.kinds, {}, self.optional)
-
-    def unbind(self, naming: Naming) -> References:
-        """Return all as JSON that refers to the context of `naming`."""
-        values: dict[str, Any] = {}
-        for member, value in self.values.items():
-            found = naming.refer(value) if isinstance(value, Resource) else value
-            if found != self.kinds[member]:
-                values[member] = found
-        return References(self.kinds, values, self.optional)
-
-    def resources(self) -> Iterator[Resource]:
-        """Yield those that are bound."""
-        return (value for value in self.values.values() if isinstance(value, Resource))
-
-    def resource(self, member: str) -> Resource:
-        """Return the resource of a member; it has to be bound."""
-        if self._context is not None:
-            name = self.kinds[member]
-            return self._context._found.get(name) or self._context._resolve(name, ())
-        found = self._values[member]
-        if not isinstance(found, Resource):
-            raise TypeError(f"{member} is not bound to a context")
-        return found
-
-    def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
-        """Return the members of the JSON."""
-        found: dict[str, Any] = {}
-        for member, kind in self.kinds.items():
-            value = self.values.get(member)
-            if isinstance(value, Resource):
-                name = naming.refer(value, include_defaults=include_defaults)
-                if include_defaults or name != kind:
-                    found[member] = name
-            elif value is not None:
-                whole = include_defaults and not isinstance(value, str)
-                found[member] = KINDS[kind].full(value) if whole else _copied(value)
-            elif include_defaults and member not in self.optional:
-                found[member] = kind
-        return found
-
-    def same(self, other: References) -> bool:
-        """Return whether both mean the same: bound ones the same resources."""
-        return self.values.keys() == other.values.keys() and all(
-            value is other.values[member]
-            if isinstance(value, Resource)
-            else value == other.values[member]
-            for member, value in self.values.items()
-        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.tensorstore.context.context import References
+from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
@@ -15,7 +15,8 @@ from tessarr.tensorstore.spec.placed_spec import PlacedSpec
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
-    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.kvstore.spec import Spec as Place
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.types import JSONObject

@@ -16,7 +16,7 @@ from tessarr._json import load
 from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import cached
-from tessarr.tensorstore.context.context import Naming, References
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start

@@ -11,7 +11,7 @@ from tessarr.tensorstore.notation.members import expected, members
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.context.context import References
+    from tessarr.tensorstore.context.references import References
 
 __all__ = ["Based", "Driver", "Opening", "Place", "boolean", "missing", "quoted", "text", "texts"]
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
-from tessarr.tensorstore.context.context import Context, Naming, References
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.context.context import Context, Naming
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import Naming
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs

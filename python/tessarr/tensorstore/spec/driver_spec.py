@@ -13,7 +13,8 @@ from tessarr.tensorstore.spec.open_mode import OpenMode
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
-    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.futures.future import Future
     from tessarr.types import JSONObject

@@ -13,7 +13,8 @@ from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.spec.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Context, Naming, References
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming, References
     from tessarr.tensorstore.spec.open_mode import OpenMode
 
 __all__ = ["PlacedSpec", "Recheck", "asked", "place_of", "recheck_of"]

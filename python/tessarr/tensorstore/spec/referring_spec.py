@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Self
 from tessarr.tensorstore.spec.driver_spec import DriverSpec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Context, Naming, References
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming, References
 
 __all__ = ["ReferringSpec"]
 

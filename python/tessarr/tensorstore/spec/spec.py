@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
-from tessarr.tensorstore.context.context import Context, Naming, Own
+from tessarr.tensorstore.context.context import Context, Own
+from tessarr.tensorstore.context.references import Naming
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.notation.members import refusal

@@ -13,7 +13,8 @@ from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Context, Naming
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import JSONObject
 

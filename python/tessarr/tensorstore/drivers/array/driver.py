@@ -22,7 +22,7 @@ from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, element, json
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.context.context import References
+    from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.handle.store import TensorStore

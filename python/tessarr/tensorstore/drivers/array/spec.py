@@ -10,7 +10,8 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.tensorstore.context.context import Context, References
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.array.driver import MemoryDriver, elements_to_json, layout_of
 from tessarr.tensorstore.drivers.cast.converting import conversion
 from tessarr.tensorstore.drivers.in_memory import selected
@@ -25,7 +26,7 @@ from tessarr.tensorstore.spec.referring_spec import ReferringSpec
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.futures.future import Future
     from tessarr.types import JSONObject

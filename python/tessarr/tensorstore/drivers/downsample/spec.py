@@ -20,7 +20,7 @@ from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject
 

@@ -17,7 +17,7 @@ from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, spec_inside
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject
 

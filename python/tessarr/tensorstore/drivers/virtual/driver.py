@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import View
-    from tessarr.tensorstore.context.context import References
+    from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema

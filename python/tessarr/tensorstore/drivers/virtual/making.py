@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.context.context import Context, References
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.virtual.driver import RESOURCES, VirtualDriver
 from tessarr.tensorstore.drivers.virtual.functions import (
     Function,

@@ -13,7 +13,7 @@ from tessarr.tensorstore.spec.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
-    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.drivers.virtual.functions import Functions
     from tessarr.tensorstore.futures.future import Future

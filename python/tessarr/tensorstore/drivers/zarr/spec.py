@@ -17,7 +17,7 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
 from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
-from tessarr.tensorstore.context.context import Naming, References
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.zarr import resolve
 from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
 from tessarr.tensorstore.drivers.zarr.facts import facts_of

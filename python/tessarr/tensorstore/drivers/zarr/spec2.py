@@ -17,7 +17,7 @@ from tessarr.tensorstore.notation.reading import choice, text
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.tensorstore.context.context import Naming
+    from tessarr.tensorstore.context.references import Naming
     from tessarr.types import JSONObject
 
 __all__ = ["Zarr2Spec"]
