@@ -1,0 +1,136 @@
+"""Resizes of handles: in transactions, and beside others who change the same array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.stores import MemoryStore
+
+# Bounds
+
+
+def resizable(store: Any, shape: int) -> Any:
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    made = ts.open(spec, create=True, dtype="uint8", shape=[shape], chunk_layout=layout).result()
+    made.write(1).result()
+    return ts.open(spec).result()
+
+
+def test_what_others_grew_meanwhile_is_removed() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 4)
+    others = tessarr.open_array(store)
+    others.resize(10)
+    others[...] = 5
+    with ts.Transaction() as transaction:
+        stale.with_transaction(transaction).resize(exclusive_max=[6]).result()
+    array = tessarr.open_array(store)
+    assert (array.shape, sorted(store)) == ((6,), ["c/0", "c/1", "c/2", "zarr.json"])
+    array.resize(10)
+    assert array[...].tolist() == [5, 5, 5, 5, 5, 5, 0, 0, 0, 0]
+
+
+def test_who_did_not_see_that_others_grew_it_grows_it_more() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 4)
+    tessarr.open_array(store).attrs["kept"] = 1
+    tessarr.open_array(store).resize(6)
+    with ts.Transaction() as transaction:
+        grown = stale.with_transaction(transaction).resize(exclusive_max=[8]).result()
+        grown[4:].write(7).result()
+    array = tessarr.open_array(store)
+    assert (array.shape, array.attrs["kept"]) == ((8,), 1)
+    assert array[...].tolist() == [1, 1, 1, 1, 7, 7, 7, 7]
+
+
+def test_what_was_refused_by_what_others_had_stored_is_decided_again() -> None:
+    store = MemoryStore()
+    stale = resizable(store, 8)
+    tessarr.open_array(store).resize(2)
+    assert stale.resize(exclusive_max=[4], expand_only=True).result().shape == (4,)
+    assert tessarr.open_array(store)[...].tolist() == [1, 1, 0, 0]
+
+
+# Resizes that others overtake
+
+
+class Places(dict[str, bytes]):
+    """A mapping whose keys cannot be deleted when it is said so."""
+
+    keeps = False
+
+    def __delitem__(self, key: str) -> None:
+        if self.keeps:
+            raise PermissionError("not allowed")
+        super().__delitem__(key)
+
+
+def resized(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
+    """Return two handles that know nothing of each other."""
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": place}
+    layout = ts.ChunkLayout(chunk_shape=[5])
+    one = ts.open(spec, create=True, dtype="int32", shape=[10], chunk_layout=layout).result()
+    one[:] = 1
+    return one, ts.open(spec, context=ts.Context()).result()
+
+
+def test_what_was_written_after_a_resize_stays_when_others_grow_the_array(tmp_path: Path) -> None:
+    one, other = resized(f"file://{tmp_path}/")
+    with ts.Transaction() as transaction:
+        inside = one.with_transaction(transaction).resize(exclusive_max=[5]).result()
+        inside = inside.resize(exclusive_max=[20]).result()
+        inside[5:20] = 7
+        other.resize(exclusive_max=[30]).result()
+    found = ts.open(one.spec(), context=ts.Context()).result().read().result()
+    assert found.tolist() == [1] * 5 + [7] * 15
+
+
+def test_what_fails_after_a_commit_is_told() -> None:
+    """Chunks that others added cannot be deleted: nobody waits for ever."""
+    places = Places()
+    one, other = resized({"driver": "tessarr", "store": places})
+    transaction = ts.Transaction()
+    one.with_transaction(transaction).resize(exclusive_max=[10]).result()
+    one.with_transaction(transaction).resize(exclusive_max=[9]).result()
+    grown = other.resize(exclusive_max=[30]).result()
+    grown[:] = 4
+    places.keeps = True
+    with pytest.raises(PermissionError):
+        transaction.commit_async().result(timeout=60)
+
+
+def test_an_atomic_resize_bears_a_document_that_others_wrote_anew() -> None:
+    context = ts.Context()
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://a/"}
+    one = ts.open(spec, create=True, dtype="int32", shape=[10], context=context).result()
+    one.kvstore[".zarray"] = b" " + one.kvstore[".zarray"]
+    with ts.Transaction(atomic=True) as transaction:
+        one.with_transaction(transaction).resize(exclusive_max=[20]).result()[:] = 7
+    assert one.resolve().result().read().result().tolist() == [7] * 20
+
+
+@pytest.mark.parametrize("recheck", [True, "open", False])
+def test_another_array_in_its_place_is_not_resized(tmp_path: Path, recheck: Any) -> None:
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": f"file://{tmp_path}/"}
+    once = {**spec, "recheck_cached_metadata": recheck}
+    old = ts.open(once, create=True, dtype="int32", shape=[10]).result()
+    layout = ts.ChunkLayout(chunk_shape=[3])
+    new = ts.open(
+        spec,
+        context=ts.Context(),
+        create=True,
+        delete_existing=True,
+        dtype="int64",
+        shape=[12],
+        chunk_layout=layout,
+    ).result()
+    new[:] = 3
+    with pytest.raises(ValueError, match="created the array anew"):
+        old.resize(exclusive_max=[6]).result()
+    assert ts.open(spec, context=ts.Context()).result().read().result().tolist() == [3] * 12

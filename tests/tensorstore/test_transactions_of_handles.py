@@ -1,0 +1,149 @@
+"""What handles show of changes that are not committed, or only to a part of an element."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr.tensorstore as ts
+
+# What handles show
+
+
+def records(field: str, **options: Any) -> ts.TensorStore:
+    dtype = {"name": "struct", "configuration": {"fields": [
+        {"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "float32"},
+    ]}}  # fmt: skip
+    inner = {"name": "bytes", "configuration": {"endian": "little"}}
+    sharding = {"chunk_shape": [4], "codecs": [inner]}
+    spec = {
+        "driver": "zarr3",
+        "kvstore": "memory://records/",
+        "field": field,
+        "metadata": {
+            "data_type": dtype,
+            "shape": [16],
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [16]}},
+            "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+        },
+    }
+    return ts.open(spec, **options).result()
+
+
+def test_fields_are_written_by_themselves() -> None:
+    context = ts.Context()
+    first = records("a", create=True, context=context)
+    second = records("b", open=True, context=context)
+    second[...] = 1.5
+    transaction = ts.Transaction()
+    inside = first.with_transaction(transaction)
+    inside[2:6] = 7
+    second[3] = 2.5  # others write another field of the same element meanwhile
+    first[4] = 9
+    first[6] = 8
+    assert inside.read().result().tolist() == [0, 0, 7, 7, 7, 7, 8] + [0] * 9
+    assert second.with_transaction(transaction)[3].read().result() == 2.5
+    transaction.commit_sync()
+    assert first.read().result().tolist() == [0, 0, 7, 7, 7, 7, 8] + [0] * 9
+    assert second.read().result().tolist() == [1.5] * 3 + [2.5] + [1.5] * 12
+
+
+def raw(**options: Any) -> ts.TensorStore:
+    spec = {
+        "driver": "zarr3",
+        "kvstore": "memory://raw/",
+        "metadata": {
+            "data_type": "r64",
+            "shape": [6],
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3]}},
+        },
+    }
+    return ts.open(spec, **options).result()
+
+
+def test_bytes_inside_of_elements_are_written_by_themselves() -> None:
+    """Threads that write different bytes of the same elements lose nothing."""
+    handle = raw(create=True)
+    expected = np.empty((6, 8), "S1")
+
+    def write(at: int) -> None:
+        for number in range(40):
+            handle[:, at] = bytes([1 + number % 9 + at * 9])
+
+    threads = [threading.Thread(target=write, args=(at,)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for at in range(8):
+        expected[:, at] = bytes([1 + 39 % 9 + at * 9])
+    assert np.array_equal(handle.read().result().view("u1"), expected.view("u1"))
+
+
+@given(st.data())
+def test_any_bytes_inside_of_elements(data: st.DataObject) -> None:
+    context = ts.Context()
+    handle = raw(create=True, delete_existing=True, context=context)
+    expected = np.zeros((6, 8), "u1")
+    transaction = data.draw(st.none() | st.builds(ts.Transaction))
+    for _ in range(data.draw(st.integers(1, 4))):
+        size = data.draw(st.integers(1, 4))
+        several = {"min_size": size, "max_size": size}
+        places = [data.draw(st.lists(st.integers(0, n), **several)) for n in (5, 7)]
+        low, high = sorted(data.draw(st.tuples(st.integers(0, 8), st.integers(0, 8))))
+        key, mode = data.draw(
+            st.sampled_from([
+                ((places[0], places[1]), "vindex"),
+                ((slice(None), places[1]), "oindex"),
+                ((places[0], slice(low, high)), "oindex"),
+                ((slice(1, 5, 2), slice(low, high, 3)), "plain"),
+                ((places[0][0], slice(None)), "plain"),
+                ((..., places[1][0]), "plain"),
+            ])
+        )  # fmt: skip
+        inside = handle.with_transaction(transaction)
+        view = inside[key] if mode == "plain" else getattr(inside, mode)[key]
+        values = np.arange(1, view.size + 1, dtype="u1").reshape(view.shape)
+        view.write(values.view("S1")).result()
+        expected[key] = values
+        assert np.array_equal(inside.read().result().view("u1"), expected)
+    if transaction is not None:
+        transaction.commit_sync()
+    assert np.array_equal(handle.read().result().view("u1"), expected)
+
+
+def test_missing_parts_of_shards_are_told() -> None:
+    inner = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    shards = {"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": inner}}
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "memory", "path": "a/"},
+        "metadata": {
+            "data_type": "uint8",
+            "shape": [8],
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+            "codecs": [shards],
+        },
+        "fill_missing_data_reads": False,
+    }
+    context = ts.Context()
+    handle = ts.open(spec, context=context, create=True).result()
+    handle[0] = 5
+    assert handle[:2].read().result().tolist() == [5, 0]
+    for missing in (slice(2, 4), slice(4, 8), slice(0, 8)):
+        with pytest.raises(ValueError, match="nothing is stored"):
+            handle[missing].read().result()
+        with ts.Batch() as batch:
+            future = handle[missing].read(batch=batch)
+        with pytest.raises(ValueError, match="nothing is stored"):
+            future.result()
+    with ts.Transaction() as transaction:
+        inside = handle.with_transaction(transaction)
+        inside[2:8] = 1
+        assert inside[2:8].read().result().tolist() == [1] * 6
+    assert handle.read().result().tolist() == [5, 0, 1, 1, 1, 1, 1, 1]
