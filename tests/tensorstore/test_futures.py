@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 def test_a_result_is_waited_for() -> None:
     promise, future = ts.Promise.new()
-    threading.Timer(0.02, promise.set_result, [5]).start()
     assert not future.done()
+    threading.Timer(0.02, promise.set_result, [5]).start()
     assert future.result(timeout=10) == 5
     assert future.exception() is None
 
