@@ -189,12 +189,9 @@ class Driver:
         """
         self._cannot("read")
 
-    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
-        """Start to read elements that are only looked at: they may stay where they are."""
-        return self.read(view, None, using)
-
-    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
-        """Return where elements are that are written by putting others there; None: nowhere."""
+    @property
+    def memory(self) -> npt.NDArray[Any] | None:
+        """The array whose elements are those of the driver, at the same indices; else None."""
         return None
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
