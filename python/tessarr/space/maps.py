@@ -33,7 +33,6 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "identity",
     "maps_of",
     "position",
 ]
@@ -295,12 +294,6 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self))}]"
-
-
-@cache
-def identity(rank: int) -> tuple[OutputIndexMap, ...]:
-    """Return the maps that leave positions as they are."""
-    return tuple(map(OutputIndexMap.along, range(rank)))
 
 
 def maps_of(view: View) -> tuple[OutputIndexMap, ...]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexTransform
-from tessarr.space.maps import identity
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -131,8 +130,7 @@ class Driver:
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        domain = self.domain
-        return IndexTransform.of(domain, identity(domain.rank))
+        return IndexTransform.of_view(self.domain._as_view().mapped())
 
     @property
     def readable(self) -> bool:
