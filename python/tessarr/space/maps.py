@@ -16,7 +16,6 @@ much as one. The engine composes them (`rust/engine/src/space`); here are the va
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np

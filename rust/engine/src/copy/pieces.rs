@@ -33,13 +33,16 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn piece(&self, at: usize, piece: usize, pieces: usize) -> Walk<'a> {
+    /// A piece of as many as there are; all of the walk where it cannot be cut.
+    fn piece(&self, piece: usize, pieces: usize) -> Walk<'a> {
         let Walk { mut axes, mut src, mut dst } = Walk { axes: self.axes.clone(), ..*self };
-        if let Axis::Strided { count, src: by, dst: step } = axes[at] {
-            let (first, last) = (count * piece / pieces, count * (piece + 1) / pieces);
-            axes[at] = Axis::Strided { count: last - first, src: by, dst: step };
-            src = src.wrapping_offset(first as isize * by);
-            dst = dst.wrapping_offset(first as isize * step);
+        if let Some(Axis::Strided { count, src: by, dst: step }) =
+            self.divided(pieces).map(|at| &mut axes[at])
+        {
+            let (first, last) = (*count * piece / pieces, *count * (piece + 1) / pieces);
+            *count = last - first;
+            src = src.wrapping_offset(first as isize * *by);
+            dst = dst.wrapping_offset(first as isize * *step);
         }
         Walk { axes, src, dst }
     }
@@ -61,23 +64,23 @@ pub fn in_pieces(
         walks.iter().for_each(|walk| work(&walk.axes, walk.src, walk.dst));
         return Ok(());
     }
-    let mut tasks: Vec<(&Walk<'_>, Option<(usize, usize, usize)>)> = Vec::with_capacity(walks.len());
-    for walk in walks {
-        let pieces = threads(walk.items());
-        match walk.divided(pieces).filter(|_| pieces > 1) {
-            Some(at) => tasks.extend((0..pieces).map(|piece| (walk, Some((at, piece, pieces))))),
-            None => tasks.push((walk, None)),
+    let pieces = |walk: &Walk<'_>| {
+        let pieces = threads(walk.items()).max(1);
+        if walk.divided(pieces).is_some() {
+            pieces
+        } else {
+            1
         }
-    }
-    let tasks = Shared(tasks);
+    };
+    let tasks = walks.iter().flat_map(|walk| {
+        let pieces = pieces(walk);
+        (0..pieces).map(move |piece| (walk, piece, pieces))
+    });
+    let tasks = Shared(tasks.collect::<Vec<_>>());
     pool::parallel_for(tasks.get().len(), all, None, &|task| {
-        match tasks.get()[task] {
-            (walk, None) => work(&walk.axes, walk.src, walk.dst),
-            (walk, Some((at, piece, pieces))) => {
-                let piece = walk.piece(at, piece, pieces);
-                work(&piece.axes, piece.src, piece.dst);
-            }
-        }
+        let (walk, piece, pieces) = tasks.get()[task];
+        let Walk { axes, src, dst } = walk.piece(piece, pieces);
+        work(&axes, src, dst);
         Ok(())
     })
 }
