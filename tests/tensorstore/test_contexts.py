@@ -140,8 +140,7 @@ def test_a_pool_that_may_be_absent() -> None:
     bound = found.bind(ts.Context({"cache_pool#a": {"total_bytes_limit": 1}}))
     assert set(bound.values) == {"cache_pool"}
     naming = Naming()
-    for one in bound.resources():
-        naming.see(one)
+    bound.see(naming)
     assert bound.json(naming) == {"cache_pool": "cache_pool#a"}
     assert naming.context() == {"cache_pool#a": {"total_bytes_limit": 1}}
 

@@ -162,6 +162,22 @@ def test_pickles(tmp_path: Path) -> None:
         pickle.dumps(store.with_transaction(ts.Transaction()))
 
 
+def test_a_pickle_says_only_what_is_not_as_by_default(tmp_path: Path) -> None:
+    """Resources of a context come with a handle; those that nobody shares do not."""
+    url = f"file://{tmp_path}|zarr3:"
+    alone = ts.open(url, create=True, dtype="int8", shape=[4]).result()
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 12345}})
+    both = [alone, alone[1:3], ts.open(url, context=context).result(), ts.cast(alone, "int16")]
+    pickles = [pickle.dumps(store) for store in both]
+    assert [b"file_io" in one for one in pickles] == [False, False, True, False]
+    for store, one in zip(both, pickles, strict=True):
+        again = pickle.loads(one)
+        told = [each.spec(unbind_context=True).to_json() for each in (store, again)]
+        told[1].pop("assume_cached_metadata", None)
+        told[1].get("base", {}).pop("assume_cached_metadata", None)
+        assert told[0] == told[1]
+
+
 @pytest.mark.parametrize(("driver", "document"), [("zarr3", "zarr.json"), ("zarr", ".zarray")])
 def test_what_open_arrays_know_is_shared_by_a_context(
     tmp_path: Path, driver: str, document: str

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexTransform
+from tessarr.space.maps import identity
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -130,7 +131,8 @@ class Driver:
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return IndexTransform.of_view(self.domain._as_view().mapped())
+        domain = self.domain
+        return IndexTransform.of(domain, identity(domain.rank))
 
     @property
     def readable(self) -> bool:
@@ -187,9 +189,12 @@ class Driver:
         """
         self._cannot("read")
 
-    @property
-    def memory(self) -> npt.NDArray[Any] | None:
-        """The array whose elements are those of the driver, at the same indices; else None."""
+    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+        """Start to read elements that are only looked at: they may stay where they are."""
+        return self.read(view, None, using)
+
+    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
+        """Return where elements are that are written by putting others there; None: nowhere."""
         return None
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:

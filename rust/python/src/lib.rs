@@ -13,6 +13,7 @@ mod layers;
 mod making;
 mod memory;
 mod pool;
+mod recall;
 mod reduce;
 mod selection;
 mod show;
@@ -30,6 +31,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     making::register(module)?;
     memory::register(module)?;
     pool::register(module)?;
+    recall::register(module)?;
     reduce::register(module)?;
     show::register(module)?;
     space::register(module)?;

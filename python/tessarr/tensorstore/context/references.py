@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tessarr.errors import ArgumentError
@@ -27,12 +27,19 @@ class Naming:
     ----------
     bound : bool
         Whether to mark them as being meant themselves: ``["cache_pool"]``.
+    brief : bool
+        Whether to leave out those that nobody shares, and that are as by default.
     """
 
-    def __init__(self, *, bound: bool = False) -> None:
+    def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
         self._bound = bound
+        self._brief = brief
         self._uses: dict[int, tuple[Resource, int]] = {}
         self._named: dict[int, str] | None = None
+
+    def omits(self, references: References) -> bool:
+        """Whether nothing is said of the resources of a spec."""
+        return self._brief and references.alone
 
     def see(self, resource: Resource) -> None:
         """Count one use of a resource: all are counted before the first is named."""
@@ -208,9 +215,12 @@ class References:
                 values[member] = found
         return References(self.kinds, values, self.optional)
 
-    def resources(self) -> Iterator[Resource]:
-        """Yield those that are bound."""
-        return (value for value in self.values.values() if isinstance(value, Resource))
+    def see(self, naming: Naming) -> None:
+        """Tell which resources are used, of those that are bound."""
+        if not naming.omits(self):
+            for value in self.values.values():
+                if isinstance(value, Resource):
+                    naming.see(value)
 
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; it has to be bound."""
@@ -225,6 +235,8 @@ class References:
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the members of the JSON."""
         found: dict[str, Any] = {}
+        if naming.omits(self):
+            return found
         for member, kind in self.kinds.items():
             value = self.values.get(member)
             if isinstance(value, Resource):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from tessarr.tensorstore.schema.chunk_views import layout_through
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.through import array_through
 from tessarr.tensorstore.schema.units import units_through
-from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, Options, driver_spec
+from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction import Transaction
 
@@ -478,9 +478,8 @@ class TensorStore(Indexable):
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
         # As with TensorStore, nothing is read in order to open it again.
-        spec = self._spec()
-        spec._driver = spec._driver.changed(Options(flags=dict(_AGAIN)))
-        return _again, (spec, self._mode)
+        spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
+        return _again, (Spec._of(spec.assuming(), None), view, self._mode)
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
         """Return the same with another transaction, or with none."""
@@ -491,8 +490,8 @@ class TensorStore(Indexable):
         return self
 
     def __deepcopy__(self, memo: Any) -> TensorStore:
-        again, (spec, mode) = self.__reduce__()
-        opened: TensorStore = again(spec._unbound(), mode)  # with resources of its own
+        again, (spec, *more) = self.__reduce__()
+        opened: TensorStore = again(spec._unbound(), *more)  # with resources of its own
         return opened
 
     def __len__(self) -> NoReturn:
@@ -533,12 +532,9 @@ def handle(
     return made
 
 
-_AGAIN: Final = {"open": True, "assume_cached_metadata": True}
-
-
-def _again(spec: Spec, mode: str) -> TensorStore:
+def _again(spec: Spec, seen: IndexTransform, mode: str) -> TensorStore:
     """Open what was pickled."""
     opening = Opening("r" in mode, "w" in mode)
-    opened = spec._bound_driver(None).open(spec._view, opening).result()
+    opened = spec._bound_driver(None).open(seen, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
     return handle(opened.driver, view, mode)

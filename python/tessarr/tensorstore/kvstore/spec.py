@@ -146,8 +146,7 @@ class Spec:
 
     def _see(self, naming: Naming) -> None:
         """Tell which resources are used, before the first is named."""
-        for resource in self._references.resources():
-            naming.see(resource)
+        self._references.see(naming)
         for base in self._bases:
             base._see(naming)
 

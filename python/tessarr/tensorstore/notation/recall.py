@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
+
+from tessarr._engine import key_of
 
 __all__ = ["Recall", "RecallSame", "key_of"]
 
@@ -12,18 +13,6 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _KEPT: Final = 256
-_KEPT_BYTES: Final = 1 << 14
-
-
-def key_of(value: Any) -> bytes | None:
-    """Return bytes that only equal values have, or None where it is more than JSON, or long."""
-    try:
-        key = marshal.dumps(value, 2)
-        if len(key) > _KEPT_BYTES or marshal.loads(key) != value:  # noqa: S302 (it is our own)
-            return None  # of arrays only the bytes were kept
-    except (TypeError, ValueError):
-        return None
-    return key
 
 
 class Recall(Generic[T]):

@@ -108,7 +108,7 @@ def _filled(
         return tuple(lengths)
     none = [0] * len(lengths)
     ratios = [1.0 if wish is None else wish.value for wish in grid.ratios or (None,) * len(lengths)]
-    target = DEFAULT_ELEMENTS if grid.count is None else grid.count.value or DEFAULT_ELEMENTS
+    target = DEFAULT_ELEMENTS if grid.elements is None else grid.elements.value or DEFAULT_ELEMENTS
     extents = [max(1, dim.size) if dim.finite else _LARGEST for dim in domain]
     return filled(lengths, ratios, extents, others or none, target, multiples)
 

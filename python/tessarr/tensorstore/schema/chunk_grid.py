@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.notation.reading import (
@@ -55,8 +54,7 @@ def _ratio(value: Any) -> Wish | None:
     return Wish(number, True) if number else None
 
 
-@dataclass(frozen=True, slots=True)
-class GridConstraints:
+class GridConstraints(NamedTuple):
     """Constraints on one kind of chunk: a value.
 
     Parameters
@@ -65,13 +63,13 @@ class GridConstraints:
         Wishes for the shape.
     ratios
         Wishes for the aspect ratio.
-    count
-        The wish for the number of elements.
+    elements
+        The wish for their number.
     """
 
     lengths: Row = ()
     ratios: Row = ()
-    count: Wish | None = None
+    elements: Wish | None = None
 
     @property
     def rank(self) -> int:
@@ -95,34 +93,34 @@ class GridConstraints:
         return GridConstraints(
             merged_rows(self.lengths, other.lengths, f"{what}: shape"),
             merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
-            merged(self.count, other.count, f"{what}: elements"),
+            merged(self.elements, other.elements, f"{what}: elements"),
         )
 
     def each(self, lengths: Callable[[Row], Row], ratios: Callable[[Row], Row]) -> GridConstraints:
         """Return the constraints with changed rows."""
-        return GridConstraints(lengths(self.lengths), ratios(self.ratios), self.count)
+        return GridConstraints(lengths(self.lengths), ratios(self.ratios), self.elements)
 
     def hard(self) -> GridConstraints:
         """Return the hard constraints alone."""
         made = self.each(hard_wishes, hard_wishes)
-        return GridConstraints(made.lengths, made.ratios, if_hard(self.count))
+        return GridConstraints(made.lengths, made.ratios, if_hard(self.elements))
 
     def soft(self) -> GridConstraints:
         """Return all as soft constraints."""
         made = self.each(soft_wishes, soft_wishes)
-        return GridConstraints(made.lengths, made.ratios, as_soft(self.count))
+        return GridConstraints(made.lengths, made.ratios, as_soft(self.elements))
 
     def key(self) -> tuple[Row, Row, Wish | None]:
         """Return what is the same of constraints that are."""
-        return told(self.lengths), told(self.ratios), self.count
+        return told(self.lengths), told(self.ratios), self.elements
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
         result: JSONObject = {}
         state(result, "shape", self.lengths)
         state(result, "aspect_ratio", self.ratios)
-        if self.count is not None:
-            result["elements" + ("" if self.count.hard else SOFT)] = self.count.value
+        if self.elements is not None:
+            result["elements" + ("" if self.elements.hard else SOFT)] = self.elements.value
         return result
 
 
@@ -144,7 +142,7 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
         return GridConstraints(lengths=row_of(value, hard, _length, name))
     if name == "aspect_ratio":
         return GridConstraints(ratios=row_of(value, hard, _ratio, name))
-    return GridConstraints(count=Wish(integer(0)(value, "elements"), hard))
+    return GridConstraints(elements=Wish(integer(0)(value, "elements"), hard))
 
 
 class Grid:
@@ -192,7 +190,7 @@ class Grid:
     @classmethod
     def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
         """Return constraints on chunks of a rank, which may be open."""
-        made = cls()
+        made = cls.__new__(cls)
         made._constraints = constraints
         made._rank = constraints.rank if rank < 0 else rank
         return made
@@ -278,13 +276,13 @@ class Grid:
     @property
     def elements(self) -> int | None:
         """The hard constraint on the number of elements."""
-        found: int | None = value_of(self._constraints.count, hard=True)
+        found: int | None = value_of(self._constraints.elements, hard=True)
         return found
 
     @property
     def elements_soft_constraint(self) -> int | None:
         """The soft constraint on the number of elements."""
-        found: int | None = value_of(self._constraints.count, hard=False)
+        found: int | None = value_of(self._constraints.elements, hard=False)
         return found
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)

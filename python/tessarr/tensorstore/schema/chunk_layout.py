@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.space import INFINITE, Dim, IndexDomain, View
 from tessarr.tensorstore.notation.reading import (
     as_integer,
     integer,
@@ -270,6 +270,20 @@ class ChunkLayout:
         self._rank, self._order, self._origin = other._rank, other._order, other._origin
         self._grids = other._grids
 
+    def through(self, view: View) -> ChunkLayout:
+        """Return the constraints along the dimensions of a view of what these are of.
+
+        Raises
+        ------
+        ArgumentError
+            If an origin would be beyond the range of indices.
+        """
+        made = ChunkLayout.__new__(ChunkLayout)
+        made._rank, order = view.rank, self._order
+        made._order = order and Wish(view.ordered(order.value), order.hard)
+        made._origin, made._grids = view.carried(self._origin, self._grids)
+        return made
+
     def hard(self) -> ChunkLayout:
         """Return the hard constraints alone."""
         made = self.with_rows(self._rank, tuple, hard_wishes, GridConstraints.hard)
@@ -427,7 +441,7 @@ class ChunkLayout:
     @property
     def says_anything(self) -> bool:
         """Whether anything but the rank is asked for."""
-        return self._tells_rank or any(grid.count is not None for grid in self._grids)
+        return self._tells_rank or any(grid.elements is not None for grid in self._grids)
 
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of layouts that are."""

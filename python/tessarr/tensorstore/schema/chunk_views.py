@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import gcd
 from typing import Any
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, IndexTransform
 from tessarr.tensorstore.schema import through
-from tessarr.tensorstore.schema.chunk_grid import LONGEST, GridConstraints
+from tessarr.tensorstore.schema.chunk_grid import LONGEST
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.wish import Row, Wish
 
@@ -27,30 +26,11 @@ def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayou
     ArgumentError
         If the view does not fit; later, if an origin would be beyond the range of indices.
     """
-    _check_rank(layout, transform.output_rank)
-    if layout.rank <= 0 or transform.unmoved:
+    view = transform._as_view()
+    _check_rank(layout, view.output_rank)
+    if layout.rank <= 0 or view.unmoved:
         return layout.copy()
-    return ChunkLayout.later(partial(_seen, layout, transform))
-
-
-def _seen(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
-    rank, lines = transform.input_rank, transform.lines(alone=True)
-
-    def row(wishes: Row, change: Change) -> Row:
-        if not any(wishes):
-            return ()
-        return through.carried(
-            wishes, lines, rank, lambda wish, *by: Wish(change(wish.value, *by), wish.hard)
-        )
-
-    return layout.with_rows(
-        rank,
-        lambda order: through.order_through(order, transform),
-        lambda wishes: row(wishes, _origin_within),
-        lambda grid: GridConstraints(
-            row(grid.lengths, _length_within), row(grid.ratios, _ratio_within), grid.count
-        ),
-    )
+    return ChunkLayout.later(partial(layout.through, view))
 
 
 def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
@@ -97,17 +77,8 @@ def _index(value: int) -> int:
     return value
 
 
-def _origin_within(value: int, offset: int, stride: int) -> int:
-    moved = _index(value - offset)
-    return -((moved if stride > 0 else moved - 1) // -stride)
-
-
 def _origin_before(value: int, offset: int, stride: int) -> int:
     return _index(offset + stride * (value - 1 if stride < 0 else value))
-
-
-def _length_within(value: int, _: int, stride: int) -> int:
-    return value // gcd(stride, value)
 
 
 def _length_before(value: int, _: int, stride: int) -> int:
@@ -116,10 +87,6 @@ def _length_before(value: int, _: int, stride: int) -> int:
     if value * abs(stride) > LONGEST:
         raise ArgumentError(f"a chunk of {value} elements in steps of {stride} is too long")
     return value * abs(stride)
-
-
-def _ratio_within(value: float, _: int, stride: int) -> float:
-    return value / abs(stride)
 
 
 def _ratio_before(value: float, _: int, stride: int) -> float:

@@ -46,6 +46,7 @@ from tessarr.types import JSONObject
 __all__ = ["Schema", "SchemaKeywords"]
 
 _OPEN: Final = -1  # stands for no rank
+_new: Final = object.__new__
 
 
 class SchemaKeywords(TypedDict, total=False):
@@ -184,7 +185,7 @@ class Schema(Parts, Indexable):
 
     def copy(self) -> Self:
         """Return the same constraints, apart."""
-        made = object.__new__(type(self))
+        made = _new(type(self))
         made._take(self)
         return made
 
@@ -234,13 +235,14 @@ class Schema(Parts, Indexable):
 
     def _seen(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view, all but its domain."""
-        made = self.copy()
-        made._rank = transform.input_rank
+        made = _new(type(self))
+        made._rank, made._dtype, made._codec = transform.input_rank, self._dtype, self._codec
+        made._domain, made._fill, made._units = self._domain, self._fill, self._units
         made._layout = layout_through(self._layout, transform)
-        if self._fill is not None:
-            made._fill = through.array_through(self._fill, transform, self._domain)
-        if self._units:
-            made._units = units_through(self._units, transform)
+        if made._fill is not None and made._fill.ndim:
+            made._fill = through.array_through(made._fill, transform, self._domain)
+        if made._units:
+            made._units = units_through(made._units, transform)
         return made
 
     def viewed(self, view: IndexTransform) -> Self:

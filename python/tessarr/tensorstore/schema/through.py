@@ -26,7 +26,6 @@ __all__ = [
     "domain_before",
     "merged_domains",
     "order_before",
-    "order_through",
     "unbroadcast",
 ]
 
@@ -85,14 +84,6 @@ def carried_back(
         if dim not in seen and value is not None and needed(value):
             raise ArgumentError(f"{what}: dimension {dim} is none of what is viewed")
     return tuple(found)
-
-
-def order_through(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
-    """Return an order of the dimensions of what is viewed as one of those of the view."""
-    lines = transform.lines()
-    met = dict.fromkeys([lines[k][0] for k in order])
-    met.pop(-1, None)
-    return *met, *[dim for dim in range(transform.input_rank) if dim not in met]
 
 
 def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:

@@ -129,7 +129,7 @@ def values_of(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
     """Return what is asked for each dimension, hard or soft; None while the rank is open."""
     if not row:
         return None if rank < 0 else (None,) * rank
-    return tuple(value_of(wish, hard=hard) for wish in row)
+    return tuple([wish.value if wish and wish.hard == hard else None for wish in row])
 
 
 def told(row: Row) -> Row:

@@ -173,8 +173,8 @@ class DriverSpec:
     name: ClassVar[str]
 
     schema: Schema
-    told: dict[bool, JSONObject] | None = None
-    """Its JSON, with bound resources marked or not, if that is kept: not to be modified."""
+    told: dict[tuple[bool, bool], JSONObject] | None = None
+    """Its JSON, as `Naming` has it bound and brief, if that is kept: not to be modified."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -224,6 +224,10 @@ class DriverSpec:
             If it cannot have one of them.
         """
         raise NotImplementedError
+
+    def assuming(self) -> Self:
+        """Return the spec that opens the same again, and reads no metadata for it."""
+        return self.changed(Options(flags={"open": True, "assume_cached_metadata": True}))
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources of contexts are used, each as often as it is."""

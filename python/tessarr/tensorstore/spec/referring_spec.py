@@ -18,11 +18,11 @@ class ReferringSpec(DriverSpec):
 
     _references: References
     _stripped: Self | None = None
+    _assuming: Self | None = None
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
-        for resource in self._references.resources():
-            naming.see(resource)
+        self._references.see(naming)
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""
@@ -43,6 +43,13 @@ class ReferringSpec(DriverSpec):
         """Return the spec without resources, made anew."""
         return self._referring(self._references.strip())
 
+    def assuming(self) -> Self:
+        """Return the spec that opens the same again, and reads no metadata for it."""
+        if self._assuming is None:
+            self._assuming = super().assuming()
+            self._assuming.told = {}
+        return self._assuming
+
     def unbind(self, naming: Naming) -> Self:
         """Return the spec with the names of its resources."""
         return self._referring(self._references.unbind(naming))
@@ -50,5 +57,6 @@ class ReferringSpec(DriverSpec):
     def _referring(self, references: References) -> Self:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)  # as copy() would, but at once
-        made._references, made._stripped, made.told = references, None, None
+        made._references = references
+        made._stripped = made._assuming = made.told = None
         return made

@@ -354,8 +354,8 @@ class Spec(Indexable):
             made._context = Context.Spec({**_json_of(self._context), **found})
         return made
 
-    def _naming(self, *, bound: bool = False) -> Naming:
-        naming = Naming(bound=bound)
+    def _naming(self, *, bound: bool = False, brief: bool = False) -> Naming:
+        naming = Naming(bound=bound, brief=brief)
         self._driver.see(naming)
         return naming
 
@@ -386,14 +386,14 @@ class Spec(Indexable):
             found = ordered(self._told())
         return found
 
-    def _told(self, *, bound: bool = False) -> JSONObject:
+    def _told(self, *, bound: bool = False, brief: bool = False) -> JSONObject:
         """Return the JSON without defaults, parts of which are not to be modified, in any order."""
         kept = self._driver.told if self._context is None else None
-        found = None if kept is None else kept.get(bound)
+        found = None if kept is None else kept.get((bound, brief))
         if found is None:
-            found = self._parts(self._naming(bound=bound))
+            found = self._parts(self._naming(bound=bound, brief=brief))
             if kept is not None:
-                kept[bound] = found
+                kept[bound, brief] = found
         return {**found, **self._dimensions()}
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
@@ -452,7 +452,7 @@ class Spec(Indexable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            return Spec, (self.to_json(),)
+            return Spec, (ordered(self._told(brief=True)),)
         except UnsupportedError:  # functions are no JSON
             unbound = self._unbound()
             return Spec._of, (unbound._driver, unbound._view, unbound._context)

@@ -13,11 +13,13 @@ use tessarr_engine::{Error, Kind};
 mod dim;
 mod json;
 mod keys;
+mod rows;
 mod stated;
 
 use crate::error::to_py;
 use dim::Dim;
 use keys::{act_of, copied, is_parsed, mode_of, name_of, terms};
+use rows::Grids;
 use stated::Stated;
 
 /// What is told of a map: its offset, its stride, a dimension or an index array, and the bounds of that.
@@ -206,8 +208,10 @@ impl View {
 
     /// The index of what is viewed at a position.
     fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let indices = indices.try_iter()?.map(|index| index?.extract());
-        let indices: PerDimension<i64> = indices.collect::<PyResult<_>>()?;
+        let indices: PerDimension<i64> = match indices.cast::<PyList>() {
+            Ok(list) => list.iter().map(|index| index.extract()).collect::<PyResult<_>>()?,
+            Err(_) => indices.try_iter()?.map(|index| index?.extract()).collect::<PyResult<_>>()?,
+        };
         if let Some(found) = self.0.followed(&indices) {
             return PyTuple::new(py, found);
         }
@@ -276,6 +280,21 @@ impl View {
             (dimension, offset, stride).into_bound_py_any(py)
         });
         PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Where the grid of chunks of what is viewed begins, and what is asked for of chunks, along the
+    /// dimensions of the view.
+    fn carried<'py>(
+        &self,
+        origin: &Bound<'py, PyTuple>,
+        grids: &Bound<'py, PyTuple>,
+    ) -> PyResult<Grids<'py>> {
+        rows::carried(&self.0, origin, grids)
+    }
+
+    /// An order of the dimensions of what is viewed as one of those of the view.
+    fn ordered<'py>(&self, py: Python<'py>, order: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, rows::order(&self.0, &order))
     }
 
     /// The view by what stands in brackets; None where something has to be parsed first.

@@ -107,11 +107,9 @@ proptest! {
         let place = |position: &Vec<i64>| -> usize {
             indices(&view, position).iter().zip(strides(&sizes)).map(|(at, step)| *at as usize * step as usize).sum()
         };
-        let (along, beside) = (strides(&sizes), strides(&shape));
-        let (viewed, ordered) = (Side::viewed(&view, &sizes, &along).unwrap(), Side::items(&beside));
-        let steps = Steps::between(&shape, &viewed, &ordered);
+        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::Out).unwrap();
         // SAFETY: the steps are those of both arrays.
-        unsafe { copy_all(&[(steps, array.as_ptr(), items.as_mut_ptr())], item) }.unwrap();
+        unsafe { steps.run(array.as_ptr(), items.as_mut_ptr(), item) }.unwrap();
         let wanted: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
         prop_assert_eq!(&items, &wanted);
         let mut written = vec![0u8; array.len()];
@@ -120,9 +118,9 @@ proptest! {
             should[place(position)] = at as u8;
         }
         let numbered: Vec<u8> = (0..items.len()).map(|at| at as u8).collect();
-        let steps = Steps::between(&shape, &ordered, &viewed);
+        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::In).unwrap();
         // SAFETY: the steps are those of both arrays.
-        unsafe { copy_all(&[(steps, numbered.as_ptr(), written.as_mut_ptr())], item) }.unwrap();
+        unsafe { steps.run(numbered.as_ptr(), written.as_mut_ptr(), item) }.unwrap();
         prop_assert_eq!(written, should);
     }
 }

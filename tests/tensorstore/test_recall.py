@@ -1,0 +1,78 @@
+"""Keys by which it is recalled what was made of plain values."""
+
+from __future__ import annotations
+
+import marshal
+from collections import OrderedDict
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr.tensorstore.notation.recall import key_of
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(PLAIN, PLAIN)
+def test_only_equal_values_have_one_key(one: Any, other: Any) -> None:
+    """Keys are equal where Python's own notation of both, types and order included, is."""
+    keys = key_of(one), key_of(other)
+    if None not in keys:
+        told = marshal.dumps(one, 2), marshal.dumps(other, 2)
+        assert (keys[0] == keys[1]) == (told[0] == told[1])
+    assert key_of([one, other]) != key_of([[one], other])
+
+
+def test_kinds_and_bounds_are_told_apart() -> None:
+    values = [1, 1.0, True, "1", b"1", [1], (1,), {"1": 1}, None, 2**63, 0.0, -0.0, [], "", 0]
+    assert len({key_of(value) for value in values}) == len(values)
+    assert key_of(["ab", "c"]) != key_of(["a", "bc"])
+    assert key_of([[], [1]]) != key_of([[[]], 1])
+
+
+class Few(IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([1, 2]),
+        np.float64(1),
+        np.str_("a"),
+        Few.ONE,
+        OrderedDict(a=1),
+        {1, 2},
+        bytearray(b"1"),
+        memoryview(b"1"),
+        object(),
+        "\ud800",
+        "a" * (1 << 14),
+        [0] * (1 << 12),
+    ],
+)
+def test_what_is_more_than_plain_has_no_key(value: Any) -> None:
+    """Neither have parts that are, or that are long, at any depth."""
+    assert key_of(value) is None
+    assert key_of({"a": [(value,)]}) is None
+
+
+def test_what_is_nested_deeply_has_no_key() -> None:
+    nested: Any = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert key_of(nested) is None
+    while nested:  # taken apart one by one
+        nested = nested[0]
