@@ -7,7 +7,7 @@ the engine of a view.
 
 from __future__ import annotations
 
-from tessarr._engine import Cells, Layers, View
+from tessarr._engine import Cells, Layers, Seen, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
@@ -31,6 +31,7 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
+    "Seen",
     "View",
     "d",
     "lower",

@@ -16,7 +16,6 @@ much as one. The engine composes them (`rust/engine/src/space`); here are the va
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,7 +32,6 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "identity",
     "maps_of",
     "position",
 ]
@@ -295,12 +293,6 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self))}]"
-
-
-@cache
-def identity(rank: int) -> tuple[OutputIndexMap, ...]:
-    """Return the maps that leave positions as they are."""
-    return tuple(map(OutputIndexMap.along, range(rank)))
 
 
 def maps_of(view: View) -> tuple[OutputIndexMap, ...]:

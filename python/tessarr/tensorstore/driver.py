@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexTransform
-from tessarr.space.maps import identity
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -131,8 +130,7 @@ class Driver:
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        domain = self.domain
-        return IndexTransform.of(domain, identity(domain.rank))
+        return IndexTransform.of_view(self.domain._as_view().mapped())
 
     @property
     def readable(self) -> bool:
@@ -189,12 +187,9 @@ class Driver:
         """
         self._cannot("read")
 
-    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
-        """Start to read elements that are only looked at: they may stay where they are."""
-        return self.read(view, None, using)
-
-    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
-        """Return where elements are that are written by putting others there; None: nowhere."""
+    @property
+    def memory(self) -> npt.NDArray[Any] | None:
+        """The array whose elements are those of the driver, at the same indices; else None."""
         return None
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:

@@ -4,7 +4,7 @@
 //! values: integers of less than 8 bits by `i8`, floats of less than 32 bits by `f32`. Some items are
 //! loaded as that, which stay near the processor, and stored as the other type from there.
 
-use crate::copy::{each_row, in_pieces, Axis};
+use crate::copy::{each_row, in_pieces, Axis, Walk};
 use crate::error::{Error, Kind, Result};
 use crate::half::{BFloat16, Float16};
 
@@ -109,9 +109,8 @@ unsafe fn run<H: Copy + Default>(
     (source, load, numbers): (*const u8, Load<H>, &Tables),
     (target, store, nearest): (*mut u8, Store<H>, &Tables),
 ) -> Result<()> {
-    let count = |axis: &Axis<'_>| if let Axis::Strided { count, .. } = axis { *count } else { 0 };
-    let tasks = axes.iter().map(count).product::<usize>() / TASK;
-    in_pieces(axes, (source, target), tasks, &|axes, source, target| {
+    let walk = Walk { axes: axes.into(), src: source, dst: target };
+    in_pieces(&[walk], TASK, &|axes, source, target| {
         let mut block = [H::default(); BLOCK];
         each_row(axes, &mut |(from, to), count, (step, stride)| {
             for begin in (0..count).step_by(BLOCK) {

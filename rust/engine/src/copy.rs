@@ -19,13 +19,13 @@
 //! the caller's C order wins, whatever the order of the axes.
 
 mod kernel;
+mod pieces;
 mod scan;
 mod transpose;
 
-use crate::error::Result;
-use crate::pool;
 use kernel::{Inner, Kernel};
 
+pub use pieces::{in_pieces, Walk};
 pub use scan::{bool_ok, canonical_bools, is_filled, swap_in_place};
 
 /// One axis of a copy, in bytes.
@@ -413,48 +413,6 @@ pub fn each_row(axes: &[Axis<'_>], work: &mut dyn FnMut((isize, isize), usize, (
         true
     });
 }
-
-/// Do `work` for the nest `axes` with these places, by at most `tasks` threads: for pieces of it that have no
-/// destination in common.
-///
-/// # Errors
-/// `Kind::Internal` if a thread fails.
-pub fn in_pieces(
-    axes: &[Axis<'_>],
-    (src, dst): (*const u8, *mut u8),
-    tasks: usize,
-    work: &(dyn Fn(&[Axis<'_>], *const u8, *mut u8) + Sync),
-) -> Result<()> {
-    let tasks = tasks.min(pool::threads());
-    let divided = axes.iter().position(|axis| match *axis {
-        Axis::Strided { count, dst, .. } => dst != 0 && count >= tasks,
-        Axis::List { .. } => false,
-    });
-    let Some(at) = divided.filter(|_| tasks > 1) else {
-        work(axes, src, dst);
-        return Ok(());
-    };
-    let ends = Shared(src, dst);
-    pool::parallel_for(tasks, tasks, None, &|task| {
-        let Shared(mut from, mut to) = { ends };
-        let mut axes = axes.to_vec();
-        if let Axis::Strided { count, src, dst } = axes[at] {
-            let (first, last) = (count * task / tasks, count * (task + 1) / tasks);
-            axes[at] = Axis::Strided { count: last - first, src, dst };
-            from = from.wrapping_offset(first as isize * src);
-            to = to.wrapping_offset(first as isize * dst);
-        }
-        work(&axes, from, to);
-        Ok(())
-    })
-}
-
-/// Where a nest begins, for several threads.
-#[derive(Clone, Copy)]
-struct Shared(*const u8, *mut u8);
-
-// SAFETY: what is done with it is up to the threads.
-unsafe impl Sync for Shared {}
 
 #[cfg(test)]
 mod tests;

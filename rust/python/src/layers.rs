@@ -2,12 +2,14 @@
 
 use std::sync::Mutex;
 
+use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, PerDimension};
 
 use crate::error::to_py;
+use crate::memory::{copy, extent, Extents, Pair};
 use crate::space::View;
 
 /// Views whose domains are where they belong in that of all, from the lowest to the topmost.
@@ -52,11 +54,64 @@ impl Layers {
         Ok(View::from(space::View { dims, maps: PerDimension::new() }))
     }
 
-    /// What a view sees of each layer: its number, the view of it, and where that is in an array of the
-    /// shape of the whole.
-    fn seen(&self, py: Python<'_>, view: &View) -> PyResult<Vec<(usize, View, View)>> {
-        let found = self.0.seen(view.inner()).map_err(|error| to_py(py, error))?;
-        Ok(found.into_iter().map(|one| (one.layer, one.view.into(), one.place.into())).collect())
+    /// What a view sees of each layer; `arrays` has that of which a layer is a view, or None.
+    fn seen(
+        &self,
+        py: Python<'_>,
+        view: &View,
+        arrays: Vec<Option<Bound<'_, PyUntypedArray>>>,
+    ) -> PyResult<Seen> {
+        let mut seen = Seen { near: Vec::new(), far: Vec::new() };
+        for one in self.0.seen(view.inner()).map_err(|error| to_py(py, error))? {
+            match arrays.get(one.layer).and_then(Option::as_ref) {
+                Some(array) => seen.near.push((array.clone().unbind(), one.view, one.place)),
+                None => seen.far.push((one.layer, one.view, one.place)),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// What a view sees of layers: the views of these, and where those are in an array of the shape of the whole.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Seen {
+    /// Of layers whose arrays are known.
+    near: Vec<(Py<PyUntypedArray>, space::View, space::View)>,
+    /// Of others, with their numbers.
+    far: Vec<(usize, space::View, space::View)>,
+}
+
+#[pymethods]
+impl Seen {
+    /// Of each layer whose array is not known: its number, the view of it, and where that is in the whole.
+    fn far(&self) -> Vec<(usize, View, View)> {
+        self.far.iter().map(|(n, view, place)| (*n, view.clone().into(), place.clone().into())).collect()
+    }
+
+    /// Whether one layer has all, and its array is not known.
+    #[getter]
+    fn alone(&self) -> bool {
+        self.near.is_empty() && self.far.len() == 1
+    }
+
+    /// Copy what arrays have to an array of the shape of the whole.
+    fn take(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let mut pairs = Vec::with_capacity(self.near.len());
+        for (array, view, place) in &self.near {
+            pairs.push(Pair::new(view, (array.bind(py).clone(), Some(view)), (out.clone(), Some(place))));
+        }
+        copy(py, pairs, true)
+    }
+
+    /// Copy items of the shape of the whole to arrays.
+    fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let mut pairs = Vec::with_capacity(self.near.len());
+        for (array, view, place) in &self.near {
+            pairs.push(Pair::new(view, (items.clone(), Some(place)), (array.bind(py).clone(), Some(view))));
+        }
+        // Layers may be views of one array.
+        let apart = Extents::of(self.near.iter().map(|(array, ..)| extent(array.bind(py)))).apart;
+        copy(py, pairs, apart)
     }
 }
 
@@ -104,5 +159,6 @@ impl Cells {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Layers>()?;
+    module.add_class::<Seen>()?;
     module.add_class::<Cells>()
 }

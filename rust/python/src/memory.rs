@@ -7,8 +7,8 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use tessarr_engine::copy::{all_steps, Item};
-use tessarr_engine::space::{Steps, Way};
+use tessarr_engine::copy::{all_steps, Item, Walk};
+use tessarr_engine::space::{self, copy_all, PerDimension, Side, Steps};
 
 use crate::array::{data, flags};
 use crate::error::{argument, to_py};
@@ -63,14 +63,16 @@ fn take<'py>(
         Some(out) => out,
         None => empty(py, array.dtype(), view)?,
     };
-    copy(py, array, view, &out, Way::Out)?;
+    let view = view.inner();
+    copy(py, vec![Pair::new(view, (array.clone(), Some(view)), (out.clone(), None))], true)?;
     Ok(out)
 }
 
 /// Copy items, of the shape of a view and the type of an array, to the elements of the view.
 #[pyfunction]
 fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>) -> PyResult<()> {
-    copy(py, array, view, items, Way::In)
+    let view = view.inner();
+    copy(py, vec![Pair::new(view, (items.clone(), None), (array.clone(), Some(view)))], true)
 }
 
 /// A new array in C order of the shape of a view.
@@ -84,42 +86,81 @@ fn empty<'py>(py: Python<'py>, dtype: Bound<'py, PyArrayDescr>, view: &View) -> 
     }
 }
 
-fn copy(py: Python<'_>, array: &Array<'_>, view: &View, items: &Array<'_>, way: Way) -> PyResult<()> {
-    let (source, target) = if way == Way::Out { (array, items) } else { (items, array) };
-    let dtype = array.dtype();
-    if !dtype.is_equiv_to(&items.dtype()) {
-        return Err(argument(py, "the arrays have other types"));
+/// An array, and the view of it whose positions are meant; all of them without one.
+type Seen<'a, 'py> = (Array<'py>, Option<&'a space::View>);
+
+/// What is copied: how many items along each dimension, from where, and to where.
+pub(crate) struct Pair<'a, 'py> {
+    size: PerDimension<usize>,
+    from: Seen<'a, 'py>,
+    to: Seen<'a, 'py>,
+}
+
+impl<'a, 'py> Pair<'a, 'py> {
+    pub(crate) fn new(view: &space::View, from: Seen<'a, 'py>, to: Seen<'a, 'py>) -> Pair<'a, 'py> {
+        Pair { size: view.dims.iter().map(|dim| dim.size() as usize).collect(), from, to }
     }
-    if flags(target) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
-        return Err(argument(py, "the array cannot be written"));
+
+    fn check(&self, dtype: &Bound<'py, PyArrayDescr>) -> PyResult<()> {
+        let py = dtype.py();
+        if ![&self.from, &self.to].iter().all(|(array, _)| dtype.is_equiv_to(&array.dtype())) {
+            return Err(argument(py, "the arrays have other types"));
+        }
+        if flags(&self.to.0) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+            return Err(argument(py, "the array cannot be written"));
+        }
+        let fits = |(array, view): &Seen<'_, '_>| view.is_some() || *self.size == *array.shape();
+        match fits(&self.from) && fits(&self.to) {
+            true => Ok(()),
+            false => Err(argument(py, "the arrays have other shapes")),
+        }
     }
-    if !view.inner().dims.iter().map(|dim| dim.size() as usize).eq(items.shape().iter().copied()) {
-        return Err(argument(py, "the arrays have other shapes"));
+
+    fn steps(&self) -> tessarr_engine::Result<Steps> {
+        Ok(Steps::between(&self.size, &side(&self.from)?, &side(&self.to)?))
     }
-    if meet(source, target) {
-        let apart = source.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
-        let (array, items) = if way == Way::Out { (&apart, items) } else { (array, &apart) };
-        return copy(py, array, view, items, way);
+}
+
+fn side<'b>((array, view): &'b Seen<'b, '_>) -> tessarr_engine::Result<Side<'b>> {
+    match view {
+        Some(view) => Side::viewed(view, array.shape(), array.strides()),
+        None => Ok(Side::items(array.strides())),
     }
-    let steps = view.inner().steps(array.shape(), array.strides(), items.strides(), way);
-    let steps = steps.map_err(|error| to_py(py, error))?;
-    let (from, to) = (data(source).cast_const(), data(target));
+}
+
+/// Copy items; `apart` says that no two pairs lead to the same place. Else the last one counts.
+pub(crate) fn copy(py: Python<'_>, mut pairs: Vec<Pair<'_, '_>>, apart: bool) -> PyResult<()> {
+    let Some(dtype) = pairs.first().map(|pair| pair.from.0.dtype()) else { return Ok(()) };
+    pairs.iter().try_for_each(|pair| pair.check(&dtype))?;
+    let written = Extents::of(pairs.iter().map(|pair| extent(&pair.to.0)));
+    for pair in &mut pairs {
+        if written.meet(extent(&pair.from.0)) {
+            pair.from.0 = pair.from.0.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+        }
+    }
+    let mut copies = Vec::with_capacity(pairs.len());
+    for pair in &pairs {
+        let steps = pair.steps().map_err(|error| to_py(py, error))?;
+        copies.push((steps, data(&pair.from.0).cast_const(), data(&pair.to.0)));
+    }
     if dtype.has_object() {
         if dtype.num() != NPY_TYPES::NPY_OBJECT as c_int {
             return Err(PyTypeError::new_err("elements that hold objects are not copied"));
         }
         // SAFETY: the steps lead to elements of arrays of objects.
-        unsafe { copy_objects(&steps, from, to) };
+        copies.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
         return Ok(());
     }
     let item = Item { bytes: dtype.itemsize(), swap: 0 };
-    let large = item.bytes.saturating_mul(items.len()) > LARGE_BYTES;
-    let run = Shared((steps, from, to));
+    let items = pairs.iter().map(|pair| pair.size.iter().product::<usize>()).fold(0, usize::saturating_add);
+    let run = Shared(copies);
     let work = move || {
-        let Shared((steps, from, to)) = { run };
+        let Shared(copies) = { run };
+        let together = if apart { copies.len() } else { 1 };
         // SAFETY: the steps lead to elements of both arrays, which are apart, and which the caller keeps.
-        unsafe { steps.run(from, to, item) }
+        copies.chunks(together).try_for_each(|some| unsafe { copy_all(some, item) })
     };
+    let large = item.bytes.saturating_mul(items) > LARGE_BYTES;
     let done = if large { py.detach(work) } else { work() };
     done.map_err(|error| to_py(py, error))
 }
@@ -135,8 +176,8 @@ unsafe impl<T> Send for Shared<T> {}
 /// # Safety
 /// All steps lead from and to objects, or null pointers, of arrays that the caller keeps.
 unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
-    let (source, target) = steps.begin(from, to);
-    all_steps(&steps.axes(), &mut |from, to| {
+    let Walk { axes, src: source, dst: target } = steps.walk(from, to);
+    all_steps(&axes, &mut |from, to| {
         // SAFETY: the caller's promise; elements of arrays of objects may lie anywhere.
         unsafe {
             let (source, target) = (source.byte_offset(from), target.byte_offset(to));
@@ -151,14 +192,34 @@ unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
     });
 }
 
-/// Whether two arrays may have a byte in common.
-fn meet(one: &Array<'_>, other: &Array<'_>) -> bool {
-    let (one, other) = (extent(one), extent(other));
-    one.0 < other.1 && other.0 < one.1
+/// Addresses: intervals that are apart, in order.
+pub(crate) struct Extents {
+    intervals: Vec<(isize, isize)>,
+    /// Whether they were apart before those that meet were taken as one.
+    pub(crate) apart: bool,
+}
+
+impl Extents {
+    pub(crate) fn of(extents: impl Iterator<Item = (isize, isize)>) -> Extents {
+        let mut all: Vec<(isize, isize)> = extents.filter(|(low, high)| low < high).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup_by(|next, before| {
+            let meets = next.0 < before.1;
+            before.1 = if meets { before.1.max(next.1) } else { before.1 };
+            meets
+        });
+        Extents { apart: all.len() == count, intervals: all }
+    }
+
+    fn meet(&self, (low, high): (isize, isize)) -> bool {
+        let after = self.intervals.partition_point(|interval| interval.1 <= low);
+        self.intervals.get(after).is_some_and(|interval| interval.0 < high && low < high)
+    }
 }
 
 /// The addresses between which an array is.
-fn extent(array: &Array<'_>) -> (isize, isize) {
+pub(crate) fn extent(array: &Array<'_>) -> (isize, isize) {
     let (mut low, mut high) = (data(array) as isize, data(array) as isize);
     for (&size, &stride) in array.shape().iter().zip(array.strides()) {
         if size == 0 {

@@ -1,18 +1,41 @@
-"""Elements of NumPy arrays at the positions of a view."""
+"""Elements of NumPy arrays at the positions of a view; and those that drivers have in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr._engine import look, put, take
+from tessarr import _engine
 from tessarr.errors import ArgumentError, SelectionError
+from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexTransform, View
+    from tessarr.tensorstore.driver import Driver, Using
+    from tessarr.tensorstore.futures.future import Future
 
-__all__ = ["assign", "check_finite", "copied", "outside", "selected"]
+__all__ = ["assign", "check_finite", "copied", "look", "near", "outside", "selected"]
+
+
+def near(driver: Driver, using: Using, *, write: bool = False) -> npt.NDArray[Any] | None:
+    """Return the array that elements may be read from, or written to; None: there is none.
+
+    Memory takes part in no transaction, and objects are checked before they are stored: the driver
+    does either.
+    """
+    found = None if using.transaction is not None else driver.memory
+    if write and found is not None and not (found.flags.writeable and found.dtype.kind != "O"):
+        return None
+    return found
+
+
+def look(driver: Driver, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
+    """Start to read elements that are only looked at: they may stay where they are."""
+    values = near(driver, using)
+    if values is None:
+        return driver.read(view, None, using)
+    return start(selected, values, view._as_view(), here=True)
 
 
 def selected(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
@@ -39,7 +62,7 @@ def selected(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
     [[2, 5], [1, 4], [0, 3]]
     """
     try:
-        return look(values, view)
+        return _engine.look(values, view)
     except SelectionError as error:
         raise outside(error) from error
 
@@ -47,7 +70,7 @@ def selected(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
 def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
     """Return a copy of the elements of a view: `out`, if it is given."""
     try:
-        return take(values, view, out)
+        return _engine.take(values, view, out)
     except SelectionError as error:
         raise outside(error) from error
 
@@ -55,7 +78,7 @@ def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
     try:
-        put(values, view, items)
+        _engine.put(values, view, items)
     except SelectionError as error:
         raise outside(error) from error
 

@@ -63,7 +63,7 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     TypeError
         If one is not known.
     """
-    unknown = keywords.keys() - known.__annotations__.keys()
+    unknown = [name for name in keywords if name not in known.__annotations__]
     if unknown:
         raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
     return {name: value for name, value in keywords.items() if value is not None}

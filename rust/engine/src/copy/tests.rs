@@ -350,3 +350,30 @@ fn scans_edges() {
     assert!(is_filled(&f32::NAN.to_ne_bytes(), &f32::NAN.to_ne_bytes()));
     assert!(bool_ok(&[]));
 }
+
+#[test]
+fn several_walks_are_one_work() {
+    // A long walk, which is cut, between short ones; and one that cannot be cut.
+    let counts = [3usize, 4000, 1, 700];
+    let source: Vec<u8> = (0..counts.iter().sum::<usize>()).map(|at| (at % 251) as u8 + 1).collect();
+    let pairs: Vec<(isize, isize)> = (0..700).map(|at| (at, 699 - at)).collect();
+    let mut target = vec![0u8; source.len()];
+    let (mut walks, mut at) = (Vec::new(), 0);
+    for count in counts {
+        let axis = match count {
+            700 => Axis::List { offsets: &pairs },
+            _ => Axis::Strided { count, src: 1, dst: 1 },
+        };
+        let (src, dst) = (source[at..].as_ptr(), target[at..].as_mut_ptr());
+        walks.push(Walk { axes: [axis].into_iter().collect(), src, dst });
+        at += count;
+    }
+    in_pieces(&walks, 1000, &|axes, from, to| {
+        // SAFETY: the walks are those of both arrays.
+        unsafe { copy(from, to, axes, Item { bytes: 1, swap: 0 }) };
+    })
+    .unwrap();
+    let cut = source.len() - 700;
+    assert_eq!(target[..cut], source[..cut]);
+    assert!(target[cut..].iter().eq(source[cut..].iter().rev()));
+}

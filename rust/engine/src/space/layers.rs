@@ -72,7 +72,7 @@ impl Layers {
             let mut act = View::identity(view.dims.clone());
             act.dims[at] = dim.with(end, upper, dim.implicit);
             act.maps[at] = Map::along(at, dim.lower - end, 1);
-            placed.push(view.viewed(&act)?);
+            placed.push(view.after(act)?);
             end = upper;
         }
         Layers::new(placed)
@@ -91,7 +91,7 @@ impl Layers {
             dims.insert(at, Dim::new(k as i64, k as i64 + 1));
             check_labels(&dims)?;
             let maps = (0..view.dims.len()).map(|k| Map::along(k + usize::from(k >= at), 0, 1)).collect();
-            view.viewed(&View { dims, maps })
+            view.after(View { dims, maps })
         };
         Layers::new(views.iter().enumerate().map(side_by_side).collect::<Result<_>>()?)
     }

@@ -35,7 +35,7 @@ pub use dim::{Dim, Slice, END, INFINITE};
 pub use indices::Indices;
 pub use layers::{Axis, Layers, Seen};
 pub use lower::{Along, Lowered};
-pub use memory::{Steps, Way};
+pub use memory::{copy_all, Side, Steps};
 pub use names::Name;
 pub use resize::Moved;
 pub use text::DomainText;

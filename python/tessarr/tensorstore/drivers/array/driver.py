@@ -11,7 +11,7 @@ from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.in_memory import assign, copied, selected
+from tessarr.tensorstore.drivers.in_memory import assign, copied
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
@@ -198,21 +198,10 @@ class MemoryDriver(Driver):
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
-    def look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
-        """Return the elements where they are, if the view lets them be there."""
-        try:
-            self._check(using)
-            return finished(selected(self.values, view._as_view()))
-        except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(error)
-
-    def place(self, view: IndexTransform, using: Using) -> npt.NDArray[Any] | None:
-        """Return the elements where they are, if they may be written there."""
-        seen = view._as_view()
-        objects = self.values.dtype.kind == "O"
-        if seen.lists or objects or not self.writable or using.transaction is not None:
-            return None
-        return selected(self.values, seen)
+    @property
+    def memory(self) -> npt.NDArray[Any]:
+        """The array."""
+        return self.values
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Store elements."""

@@ -9,6 +9,7 @@ import numpy as np
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
+from tessarr.tensorstore.drivers.in_memory import look, near, selected
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
@@ -109,7 +110,7 @@ class CastDriver(Driver):
         if self._of.dtype == self._data_type:
             return self._of.read(view, out, using)
 
-        return converted(self._of.look(view, using), lambda values: forward(values, out))
+        return converted(look(self._of, view, using), lambda values: forward(values, out))
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Convert elements, and write them to the base."""
@@ -119,7 +120,10 @@ class CastDriver(Driver):
         done: Future[None]
         try:
             unique = _unbroadcast(values)  # so that what is repeated is converted once
-            place = self._of.place(view, using) if unique.size == values.size else None
+            place = None
+            if unique.size == values.size and not view._as_view().lists:
+                memory = near(self._of, using, write=True)
+                place = None if memory is None else selected(memory, view._as_view())
             if place is not None and np.may_share_memory(unique, place):
                 unique = unique.copy()
             items = backward(unique, place)

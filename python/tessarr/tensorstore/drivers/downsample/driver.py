@@ -31,7 +31,7 @@ from tessarr.tensorstore.drivers.downsample.blocks import (
     check_factors,
 )
 from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
-from tessarr.tensorstore.drivers.in_memory import check_finite, selected
+from tessarr.tensorstore.drivers.in_memory import check_finite, look, selected
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
@@ -284,7 +284,7 @@ class DownsampleDriver(Driver):
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
 
     def _look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
-        return self._of._driver.look(self._of._view[view], using)
+        return look(self._of._driver, self._of._view[view], using)
 
     def _by_points(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using

@@ -1,7 +1,7 @@
 """The driver ``stack``: several handles as layers of one domain.
 
 A position belongs to the last layer whose domain has it. The engine tells what a view sees of each
-layer; all of them are read, or written, at once.
+layer, and copies what is in memory; all others are read, or written, at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import Driver, Using
-from tessarr.tensorstore.drivers.in_memory import assign, outside, selected
+from tessarr.tensorstore.drivers.in_memory import assign, near, outside, selected
 from tessarr.tensorstore.futures.after import all_done, chained, converted, written
 from tessarr.tensorstore.futures.future import failed
 from tessarr.tensorstore.futures.writes import WriteFutures
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space import IndexDomain, Layers, View
+    from tessarr.space import IndexDomain, Layers, Seen, View
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
@@ -125,11 +125,13 @@ class StackDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Read from each layer what belongs to it."""
         try:
-            seen = self._seen(view)
-            if len(seen) == 1:  # all of the view
-                return self._read(seen[0][0], seen[0][1], out, using)
+            seen = self._seen(view, using, write=False)
+            if seen.alone:
+                n, found, _ = seen.far()[0]
+                return self._read(n, found, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
-            reads = [self._read_part(*one, result, using) for one in seen]
+            seen.take(result)
+            reads = [self._read_part(*one, result, using) for one in seen.far()]
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
         return all_done(reads, lambda: result)
@@ -157,14 +159,16 @@ class StackDriver(Driver):
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Write to each layer what belongs to it."""
-        seen = self._seen(view)
-        for n, *_ in seen:
+        seen = self._seen(view, using, write=True)
+        far = seen.far()
+        for n, *_ in far:
             layer = self._layers[n]
             if isinstance(layer, TensorStore) and not layer.writable:
                 raise ArgumentError(f"layer {n} cannot be written")
-        if len(seen) == 1:  # all of the view
-            return self._write(seen[0][0], seen[0][1], values, using)
-        return written([self._write(n, v, selected(values, at), using) for n, v, at in seen])
+        if seen.alone:
+            return self._write(far[0][0], far[0][1], values, using)
+        seen.put(values)
+        return written([self._write(n, v, selected(values, at), using) for n, v, at in far])
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
@@ -190,7 +194,7 @@ class StackDriver(Driver):
         opening = Opening(not write, write, using.transaction)
         return chained(open_spec(self._layers[n], opening, self._context), opened)
 
-    def _seen(self, view: IndexTransform) -> list[tuple[int, View, View]]:
+    def _seen(self, view: IndexTransform, using: Using, *, write: bool) -> Seen:
         """Return what a view sees of each layer.
 
         Raises
@@ -199,9 +203,19 @@ class StackDriver(Driver):
             If a position belongs to none.
         """
         try:
-            return self._placed.seen(view._as_view())
+            return self._placed.seen(view._as_view(), self._near(using, write=write))
         except SelectionError as error:
             raise outside(error) from error
+
+    def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
+        """Return the array that each layer is a view of, if it is in memory."""
+        able = "w" if write else "r"
+        return [
+            near(layer._driver, using, write=write)
+            if isinstance(layer, TensorStore) and able in layer._mode
+            else None
+            for layer in self._layers
+        ]
 
 
 def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:

@@ -128,8 +128,8 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
 
 def _mode(layers: Sequence[Layer], asked: str) -> str:
     """Return what can be done with some layer, or as much of it as is asked for."""
-    ways = [layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers]
-    possible = "".join(way for way in "rw" if not ways or any(way in one for one in ways))
+    ways = {layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers} or {"rw"}
+    possible = "".join(sorted(set("").union(*ways)))
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")

@@ -107,9 +107,11 @@ proptest! {
         let place = |position: &Vec<i64>| -> usize {
             indices(&view, position).iter().zip(strides(&sizes)).map(|(at, step)| *at as usize * step as usize).sum()
         };
-        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::Out).unwrap();
+        let (along, beside) = (strides(&sizes), strides(&shape));
+        let (viewed, ordered) = (Side::viewed(&view, &sizes, &along).unwrap(), Side::items(&beside));
+        let steps = Steps::between(&shape, &viewed, &ordered);
         // SAFETY: the steps are those of both arrays.
-        unsafe { steps.run(array.as_ptr(), items.as_mut_ptr(), item) }.unwrap();
+        unsafe { copy_all(&[(steps, array.as_ptr(), items.as_mut_ptr())], item) }.unwrap();
         let wanted: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
         prop_assert_eq!(&items, &wanted);
         let mut written = vec![0u8; array.len()];
@@ -118,9 +120,9 @@ proptest! {
             should[place(position)] = at as u8;
         }
         let numbered: Vec<u8> = (0..items.len()).map(|at| at as u8).collect();
-        let steps = view.steps(&sizes, &strides(&sizes), &strides(&shape), Way::In).unwrap();
+        let steps = Steps::between(&shape, &ordered, &viewed);
         // SAFETY: the steps are those of both arrays.
-        unsafe { steps.run(numbered.as_ptr(), written.as_mut_ptr(), item) }.unwrap();
+        unsafe { copy_all(&[(steps, numbered.as_ptr(), written.as_mut_ptr())], item) }.unwrap();
         prop_assert_eq!(written, should);
     }
 }

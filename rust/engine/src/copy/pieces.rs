@@ -1,0 +1,98 @@
+//! Walks that several threads walk: each of them pieces of its own.
+
+use smallvec::SmallVec;
+
+use super::Axis;
+use crate::error::Result;
+use crate::pool;
+
+/// Axes, and where both arrays begin.
+pub struct Walk<'a> {
+    /// From the outermost to the innermost.
+    pub axes: SmallVec<[Axis<'a>; 4]>,
+    /// What is read.
+    pub src: *const u8,
+    /// What is written.
+    pub dst: *mut u8,
+}
+
+impl<'a> Walk<'a> {
+    fn items(&self) -> usize {
+        let counts = self.axes.iter().map(|axis| match axis {
+            Axis::Strided { count, .. } => *count,
+            Axis::List { offsets } => offsets.len(),
+        });
+        counts.fold(1, usize::saturating_mul)
+    }
+
+    /// The axis that is cut in order to have so many pieces that have no destination in common.
+    fn divided(&self, pieces: usize) -> Option<usize> {
+        self.axes.iter().position(|axis| match *axis {
+            Axis::Strided { count, dst, .. } => dst != 0 && count >= pieces,
+            Axis::List { .. } => false,
+        })
+    }
+
+    /// A piece of as many as there are; all of the walk where it cannot be cut.
+    fn piece(&self, piece: usize, pieces: usize) -> Walk<'a> {
+        let Walk { mut axes, mut src, mut dst } = Walk { axes: self.axes.clone(), ..*self };
+        if let Some(Axis::Strided { count, src: by, dst: step }) =
+            self.divided(pieces).map(|at| &mut axes[at])
+        {
+            let (first, last) = (*count * piece / pieces, *count * (piece + 1) / pieces);
+            *count = last - first;
+            src = src.wrapping_offset(first as isize * *by);
+            dst = dst.wrapping_offset(first as isize * *step);
+        }
+        Walk { axes, src, dst }
+    }
+}
+
+/// Do `work` for walks that have no destination in common, and for pieces of those, where they are so
+/// large that other threads are worth waking: for `grain` items each.
+///
+/// # Errors
+/// `Kind::Internal` if a thread fails.
+pub fn in_pieces(
+    walks: &[Walk<'_>],
+    grain: usize,
+    work: &(dyn Fn(&[Axis<'_>], *const u8, *mut u8) + Sync),
+) -> Result<()> {
+    let threads = |items: usize| (items / grain.max(1)).min(pool::threads());
+    let all = threads(walks.iter().map(Walk::items).fold(0, usize::saturating_add));
+    if all < 2 {
+        walks.iter().for_each(|walk| work(&walk.axes, walk.src, walk.dst));
+        return Ok(());
+    }
+    let pieces = |walk: &Walk<'_>| {
+        let pieces = threads(walk.items()).max(1);
+        if walk.divided(pieces).is_some() {
+            pieces
+        } else {
+            1
+        }
+    };
+    let tasks = walks.iter().flat_map(|walk| {
+        let pieces = pieces(walk);
+        (0..pieces).map(move |piece| (walk, piece, pieces))
+    });
+    let tasks = Shared(tasks.collect::<Vec<_>>());
+    pool::parallel_for(tasks.get().len(), all, None, &|task| {
+        let (walk, piece, pieces) = tasks.get()[task];
+        let Walk { axes, src, dst } = walk.piece(piece, pieces);
+        work(&axes, src, dst);
+        Ok(())
+    })
+}
+
+/// What several threads look at.
+struct Shared<T>(T);
+
+impl<T> Shared<T> {
+    fn get(&self) -> &T {
+        &self.0
+    }
+}
+
+// SAFETY: what is done with it is up to the threads.
+unsafe impl<T> Sync for Shared<T> {}

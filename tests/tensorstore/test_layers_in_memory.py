@@ -1,0 +1,135 @@
+"""Layers whose elements are in memory: they are copied together, whatever they share."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
+
+VALUES = np.arange(600, dtype="i4").reshape(60, 10)
+
+
+def rows(values: Any, count: int) -> list[ts.TensorStore]:
+    """Return handles of equal parts of an array."""
+    return [ts.array(part.copy()) for part in np.split(values, count)]
+
+
+def calls(store: ts.TensorStore) -> int:
+    """Count the functions of Python that a read calls."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    store.read().result()  # what is made once
+    sys.setprofile(watch)
+    try:
+        store.read().result()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_layer_more_costs_little() -> None:
+    few, many = (ts.concat(rows(VALUES, count), axis=0)[:, 3] for count in (2, 20))
+    assert (calls(many) - calls(few)) / 18 <= 4
+
+
+@pytest.mark.parametrize("key", [np.s_[:], np.s_[::-3, 2], np.s_[[5, 59, 5, 0]]])
+def test_reads_and_writes_of_many_layers(key: Any) -> None:
+    layers = rows(VALUES, 20)
+    store = ts.concat(layers, axis=0)
+    found = VALUES.copy()
+    view = store[key] if not isinstance(key, slice) else store
+    np.testing.assert_array_equal(view.read().result(), found[key])
+    found[key] = 7 + np.arange(found[key].size).reshape(found[key].shape)
+    view.write(found[key]).result()
+    np.testing.assert_array_equal(np.concatenate([one.read().result() for one in layers]), found)
+
+
+def test_reads_into_what_layers_are_made_of() -> None:
+    values = VALUES.copy()
+    store = ts.concat([ts.array(values[30:]), ts.array(values[:30])], axis=0)
+    store.read(out=values).result()
+    np.testing.assert_array_equal(values, np.concatenate([VALUES[30:], VALUES[:30]]))
+
+
+def test_writes_of_what_layers_are_made_of() -> None:
+    values = VALUES.copy()
+    store = ts.concat([ts.array(values[30:]), ts.array(values[:30])], axis=0)
+    store.write(values).result()
+    np.testing.assert_array_equal(values, np.concatenate([VALUES[30:], VALUES[:30]]))
+
+
+def test_layers_that_are_parts_of_one_array() -> None:
+    values = np.zeros((4, 6), "i4")
+    whole = ts.array(values)
+    ts.concat([whole[:, 3:].translate_to[0, 0], whole[:, :3]], axis=1).write(
+        np.arange(24).reshape(4, 6).astype("i4")
+    ).result()
+    np.testing.assert_array_equal(values[:, 3:], np.arange(24).reshape(4, 6)[:, :3])
+    np.testing.assert_array_equal(values[:, :3], np.arange(24).reshape(4, 6)[:, 3:])
+
+
+def test_large_layers() -> None:
+    values = np.random.default_rng(0).integers(0, 99, (3, 700, 1000), "i2")
+    store = ts.stack([ts.array(one.copy()) for one in values], axis=1)
+    expected = values.transpose(1, 0, 2)
+    np.testing.assert_array_equal(store.read().result(), expected)
+    store.write(expected[::-1]).result()
+    np.testing.assert_array_equal(store.read().result(), expected[::-1])
+
+
+def test_objects_are_checked_before_they_are_stored() -> None:
+    layers = [ts.array(np.array(["a", "b"], "O"), dtype=ts.ustring) for _ in range(2)]
+    store = ts.concat(layers, axis=0)
+    assert store.read().result().tolist() == ["a", "b", "a", "b"]
+    with pytest.raises((ArgumentError, TypeError)):
+        store.write(np.array(["c", 1, "d", "e"], "O")).result()
+
+
+def test_nothing_is_written_where_a_layer_cannot_be() -> None:
+    first, fixed = np.zeros(3, "i4"), np.zeros(3, "i4")
+    store = ts.concat([ts.array(first), ts.array(fixed, write=False)], axis=0)
+    with pytest.raises(ArgumentError, match="layer 1 cannot be written"):
+        store.write(np.ones(6, "i4")).result()
+    assert first.tolist() == [0, 0, 0]
+    store[:3].write(np.ones(3, "i4")).result()
+    assert first.tolist() == [1, 1, 1]
+
+
+def test_memory_beside_what_is_stored() -> None:
+    stored = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://"}, create=True, dtype=ts.int32, shape=[20, 10]
+    ).result()
+    stored.write(VALUES[20:40]).result()
+    layers = rows(VALUES, 3)
+    store = ts.concat([layers[0], stored, layers[2]], axis=0)
+    np.testing.assert_array_equal(store.read().result(), VALUES)
+    store.write(VALUES + 1).result()
+    np.testing.assert_array_equal(stored.read().result(), VALUES[20:40] + 1)
+    np.testing.assert_array_equal(store.read().result(), VALUES + 1)
+
+
+def test_what_memory_cannot_do() -> None:
+    layers = rows(VALUES, 2)
+    store = ts.concat(layers, axis=0, transaction=ts.Transaction())
+    with pytest.raises(UnsupportedError):
+        store.read().result()
+    with pytest.raises(UnsupportedError):
+        store.write(VALUES).result()
+    np.testing.assert_array_equal(layers[0].read().result(), VALUES[:30])
+
+
+def test_a_layer_for_writing_only_is_not_read() -> None:
+    spec = {"driver": "array", "dtype": "int32", "array": [1, 2]}
+    layers = [ts.open(spec, read=False, write=True).result(), ts.array(np.int32([3, 4]))]
+    with pytest.raises(ReadOnlyError):
+        ts.concat(layers, axis=0).read().result()
