@@ -414,6 +414,15 @@ def read_back_in_a_transaction(side: Side) -> None:
         transaction.abort()
 
 
+def read_and_partly_written_in_a_transaction(side: Side) -> None:
+    made = side.create("b/", sharded=False)
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = made.with_transaction(transaction)
+        inside[3, 3].write(3).result()
+        assert inside[3:5, 4].read().result().tolist() == VALUES[3:5, 4].tolist()
+        inside[5, 5].write(3).result()
+
+
 def record_field_in_a_transaction(side: Side) -> None:
     made = side.create_records("r/")
     with side.counting(), side.ts.Transaction() as transaction:
@@ -550,6 +559,25 @@ def grown_when_created(side: Side) -> None:
         made.resize(exclusive_max=[70, 64]).result()
 
 
+def opened_after_growing(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/").resize(exclusive_max=[70, 64]).result()
+    time.sleep(0.03)
+    with side.counting():
+        side.open("b/")
+    assert found.shape == (70, 64)
+
+
+def opened_after_growing_in_a_transaction(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/")
+    with side.ts.Transaction() as transaction:
+        found.with_transaction(transaction).resize(exclusive_max=[70, 64]).result()
+    time.sleep(0.03)
+    with side.counting():
+        assert side.open("b/").shape == (70, 64)
+
+
 def many_chunks_removed(side: Side) -> None:
     layout = side.ts.ChunkLayout(chunk_shape=[1])
     made = side.open("d/", create=True, dtype=side.ts.int8, shape=[300], chunk_layout=layout)
@@ -617,6 +645,7 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     old_transaction: (0, 0, 4),
     created_in_a_transaction: (1, 0, 3),
     read_back_in_a_transaction: (0, 0, 0),
+    read_and_partly_written_in_a_transaction: (1, 1, 1),
     record_field_in_a_transaction: (1, 0, 1),
     record_field_written: (1, 0, 1),
     opening_beside: (1, 0, 0),
@@ -633,6 +662,8 @@ SCENARIOS: dict[Callable[[Side], None], tuple[int, int, int]] = {
     grown_twice_in_a_transaction: (1, 0, 2),
     old_grown_in_a_transaction: (1, 0, 1),
     grown_when_created: (1, 0, 1),
+    opened_after_growing: (1, 0, 0),
+    opened_after_growing_in_a_transaction: (1, 0, 0),
     many_chunks_removed: (1, 0, 251),
     opened_again_in_a_transaction: (1, 0, 1),
     shrunk: (1, 0, 4),

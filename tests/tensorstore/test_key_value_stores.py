@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +18,7 @@ from stores import servers
 from stores.kinds import KINDS
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
+from tessarr.tensorstore.kvstore import near
 
 Range = ts.KvStore.KeyRange
 
@@ -337,3 +340,51 @@ def test_a_part_that_has_no_room_in_memory_is_an_error() -> None:
     store = ts.KvStore.open({"driver": "tessarr", "store": Claim()}).result()
     with pytest.raises(MemoryError):
         store.read("a", byte_range=slice(1, None)).result()
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_a_read_opens_a_file_once(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads it, this thread or another; of a large one only what is asked for."""
+    root = CountingStore(LocalStore("/"))
+    monkeypatch.setattr(near, "_root", lambda: root)
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    (tmp_path / "a").write_bytes(value := os.urandom(size))
+
+    def asked(**how: Any) -> tuple[Any, ...]:
+        before = root.counts()
+        found = store.read("a", **how).result()
+        asked = [root.counts()[name] - before[name] for name in ("opens", "reads", "read_bytes")]
+        return found, *asked
+
+    os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))  # its age tells nothing
+    part, *counts = asked(byte_range=slice(5, 9))
+    assert (part.value, *counts) == (value[5:9], 1, 1, 4 if size > 1 << 16 else size)
+    whole, *counts = asked()
+    assert (whole.value, *counts) == (value, 1, 1, size)
+    known = whole.stamp.generation
+    assert part.stamp.generation == known
+    same, *counts = asked(if_not_equal=known)
+    assert (same.state, *counts) == ("unspecified", 1, 1, size)
+
+
+def test_a_part_of_a_state_that_is_gone_has_a_generation_of_its_own(tmp_path: Path) -> None:
+    """A file that others change in place, before anybody asks which state was read."""
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    (tmp_path / "a").write_bytes(b"1" * 100_000)
+    os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))
+    part = store.read("a", byte_range=slice(5, 9)).result()
+    (tmp_path / "a").write_bytes(b"2" * 100_000)
+    assert part.value == b"1111"
+    assert not store.write("a", b"3", if_equal=part.stamp.generation).result().generation
+    assert store.read("a", if_not_equal=part.stamp.generation).result().state == "value"
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_results_are_pickled(protocol: int) -> None:
+    store = ts.KvStore.open("memory://").result()
+    store["a"] = b"1"
+    found = store.read("a").result()
+    assert pickle.loads(pickle.dumps(found, protocol)) == found
+    assert pickle.loads(pickle.dumps(found.stamp, protocol)) == found.stamp

@@ -4,12 +4,14 @@
 //! chunk, and which elements of it are new. Nothing is read in order to write a part of a chunk;
 //! reads put what is stored and what is kept together; and in the end each chunk or shard is
 //! changed once, by the same code as any write, so that what others wrote to the rest of it
-//! meanwhile stays.
+//! meanwhile stays. What was read of a chunk that parts are kept of is remembered, so that it need
+//! not be read again then.
 
 mod written;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, Body, Level, PerAxis, Shard};
@@ -19,15 +21,26 @@ use crate::operation::{origin_of, Address, Operation, Portion, Run};
 use crate::read::{offsets, Reader};
 use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{Direction, Selection};
-use crate::store::fork;
+use crate::store::{fork, CachePool, CachedStore, Fresh, Store};
 use crate::vlen::{self, Arena};
 use crate::write::{self, New, Parts, Touched, Work, Writer};
 use written::Written;
 
 /// What was written to an array, and is not stored yet.
-#[derive(Default)]
 pub struct Overlay {
     shelf: Mutex<Shelf>,
+    memory: CachePool,
+}
+
+/// So many bytes are remembered of what was read of chunks that parts are kept of.
+const REMEMBERED: u64 = 1 << 28;
+
+/// An overlay above a store.
+pub struct Above {
+    /// What is kept.
+    pub overlay: Arc<Overlay>,
+    /// The store, remembering.
+    store: CachedStore,
 }
 
 #[derive(Default)]
@@ -37,8 +50,14 @@ struct Shelf {
     closed: bool,
 }
 
-/// What is kept of one chunk; None: nothing yet, or no more.
-type Kept = Mutex<Option<Pad>>;
+/// What is kept of one chunk.
+#[derive(Default)]
+struct Kept {
+    /// None: nothing yet, or no more.
+    pad: Mutex<Option<Pad>>,
+    /// Whether what the store has of it was read.
+    read: AtomicBool,
+}
 
 /// What is kept of a chunk, shard or subchunk.
 enum Pad {
@@ -61,11 +80,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Overlay {
+impl Default for Overlay {
     /// Nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         fork::register();
-        Self::default()
+        Overlay { shelf: Mutex::default(), memory: CachePool::new(REMEMBERED) }
+    }
+}
+
+impl Overlay {
+    /// The overlay above `store`, or another way to ask the same one.
+    pub fn above(self: &Arc<Self>, store: Arc<dyn Store>) -> Above {
+        Above { overlay: self.clone(), store: self.memory.store(store, 0, Fresh::Now) }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
@@ -148,8 +174,8 @@ pub unsafe fn write(
     operation.each_chunk(selection, 0, &|chunk, _| {
         let address = value;
         let kept = overlay.find_or_make(chunk.cell)?;
-        let mut kept = lock(&kept);
-        let pad = match &mut *kept {
+        let mut pad = lock(&kept.pad);
+        let pad = match &mut *pad {
             Some(pad) => pad,
             none => none.insert(Pad::of(chunk.portion.level)),
         };
@@ -158,8 +184,8 @@ pub unsafe fn write(
     })
 }
 
-/// Read `selection` into the buffer at `out`: what `overlay` keeps, and where that has nothing,
-/// what is stored.
+/// Read `selection` into the buffer at `out`: what the overlay `above` the store keeps, and where
+/// that has nothing, what is stored.
 ///
 /// # Safety
 /// As for [`crate::read::read`].
@@ -168,20 +194,23 @@ pub unsafe fn write(
 /// As there.
 pub unsafe fn read(
     operation: Operation<'_>,
-    overlay: &Overlay,
+    above: &Above,
     selection: &Selection,
     out: *mut u8,
 ) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
-        let reader = Reader::new(operation, out, &arena, chunk.spread);
-        let Some(kept) = overlay.find(chunk.cell) else { return reader.chunk(chunk, scratch) };
-        let mut pad = lock(&kept);
+        let reader = |operation| Reader::new(operation, out, &arena, chunk.spread);
+        let Some(kept) = above.overlay.find(chunk.cell) else {
+            return reader(operation).chunk(chunk, scratch);
+        };
+        let mut pad = lock(&kept.pad);
         if !pad.as_ref().map_or(Ok(false), |pad| pad.covers(&chunk.portion))? {
             // Nobody who writes waits for the store.
             drop(pad);
-            reader.chunk(chunk, scratch)?;
-            pad = lock(&kept);
+            kept.read.store(true, Ordering::Relaxed);
+            reader(above.asks(operation)).chunk(chunk, scratch)?;
+            pad = lock(&kept.pad);
         }
         let Some(pad) = &mut *pad else { return Ok(()) };
         let target = Target { operation, out, arena: &arena };
@@ -191,13 +220,13 @@ pub unsafe fn read(
     Ok(arena)
 }
 
-/// Store what `overlay` keeps of chunks whose keys are not below `first`, but below `last`, unless that
+/// Store what the overlay `above` the store keeps of chunks whose keys are not below `first`, but below `last`, unless that
 /// is empty; it is not kept any more then.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, overlay: &Overlay, first: &[u8], last: &[u8]) -> Result<()> {
-    let chunks = overlay.take(|cell| {
+pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8]) -> Result<()> {
+    let chunks = above.overlay.take(|cell| {
         let mut key = String::new();
         let all = first.is_empty() && last.is_empty();
         all || operation.array.format_key(operation.prefix, cell, &mut key).is_err()
@@ -209,7 +238,9 @@ pub fn store(operation: Operation<'_>, overlay: &Overlay, first: &[u8], last: &[
     let spread = operation.spreads(chunks.len());
     run.each(chunks.len(), operation.interrupt, &|task, scratch| {
         let (cell, kept) = &chunks[task];
-        let Some(mut pad) = lock(kept).take() else { return Ok(()) };
+        let Some(mut pad) = lock(&kept.pad).take() else { return Ok(()) };
+        let was_read = kept.read.load(Ordering::Relaxed);
+        let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
             let writer = Writer::new(operation, spread);
@@ -221,6 +252,13 @@ pub fn store(operation: Operation<'_>, overlay: &Overlay, first: &[u8], last: &[
         scratch.key = key;
         done
     })
+}
+
+impl Above {
+    /// The operation, in the store that remembers.
+    fn asks<'a>(&'a self, operation: Operation<'a>) -> Operation<'a> {
+        Operation { store: &self.store, ..operation }
+    }
 }
 
 /// Where a read puts what it finds.

@@ -45,7 +45,7 @@ pub(crate) struct ArrayBase {
     /// Whether basic keys are handled here; if not, Python is asked about every key.
     direct: AtomicBool,
     /// What keeps aside what is written.
-    overlay: OnceLock<Arc<overlay::Overlay>>,
+    above: OnceLock<overlay::Above>,
     /// What reads want that begin together.
     plan: OnceLock<Plan>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Overlay(Arc<overlay::Overlay>);
 impl Overlay {
     #[new]
     fn new() -> Self {
-        Overlay(Arc::new(overlay::Overlay::new()))
+        Overlay(Arc::new(overlay::Overlay::default()))
     }
 
     fn __bool__(&self) -> bool {
@@ -145,12 +145,12 @@ impl ArrayBase {
         // SAFETY: `requests` made the selection from the shape and strides of what is at
         // the address, which the operation keeps alive, and which is writable for a read.
         unsafe {
-            match (self.overlay.get(), writes) {
+            match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
                 (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
-                (Some(overlay), false) => overlay::read(operation, overlay, selection, at),
-                (Some(overlay), true) => {
-                    overlay::write(operation, overlay, selection, at).map(|()| Arena::default())
+                (Some(above), false) => overlay::read(operation, above, selection, at),
+                (Some(above), true) => {
+                    overlay::write(operation, &above.overlay, selection, at).map(|()| Arena::default())
                 }
             }
         }
@@ -238,14 +238,14 @@ impl ArrayBase {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
-        let (overlay, plan) = (OnceLock::new(), OnceLock::new());
+        let (above, plan) = (OnceLock::new(), OnceLock::new());
         ArrayBase {
             state,
             store: store.get().engine(),
             prefix: prefix.into(),
             read_only,
             direct,
-            overlay,
+            above,
             plan,
         }
     }
@@ -253,7 +253,7 @@ impl ArrayBase {
     /// From now on keep aside what is written.
     fn _keep(&self, overlay: &Overlay) {
         // Who has one has it for good.
-        let _ = self.overlay.set(overlay.0.clone());
+        let _ = self.above.set(overlay.0.above(self.store.clone()));
     }
 
     /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
@@ -266,16 +266,16 @@ impl ArrayBase {
         last: Option<PyBackedBytes>,
     ) -> PyResult<()> {
         let (first, last) = (first.as_deref().unwrap_or(&[]), last.as_deref().unwrap_or(&[]));
-        let Some(overlay) = self.overlay.get() else { return Ok(()) };
+        let Some(above) = self.above.get() else { return Ok(()) };
         let state = self.state();
-        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), overlay, first, last)))
+        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), above, first, last)))
             .map_err(|error| to_py(py, error))
     }
 
     /// Forget what is kept aside of chunks that are outside of the array now.
     fn _trim_kept(&self, py: Python<'_>) {
         let state = self.state();
-        py.detach(|| self.overlay.get().map(|overlay| overlay.trim(&state.array)));
+        py.detach(|| self.above.get().map(|above| above.overlay.trim(&state.array)));
     }
 
     /// Say whether changes are refused, and whether basic keys are handled here.

@@ -16,7 +16,7 @@ use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 use self::foreign::PyForeign;
-use self::stamped::{ReadResult, TimestampedStorageGeneration};
+use self::stamped::{ReadResult, TimestampedStorageGeneration, Unread};
 use crate::error::{argument, foreign, to_py};
 
 /// Adds the classes of this file to `module`.
@@ -25,6 +25,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Store>()?;
     module.add_class::<Value>()?;
     module.add_class::<ReadResult>()?;
+    module.add_class::<Unread>()?;
     module.add_class::<TimestampedStorageGeneration>()?;
     module.add_class::<LocalStore>()?;
     module.add_class::<MemoryStore>()?;
@@ -236,16 +237,18 @@ impl Store {
 
     /// The value of `key`, or those of its bytes that are in `span` (the first, from the end if
     /// negative, and the one behind the last), and its generation. It is not read where that is
-    /// `known`.
-    #[pyo3(signature = (key, known = None, span = None))]
+    /// `known`. Where more than `most` bytes would have to be read for that, it is opened only, and
+    /// what is given reads it.
+    #[pyo3(signature = (key, known = None, span = None, most = None))]
     fn read_stamped(
         &self,
         py: Python<'_>,
         key: &str,
         known: Option<&[u8]>,
         span: Option<(i64, Option<i64>)>,
-    ) -> PyResult<ReadResult> {
-        stamped::read(py, self, key, known.unwrap_or_default(), span)
+        most: Option<u64>,
+    ) -> PyResult<stamped::Answer> {
+        stamped::read(py, self, key, known.unwrap_or_default(), span, most.unwrap_or(u64::MAX))
     }
 
     /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each

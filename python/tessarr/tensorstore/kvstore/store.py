@@ -265,8 +265,9 @@ class KvStore:
         try:
             full = self._key(key)
             store = self._store(full)
-            if batch is None and (most == inf or (most and (store.size(full) or 0) <= most)):
-                return finished(store.read_stamped(full, known, span))
+            if batch is None and most:
+                found = store.read_stamped(full, known, span, None if most == inf else int(most))
+                return finished(found) if isinstance(found, ReadResult) else start(found.read)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         if batch is None:

@@ -3,12 +3,13 @@
 //! A generation is one byte that says what follows: the version that the store has for the state, or,
 //! where it has none, a digest of the value; or nothing, where there is no value.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyType};
 use tessarr_engine::scratch;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind, Result};
@@ -63,6 +64,20 @@ fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
         digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
     });
     compared.unwrap_or_else(|| Err(Error::internal("nothing can be compared when Python ends")))
+}
+
+/// The generation of all of a value of which a part from `begin` on was read.
+fn digest_around(
+    py: Python<'_>,
+    object: &dyn engine::Object,
+    begin: usize,
+    part: &[u8],
+) -> PyResult<Vec<u8>> {
+    let whole = py.detach(|| engine::read_all(object)).map_err(|error| to_py(py, error))?;
+    match whole.get(begin..).is_some_and(|rest| rest.starts_with(part)) {
+        true => digest(py, &whole),
+        false => Ok(vec![DIGEST]), // it was changed in place since: that state is gone
+    }
 }
 
 fn of_version(version: &engine::Version) -> Vec<u8> {
@@ -142,8 +157,9 @@ impl TimestampedStorageGeneration {
         self.__copy__(py)
     }
 
-    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyBytes>, f64) {
-        (self.generation(py), self.time)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyBytes>, f64)) {
+        let stamp = slf.borrow();
+        (slf.get_type(), (stamp.generation(slf.py()), stamp.time))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -189,8 +205,18 @@ impl<'a, 'py> FromPyObject<'a, 'py> for State {
 /// The stamp of a result.
 enum Stamp {
     Made(Py<TimestampedStorageGeneration>),
-    /// Nobody asked for it yet; without a version it is the digest of the value.
-    Of(Option<engine::Version>, f64),
+    /// Nobody asked for it yet; since when it is so.
+    Of(Basis, f64),
+}
+
+/// What a generation is made of.
+#[derive(Clone)]
+enum Basis {
+    Version(engine::Version),
+    /// The value itself.
+    Value,
+    /// All of the value of which a part, from here on, was read.
+    PartOf(Arc<dyn engine::Object>, usize),
 }
 
 /// What reading a key gave.
@@ -220,17 +246,18 @@ impl ReadResult {
     /// The stamp, made by now.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         let py = slf.py();
-        let (version, time, value) = {
+        let (basis, time, value) = {
             let result = slf.borrow();
             match &result.stamp {
                 Stamp::Made(made) => return Ok(made.clone_ref(py)),
-                Stamp::Of(version, time) => (*version, *time, result.value.clone_ref(py)),
+                Stamp::Of(basis, time) => (basis.clone(), *time, result.value.clone_ref(py)),
             }
         };
         // Nothing is borrowed meanwhile: other threads run while a digest is made.
-        let generation = match &version {
-            Some(version) => of_version(version),
-            None => digest(py, value.as_bytes(py))?,
+        let generation = match &basis {
+            Basis::Version(version) => of_version(version),
+            Basis::Value => digest(py, value.as_bytes(py))?,
+            Basis::PartOf(object, begin) => digest_around(py, &**object, *begin, value.as_bytes(py))?,
         };
         let made = Py::new(py, TimestampedStorageGeneration::of(py, &generation, time))?;
         let mut result = slf.borrow_mut();
@@ -239,6 +266,13 @@ impl ReadResult {
         }
         result.stamp = Stamp::Made(made.clone_ref(py));
         Ok(made)
+    }
+
+    /// What another one can be made of.
+    fn members(slf: &Bound<'_, Self>) -> PyResult<Members> {
+        let stamp = ReadResult::settle(slf)?;
+        let result = slf.borrow();
+        Ok((result.state(), result.value(slf.py()), stamp))
     }
 }
 
@@ -297,14 +331,12 @@ impl ReadResult {
         self.stamp = Stamp::Made(stamp);
     }
 
-    fn __getnewargs__(slf: &Bound<'_, Self>) -> PyResult<Members> {
-        let stamp = ReadResult::settle(slf)?;
-        let result = slf.borrow();
-        Ok((result.state(), result.value(slf.py()), stamp))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Members)> {
+        Ok((slf.get_type(), ReadResult::members(slf)?))
     }
 
     fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
-        let members = |result| ReadResult::__getnewargs__(result)?.into_pyobject(slf.py());
+        let members = |result| ReadResult::members(result)?.into_pyobject(slf.py());
         members(slf)?.eq(members(other)?)
     }
 
@@ -319,7 +351,7 @@ impl ReadResult {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (state, value, stamp) = ReadResult::__getnewargs__(slf)?;
+        let (state, value, stamp) = ReadResult::members(slf)?;
         let (value, stamp) = (value.bind(slf.py()).repr()?, stamp.bind(slf.py()).repr()?);
         Ok(format!("KvStore.ReadResult(state='{state}', value={value}, stamp={stamp})"))
     }
@@ -327,6 +359,10 @@ impl ReadResult {
 
 /// The first byte, from the end if negative, and the one behind the last; None: to the end.
 type Span = (i64, Option<i64>);
+
+/// A value of at most so many bytes is read when a part of it is, if its store tells no version: that
+/// takes less than keeping it open for somebody who may ask which state it is in.
+const SMALL: u64 = 1 << 16;
 
 /// What was found at a key.
 enum Found {
@@ -336,32 +372,106 @@ enum Found {
     Value(engine::Loaded, Option<engine::Version>),
     /// A part of a value without a version, and all of it.
     Part(Vec<u8>, Vec<u8>),
+    /// A part of a value without a version, where it begins, and what all of it can be had from.
+    PartOf(Vec<u8>, usize, Box<dyn engine::Object>),
+    /// More than may be read now.
+    More(Box<dyn engine::Object>),
 }
 
-/// Whether a value is in the state that a generation means.
-fn is_known(object: &dyn engine::Object, generation: &[u8]) -> Result<bool> {
-    match generation {
-        [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
-        [DIGEST, ..] => has_digest(&engine::read_all(object)?, generation),
-        _ => Ok(false),
+/// What somebody wants to know of a value.
+struct Wish {
+    /// The generation that he has; empty: none.
+    known: Vec<u8>,
+    /// Which bytes; None: all.
+    span: Option<Span>,
+}
+
+impl Wish {
+    fn is_known(&self, object: &dyn engine::Object) -> Result<bool> {
+        match &self.known[..] {
+            [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
+            [DIGEST, ..] => has_digest(&engine::read_all(object)?, &self.known),
+            _ => Ok(false),
+        }
+    }
+
+    /// What is to be told of a value, if that needs at most so many bytes of it.
+    fn find(&self, object: Option<Box<dyn engine::Object>>, most: u64) -> Result<Found> {
+        let Some(object) = object else { return Ok(Found::Missing) };
+        let size = object.size();
+        let hashed = matches!(self.known[..], [DIGEST, ..]);
+        if (!hashed || size <= most) && self.is_known(&*object)? {
+            return Ok(Found::Known);
+        }
+        let (begin, end) = self.span.map_or(Ok((0, size as usize)), |span| within(span, size))?;
+        if (if hashed { size } else { (end - begin) as u64 }) > most {
+            return Ok(Found::More(object));
+        }
+        let version = object.version();
+        if self.span.is_none() {
+            return Ok(Found::Value(engine::Loaded::of(object)?, version));
+        }
+        if version.is_none() && size <= SMALL {
+            let whole = engine::read_all(&*object)?;
+            return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
+        }
+        let mut part = scratch::repeated(0, end - begin)?;
+        object.read_at(begin as u64, &mut part)?;
+        Ok(match version {
+            Some(_) => Found::Value(engine::Loaded::Copied(part), version),
+            None => Found::PartOf(part, begin, object),
+        })
+    }
+
+    fn answer(self, py: Python<'_>, found: Found) -> PyResult<Answer> {
+        let time = now();
+        let stamp = |generation: &[u8]| {
+            Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
+        };
+        let (state, value, stamp) = match found {
+            Found::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
+            Found::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(&self.known)?),
+            Found::Value(value, version) => {
+                let basis = version.map_or(Basis::Value, Basis::Version);
+                (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(basis, time))
+            }
+            Found::Part(value, whole) => {
+                (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?)
+            }
+            Found::PartOf(value, begin, object) => {
+                let basis = Basis::PartOf(object.into(), begin);
+                (State::Value, PyBytes::new(py, &value), Stamp::Of(basis, time))
+            }
+            Found::More(object) => {
+                return Ok(Answer::Later(Unread(Some((object, self)))));
+            }
+        };
+        Ok(Answer::Now(ReadResult { state, value: value.unbind(), stamp }))
     }
 }
 
-fn find(object: Option<Box<dyn engine::Object>>, known: &[u8], span: Option<Span>) -> Result<Found> {
-    let Some(object) = object else { return Ok(Found::Missing) };
-    if is_known(&*object, known)? {
-        return Ok(Found::Known);
+/// A value that was opened, and is not read yet.
+#[pyclass(module = "tessarr._engine")]
+pub(crate) struct Unread(Option<(Box<dyn engine::Object>, Wish)>);
+
+#[pymethods]
+impl Unread {
+    /// Read it, once.
+    fn read(slf: &Bound<'_, Self>) -> PyResult<Answer> {
+        let py = slf.py();
+        let Some((object, wish)) = slf.borrow_mut().0.take() else {
+            return Err(to_py(py, Error::internal("a value that was opened once is read again")));
+        };
+        let found = py.detach(|| wish.find(Some(object), u64::MAX)).map_err(|error| to_py(py, error))?;
+        wish.answer(py, found)
     }
-    let version = object.version();
-    let Some(span) = span else { return Ok(Found::Value(engine::Loaded::of(object)?, version)) };
-    let (begin, end) = within(span, object.size())?;
-    if version.is_none() {
-        let whole = engine::read_all(&*object)?;
-        return Ok(Found::Part(whole.get(begin..end).unwrap_or_default().to_vec(), whole));
-    }
-    let mut part = scratch::repeated(0, end - begin)?;
-    object.read_at(begin as u64, &mut part)?;
-    Ok(Found::Value(engine::Loaded::Copied(part), version))
+}
+
+/// What asking for a value gives.
+#[derive(IntoPyObject)]
+pub(crate) enum Answer {
+    Now(ReadResult),
+    Later(Unread),
 }
 
 /// Which bytes of a value of some size a span is.
@@ -385,22 +495,12 @@ pub(super) fn read(
     key: &str,
     known: &[u8],
     span: Option<Span>,
-) -> PyResult<ReadResult> {
-    let time = now();
+    most: u64,
+) -> PyResult<Answer> {
+    let wish = Wish { known: known.to_vec(), span };
     let want = if known.is_empty() && span.is_none() { engine::Want::Whole } else { engine::Want::Ranges };
-    let found = py.detach(|| store.inner.read(key, want, |object| find(object, known, span)));
-    let stamp = |generation: &[u8]| {
-        Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
-    };
-    let (state, value, stamp) = match found.map_err(|error| to_py(py, error.at_key(key)))? {
-        Found::Missing => (State::Missing, PyBytes::new(py, b""), stamp(&MISSING)?),
-        Found::Known => (State::Unspecified, PyBytes::new(py, b""), stamp(known)?),
-        Found::Value(value, version) => {
-            (State::Value, PyBytes::new(py, value.bytes()), Stamp::Of(version, time))
-        }
-        Found::Part(value, whole) => (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?),
-    };
-    Ok(ReadResult { state, value: value.unbind(), stamp })
+    let found = py.detach(|| store.inner.read(key, want, |object| wish.find(object, most)));
+    wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)
 }
 
 /// Changes a key of `store` if it is in an expected state: see `Store.write_stamped`.

@@ -290,13 +290,14 @@ class ZarrSpec(PlacedSpec):
         if near:
             return store, store, memory
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
-        since = bound_of(self._recheck_data, now)
-        later = -inf if once else bound_of(recheck, now)
+        since = -inf if data is None else bound_of(self._recheck_data, now)
+        later = inf  # where there is no room, what is remembered is compared each time
+        if remembered.pool is not None:
+            later = -inf if once else bound_of(recheck, now)
         pool = None if self._mode.create else remembered.pool
         new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
         lasting = over(store, remembered, data, (later, since), now)
-        lasts = recheck != "open" and remembered.pool is not None
-        if (new or lasts) and not staged:
+        if later == inf or ((new or recheck != "open") and not staged):
             return lasting, lasting, memory
         # Documents are compared with the store, those for transactions in any case.
         return over(store, remembered, data, (inf, since), now), lasting, memory

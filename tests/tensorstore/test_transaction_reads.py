@@ -1,0 +1,38 @@
+"""What was read in a transaction need not be read again, and is not taken for what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+
+MEMBERS: dict[str, Any] = {
+    "chunks": {"chunk_layout": {"chunk": {"shape": [8]}}},
+    "shards": {
+        "chunk_layout": {"write_chunk": {"shape": [8]}, "read_chunk": {"shape": [4]}},
+    },
+}
+
+
+@pytest.mark.parametrize("members", MEMBERS.values(), ids=MEMBERS)
+@pytest.mark.parametrize("pool", [0, 10**6])
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_what_others_wrote_since_stays(
+    members: dict[str, Any], pool: int, where: str, tmp_path: Path
+) -> None:
+    path = f"{tmp_path}/" if where == "file" else "a/"
+    spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": path}, "schema": members}
+    context = ts.Context({"cache_pool": {"total_bytes_limit": pool}})
+    array = ts.open(spec, context=context, create=True, dtype=ts.uint8, shape=[8]).result()
+    array.write(1).result()
+    with ts.Transaction() as transaction:
+        inside = array.with_transaction(transaction)
+        inside[2] = 2
+        assert inside.read().result().tolist() == [1, 1, 2, 1, 1, 1, 1, 1]
+        array[5] = 5
+        assert inside.read().result().tolist() == [1, 1, 2, 1, 1, 5, 1, 1]
+        array[6] = 6
+    assert array.read().result().tolist() == [1, 1, 2, 1, 1, 5, 6, 1]
