@@ -152,6 +152,53 @@ def test_what_has_no_generation_stays_in_the_cache(package: Any) -> None:
     assert [without.read().result()[0] for _ in range(2)] == [2, 3]
 
 
+def called_within(package: Any, steps: str, *, stamped: bool, room: int) -> list[Any]:
+    """Return how functions were called by reads and writes of parts of a chunk."""
+    calls: list[Any] = []
+    values = np.arange(8, dtype="i4")
+
+    def stamp() -> Any:
+        generation = f"g{int(values[1] == 5)}"
+        return package.KvStore.TimestampedStorageGeneration(generation, time.time())
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> Any:
+        calls.append(("read", parameters.if_not_equal))
+        chunk[...] = values[domain.index_exp]
+        return stamp() if stamped else None
+
+    def write(domain: Any, chunk: Any, parameters: Any) -> Any:
+        calls.append(("write", parameters.if_equal))
+        values[domain.index_exp] = chunk
+        return stamp() if stamped else None
+
+    made = package.virtual_chunked(
+        read,
+        write,
+        dtype=package.int32,
+        shape=[8],
+        chunk_layout=package.ChunkLayout(chunk_shape=[4]),
+        context=package.Context({"cache_pool": {"total_bytes_limit": room}}),
+    )
+    with package.Transaction() as transaction:
+        inside = made.with_transaction(transaction)
+        for step in steps:
+            if step == "w":
+                inside[1].write(5).result()
+            else:
+                calls.append(int(inside[2].read().result()))
+    return [*calls, values.tolist()]
+
+
+@pytest.mark.parametrize("steps", ["w", "wr", "rw", "wrr", "rwr", "wrw"])
+@pytest.mark.parametrize("stamped", [False, True])
+@pytest.mark.parametrize("room", [0, 10**6])
+def test_what_a_transaction_has_read_is_not_read_again(
+    steps: str, stamped: bool, room: int
+) -> None:
+    mine, real = (called_within(one, steps, stamped=stamped, room=room) for one in (ts, theirs))
+    assert mine == real
+
+
 def test_the_cache_holds_as_many_bytes_as_it_may() -> None:
     calls = []
 

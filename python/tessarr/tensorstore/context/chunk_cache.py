@@ -83,6 +83,11 @@ class ChunkCache:
     def __init__(self, shelf: ChunkShelf) -> None:
         self._shelf = shelf
 
+    @property
+    def limit(self) -> int:
+        """The most bytes of chunks, those of others included."""
+        return self._shelf.limit
+
     def get(self, key: Any) -> Kept | None:
         """Return a chunk, its generation, and when it was that."""
         return self._shelf.get((self, key))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain, View
+    from tessarr.tensorstore.context.chunk_cache import ChunkCache
 
 __all__ = ["ChunksAside"]
 
@@ -45,6 +46,8 @@ class ChunksAside:
         Stores a chunk, given its domain and its elements.
     change : callable
         Changes a chunk, given its domain and what changes its elements.
+    cache
+        Keeps what is read.
     """
 
     def __init__(
@@ -52,7 +55,9 @@ class ChunksAside:
         new: Callable[[IndexDomain], npt.NDArray[Any]],
         store: Callable[[IndexDomain, npt.NDArray[Any]], None],
         change: Callable[[IndexDomain, Callable[[npt.NDArray[Any]], None]], None],
+        cache: ChunkCache,
     ) -> None:
+        self.cache = cache
         self._new = new
         self._store = store
         self._change = change

@@ -13,7 +13,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Cells, Dim, IndexDomain, IndexTransform
 from tessarr.space.domain import INFINITE
 from tessarr.tensorstore.context.caching import memory_of
-from tessarr.tensorstore.context.chunk_cache import ChunkCache
+from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.in_memory import assign, check_finite, outside, selected
 from tessarr.tensorstore.drivers.virtual.aside import ChunksAside
@@ -47,6 +47,9 @@ RESOURCES: Final = {
     "data_copy_concurrency": "data_copy_concurrency",
 }
 """The members of its spec that name resources."""
+
+_ASIDE_BYTES: Final = 1 << 28
+"""So many bytes of chunks that are read in a transaction are kept for it."""
 
 _EMPTY: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
 
@@ -154,10 +157,14 @@ class VirtualDriver(Driver):
                 return result
             parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
             aside = self._aside(using)
+            cache = self._cache if aside is None else aside.cache
             begun = []
             for box, inside, place in self._chunks(view):
                 whole = None if aside is None else aside.whole(box)
-                reading = self._read(box, parameters) if whole is None else self._had(box, whole)
+                if whole is None:
+                    reading = self._read(cache, box, parameters)
+                else:
+                    reading = _Reading(cache, box, whole, None, (whole, b"", 0.0))
                 if reading.called is None:
                     _copy(reading, inside, result, place, aside)
                 else:
@@ -187,11 +194,12 @@ class VirtualDriver(Driver):
             for box, inside, place, whole in chunks:
                 items = selected(values, place)
                 if not whole:
-                    self._change(box, partial(_assign, inside, items), using.batch)
+                    change = partial(_assign, inside, items)
+                    self._change(self._cache, box, change, using.batch)
                     continue
                 chunk = self._new(box)
                 assign(chunk, inside, items)
-                writing = self._write(box, chunk, b"")
+                writing = self._write(self._cache, box, chunk, b"")
                 if writing.called is None:
                     writing.end()
                 else:
@@ -220,12 +228,14 @@ class VirtualDriver(Driver):
             made[...] = _EMPTY[kind.name]
         return made if self._axes is None else made.transpose(self._axes)
 
-    def _read(self, box: IndexDomain, parameters: VirtualChunkedReadParameters) -> _Reading:
+    def _read(
+        self, cache: ChunkCache, box: IndexDomain, parameters: VirtualChunkedReadParameters
+    ) -> _Reading:
         """Begin to read a chunk."""
-        kept = self._cache.get(box.origin)
+        kept = cache.get(box.origin)
         if kept is not None:
             if kept[2] >= parameters.staleness_bound:
-                return _Reading(self._cache, box, kept[0], None, kept)
+                return _Reading(cache, box, kept[0], None, kept)
             parameters = VirtualChunkedReadParameters(
                 parameters.batch, kept[1], parameters.staleness_bound
             )
@@ -234,34 +244,40 @@ class VirtualDriver(Driver):
             raise ArgumentError("there is no function that reads chunks")
         chunk = self._new(box)
         called = self.functions.begin(function, box, chunk, parameters)
-        return _Reading(self._cache, box, chunk, called, kept)
+        return _Reading(cache, box, chunk, called, kept)
 
-    def _write(self, box: IndexDomain, chunk: npt.NDArray[Any], expected: bytes) -> _Writing:
+    def _write(
+        self, cache: ChunkCache, box: IndexDomain, chunk: npt.NDArray[Any], expected: bytes
+    ) -> _Writing:
         """Begin to write a chunk."""
         function = self.functions.write
         assert function is not None
         chunk.flags.writeable = False
         parameters = VirtualChunkedWriteParameters(expected)
         called = self.functions.begin(function, box, chunk, parameters)
-        return _Writing(self._cache, box, chunk, called, expected)
+        return _Writing(cache, box, chunk, called, expected)
 
-    def _store(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> None:
+    def _store(self, cache: ChunkCache, box: IndexDomain, chunk: npt.NDArray[Any]) -> None:
         """Write a chunk."""
-        self._write(box, chunk, b"").end()
+        self._write(cache, box, chunk, b"").end()
 
     def _change(
-        self, box: IndexDomain, change: Callable[[npt.NDArray[Any]], None], batch: Any = None
+        self,
+        cache: ChunkCache,
+        box: IndexDomain,
+        change: Callable[[npt.NDArray[Any]], None],
+        batch: Any = None,
     ) -> None:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         self._check_readable()
         parameters = VirtualChunkedReadParameters(batch)
         with self._lock:
             while True:
-                before, generation = self._read(box, parameters).end()
+                before, generation = self._read(cache, box, parameters).end()
                 chunk = self._new(box)
                 chunk[...] = before
                 change(chunk)
-                if self._write(box, chunk, generation).end():
+                if self._write(cache, box, chunk, generation).end():
                     return
 
     def _check_readable(self) -> None:
@@ -274,13 +290,16 @@ class VirtualDriver(Driver):
         """Return what keeps aside what is written in a transaction."""
         if using.transaction is None:
             return None
-        made = partial(ChunksAside, self._new, self._store, self._change)
-        found: ChunksAside = using.transaction._others(self, made)
+        found: ChunksAside = using.transaction._others(self, self._new_aside)
         return found
 
-    def _had(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> _Reading:
-        """Return the reading of a chunk that need not be read."""
-        return _Reading(self._cache, box, chunk, None, (chunk, b"", 0.0))
+    def _new_aside(self) -> ChunksAside:
+        """Return what does, and also keeps what is read meanwhile where nothing else does."""
+        cache = self._cache
+        if not cache.limit:
+            cache = ChunkCache(ChunkShelf(_ASIDE_BYTES, int))
+        store, change = partial(self._store, cache), partial(self._change, cache)
+        return ChunksAside(self._new, store, change, cache)
 
 
 def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
