@@ -34,16 +34,15 @@ __all__ = [
     "Unread",
     "Value",
     "View",
+    "chosen",
     "convert",
     "decode",
     "delayed",
     "encode",
-    "filled",
     "guarded",
     "json_text",
     "key_of",
     "look",
-    "nearest",
     "ordered",
     "prefixed",
     "put",
@@ -85,6 +84,10 @@ class ByteFloats:
     """
 
     def __new__(cls, numbers: Sequence[float], nearest: bytes) -> Self: ...
+
+_Row: TypeAlias = Sequence[tuple[Any, bool] | None]
+_Asked: TypeAlias = tuple[_Row, _Row, tuple[int, bool] | None]
+"""Lengths, ratios and the number of elements of chunks that are asked for."""
 
 @final
 class Description:
@@ -591,6 +594,7 @@ class View:
     def dims_text(self) -> str: ...
     def hull(self, other: View) -> View: ...
     def intersect(self, other: View) -> View: ...
+    def merged(self, other: View) -> View: ...
     def position(self, indices: Iterable[SupportsIndex]) -> tuple[int, ...]: ...
     def maps(self) -> builtins.list[tuple[int, int, Any, tuple[int, int] | None]]: ...
     @property
@@ -679,15 +683,9 @@ class Cells:
 def look(array: NDArray[Any], view: View) -> NDArray[Any]: ...
 def take(array: NDArray[Any], view: View, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
 def put(array: NDArray[Any], view: View, items: NDArray[Any]) -> None: ...
-def filled(
-    lengths: Sequence[int],
-    ratios: Sequence[float],
-    extents: Sequence[int],
-    others: Sequence[int],
-    elements: int,
-    multiples: bool,
-) -> tuple[int, ...]: ...
-def nearest(of: int, target: int, multiple: bool) -> int: ...
+def chosen(
+    write: _Asked, read: _Asked | None, domain: View, rank: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
 def json_text(
     value: object, indent: int, sorted: bool, other: Callable[[object], str]
 ) -> bytes: ...

@@ -261,6 +261,9 @@ class RegularGrid(ChunkGrid):
     def shapes(self) -> Iterator[Shape]:
         yield self.chunk_shape
 
+    def regular(self) -> RegularGrid:
+        return self
+
     def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
         grid = self
         if 0 in self.chunk_shape:

@@ -49,7 +49,7 @@ class OfMetadata(Generic[T]):
         found = self._kept.get(key)
         if found is not None and found[0] is meta:
             return found[1]
-        alike = (*map(id, meta.lasting), *more)
+        alike = (meta.lasting, *more)
         found = self._like.get(alike)
         made = self._make(meta, *more) if found is None else self._resized(found[1], meta)
         for kept, name in ((self._kept, key), (self._like, alike)):

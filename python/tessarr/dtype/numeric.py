@@ -227,6 +227,8 @@ def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
         value = value[()]
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         raise ValueError(f"{value!r} is not a number")
+    if isinstance(value, np.generic) and value.dtype == dtype:
+        return value.tobytes()
     try:
         finite = math.isfinite(value)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -17,6 +17,8 @@ from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
@@ -87,10 +89,14 @@ class ArrayMeta:
         return ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
 
     @property
-    def lasting(self) -> tuple[object, ...]:
-        """All but the shape."""
-        found: tuple[object, ...] = _lasting(self)
-        return found
+    def lasting(self) -> tuple[Hashable, ...]:
+        """What only metadata have that are equal but for the shape, while they are alive."""
+        # By identity what is shared, or takes long to compare.
+        parts = (self.data_type, self.chunk_key_encoding, self.codecs, self.storage_transformers)
+        plain = (self.attributes or None, self.extra or None)
+        told = self.zarr_format, self.last_is_filter, self.is_v1
+        values = self.chunk_grid, self.fill_value, self.dimension_names
+        return *map(id, parts), *map(id, plain), *told, *values
 
     @property
     def rank(self) -> int:
@@ -174,11 +180,14 @@ class ArrayMeta:
             What is read where nothing is stored: the fill value; or that is an error, also
             where it is no chunk that is missing, but a subchunk in a shard.
         """
-        data_type, cuts = self.data_type, self.chunk_grid.cuts
-        varying = not all(axis.even for axis in cuts)
+        data_type, regular = self.data_type, self.chunk_grid.regular()
         return {
             "shape": self.shape,
-            "grid": [axis.runs if varying else axis.longest for axis in cuts],
+            "grid": (
+                [axis.runs for axis in self.chunk_grid.cuts]
+                if regular is None
+                else regular.chunk_shape
+            ),
             "dtype": data_type.numpy,
             "item_bytes": data_type.item_bytes,
             "elements": data_type.elements,
@@ -187,7 +196,7 @@ class ArrayMeta:
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
             "missing": missing,
-            "chain": self._compile if varying else self._compile(self.chunk_spec.shape),
+            "chain": self._compile if regular is None else self._compile(regular.chunk_shape),
         }
 
     def _compile(self, chunk_shape: Shape) -> dict[str, object]:
@@ -198,7 +207,6 @@ class ArrayMeta:
 
 
 _members: Final = attrgetter(*(one.name for one in fields(ArrayMeta)))
-_lasting: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.name != "shape"))
 
 
 @dataclass(frozen=True, slots=True)

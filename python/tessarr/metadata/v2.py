@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
     from tessarr.codec import Codec
     from tessarr.dtype import DataType
-    from tessarr.types import JSONObject, Shape
+    from tessarr.types import JSONObject
 
 __all__ = [
     "ARRAY",
     "ATTRIBUTES",
     "GROUP",
     "chain",
+    "check_codecs",
     "dump",
     "parse_array",
     "parse_group",
@@ -41,6 +42,7 @@ __all__ = [
     "read_attributes",
     "read_group",
     "read_members",
+    "split",
 ]
 
 ARRAY: Final = ".zarray"
@@ -206,9 +208,10 @@ def read_members(members: Members) -> ArrayMeta | None:
     check_sizes(shape, spec, "/shape", "/chunks", problems)
     if filters is None or len(problems):
         return None
-    codecs = _checked_chain(spec, order == "F", filters, compressor, problems)
-    if codecs is None:
+    check_codecs(spec, filters, compressor, problems)
+    if len(problems):
         return None
+    codecs = chain(order == "F", len(shape), filters, compressor)
     return ArrayMeta(
         2,
         shape,
@@ -270,14 +273,10 @@ def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
     return read_v2(value, "/compressor", members.problems, first=first)
 
 
-def _checked_chain(
-    spec: ArraySpec,
-    fortran: bool,
-    filters: list[Codec],
-    compressor: Codec | None,
-    problems: Problems,
-) -> Chain | None:
-    """Return the chain of filters and compressor, or None and problems where they are."""
+def check_codecs(
+    spec: ArraySpec, filters: list[Codec], compressor: Codec | None, problems: Problems
+) -> None:
+    """Note which filters and compressor do not fit what they are given, from chunks on."""
     places = [pointer("/filters", i) for i in range(len(filters))]
     given = spec
     bytes_from: Codec | None = None
@@ -291,17 +290,14 @@ def _checked_chain(
         elif isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
             before = len(problems)
             if not check_elements(codec, given, loc, problems):
-                return None
+                return
             codec.check(given, loc, problems)
             if len(problems) > before:
-                return None
+                return
             if isinstance(codec, ArrayBytesCodec):
                 bytes_from = codec
             else:
                 given = codec.encoded(given)
-    if len(problems):
-        return None
-    return chain(fortran, len(spec.shape), filters, compressor)
 
 
 def chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
@@ -335,7 +331,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
 
 def to_json(meta: ArrayMeta) -> JSONObject:
     """Return the document ``.zarray`` that says what `meta` says, as JSON."""
-    fortran, filters, compressor = _split(meta.codecs, meta.shape, meta.last_is_filter)
+    fortran, filters, compressor = split(meta.codecs, meta.rank, meta.last_is_filter)
     fill = meta.fill_value
     document: JSONObject = {
         **meta.extra,
@@ -354,11 +350,10 @@ def to_json(meta: ArrayMeta) -> JSONObject:
     return document
 
 
-def _split(
-    codecs: Chain, shape: Shape, last_is_filter: bool
-) -> tuple[bool, list[Codec], Codec | None]:
+def split(codecs: Chain, rank: int, last_is_filter: bool) -> tuple[bool, list[Codec], Codec | None]:
+    """Return whether the order is "F", the filters and the compressor that make a chain."""
     arrays = list(codecs.array_array)
-    reverse = Transpose(tuple(reversed(range(len(shape)))))
+    reverse = Transpose(tuple(reversed(range(rank))))
     fortran = bool(arrays) and arrays[0] == reverse
     if fortran:
         del arrays[0]

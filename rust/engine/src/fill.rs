@@ -5,18 +5,27 @@
 //! wanted, or as few below as possible; as TensorStore 0.1.86 halves, since its results depend on
 //! where the search ends.
 
+use crate::error::{Error, Kind, Result};
+use crate::space::Dim;
+
 /// The range of factors is halved by its ratio while its ends are further apart than this.
 const APART: f64 = 4.0;
 
 /// So far from a length a divisor is searched for.
 const SEARCHED: u64 = 1_000_000;
 
+/// Elements of a chunk, where no number is asked for, whatever their size.
+const ELEMENTS: u64 = 1024 * 1024;
+
+/// What an infinite dimension counts as.
+const LARGEST: u64 = 1 << 62;
+
 /// Elements are counted up to this.
 const MOST: u64 = i64::MAX as u64;
 
 /// How the length of one chunk fits another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+enum Fit {
     /// It is a divisor of the other one.
     Divisor,
     /// It is a multiple of the other one.
@@ -25,7 +34,7 @@ pub enum Fit {
 
 impl Fit {
     /// The length nearest to `target` that fits one that is `of`; it may be none but that itself.
-    pub fn nearest(self, of: u64, target: u64) -> u64 {
+    fn nearest(self, of: u64, target: u64) -> u64 {
         match self {
             Fit::Divisor => nearest_divisor(of, target),
             Fit::Multiple => nearest_multiple(of, target),
@@ -64,21 +73,21 @@ fn nearest_divisor(of: u64, target: u64) -> u64 {
 
 /// What is known of a chunk along one dimension.
 #[derive(Debug, Clone, Copy)]
-pub struct Side {
+struct Side {
     /// The length; 0 leaves it open.
-    pub length: u64,
+    length: u64,
     /// How long it is beside others: positive.
-    pub ratio: f64,
+    ratio: f64,
     /// How long the array is: at least 1.
-    pub extent: u64,
+    extent: u64,
     /// The length of the other chunk that it has to fit; 0 where there is none.
-    pub other: u64,
+    other: u64,
 }
 
 /// The lengths of a chunk, with those that were open.
 ///
 /// `target` is the number of elements: at least 1.
-pub fn fill(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
+fn fill(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
     if sides.iter().all(|side| side.length > 0) {
         return sides.iter().map(|side| side.length).collect();
     }
@@ -157,9 +166,98 @@ impl Search<'_> {
     }
 }
 
+/// A wish: a value, and whether it has to be.
+pub type Wish<T> = Option<(T, bool)>;
+
+/// What is asked for of one kind of chunk. Rows are empty where nothing is.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// The lengths; -1 asks for the whole of a dimension.
+    pub lengths: Vec<Wish<i64>>,
+    /// How long they are beside each other.
+    pub ratios: Vec<Wish<f64>>,
+    /// The number of elements.
+    pub elements: Wish<u64>,
+}
+
+impl Wanted {
+    /// The lengths that are asked for, and whether they have to be; 0 leaves one open.
+    fn begun(&self, domain: &[Dim], what: &str) -> Result<Vec<(u64, bool)>> {
+        let wished = |k: usize| self.lengths.get(k).copied().flatten().unwrap_or((0, false));
+        let begun = |(k, dim): (usize, &Dim)| match wished(k) {
+            (-1, _) if !dim.is_finite() => {
+                let message = format!("{what}: the whole of dimension {k} is wanted, but {dim} is infinite");
+                Err(Error::new(Kind::Argument, message))
+            }
+            (-1, hard) => Ok((length_of(dim), hard)),
+            (length, hard) => Ok((length.unsigned_abs(), hard)),
+        };
+        domain.iter().enumerate().map(begun).collect()
+    }
+
+    /// All lengths, where some may be open; they fit `others`.
+    fn filled(&self, lengths: &[u64], domain: &[Dim], others: &[u64], fit: Fit) -> Vec<u64> {
+        let ratio = |k: usize| self.ratios.get(k).copied().flatten().map_or(1.0, |(ratio, _)| ratio);
+        let extent = |dim: &Dim| if dim.is_finite() { length_of(dim) } else { LARGEST };
+        let side = |(k, dim)| Side {
+            length: lengths[k],
+            ratio: ratio(k),
+            extent: extent(dim),
+            other: others.get(k).copied().unwrap_or(0),
+        };
+        let sides: Vec<_> = domain.iter().enumerate().map(side).collect();
+        let elements = self.elements.map_or(0, |(elements, _)| elements);
+        fill(&sides, if elements == 0 { ELEMENTS } else { elements }, fit)
+    }
+}
+
+/// The length of a finite dimension, at least 1.
+fn length_of(dim: &Dim) -> u64 {
+    dim.size().unsigned_abs().max(1)
+}
+
+/// The shapes of chunks that are read, and of those that are written, multiples of these.
+///
+/// # Errors
+/// `Kind::Argument` if lengths that have to be are none, or all of an infinite dimension is wanted.
+pub fn choose(write: &Wanted, read: &Wanted, domain: &[Dim]) -> Result<(Vec<u64>, Vec<u64>)> {
+    let (mut outer, mut inner) = (write.begun(domain, "write_chunk")?, read.begun(domain, "read_chunk")?);
+    for (k, (outer, inner)) in outer.iter_mut().zip(&mut inner).enumerate() {
+        if outer.0 == 0 || inner.0 == 0 || outer.0 % inner.0 == 0 {
+            continue;
+        }
+        if outer.1 && inner.1 {
+            let (long, short) = (outer.0, inner.0);
+            let message =
+                format!("write_chunk {long} of dimension {k} is not a multiple of read_chunk {short}");
+            return Err(Error::new(Kind::Argument, message));
+        }
+        if inner.1 {
+            outer.0 = Fit::Multiple.nearest(inner.0, outer.0);
+        } else {
+            inner.0 = Fit::Divisor.nearest(outer.0, inner.0);
+        }
+    }
+    let lengths = |of: &[(u64, bool)]| of.iter().map(|side| side.0).collect::<Vec<_>>();
+    let (outer, inner) = (lengths(&outer), lengths(&inner));
+    let read = read.filled(&inner, domain, &outer, Fit::Divisor);
+    let write = write.filled(&outer, domain, &read, Fit::Multiple);
+    Ok((read, write))
+}
+
+/// The shape of chunks that are read and written alike.
+///
+/// # Errors
+/// `Kind::Argument` if all of an infinite dimension is wanted.
+pub fn choose_one(wanted: &Wanted, domain: &[Dim]) -> Result<Vec<u64>> {
+    let lengths: Vec<_> = wanted.begun(domain, "chunk")?.iter().map(|side| side.0).collect();
+    Ok(wanted.filled(&lengths, domain, &[], Fit::Divisor))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::{END, INFINITE};
 
     fn side(length: u64, extent: u64, other: u64) -> Side {
         Side { length, ratio: 1.0, extent, other }
@@ -173,6 +271,22 @@ mod tests {
         assert_eq!(fill(&[side(0, 5, 0), side(0, 1000, 0)], 50, Fit::Divisor), [5, 10]);
         assert_eq!(fill(&[side(0, 5, 0), side(0, 6, 0)], 50, Fit::Divisor), [5, 6]);
         assert!(fill(&[], 5, Fit::Divisor).is_empty());
+    }
+
+    #[test]
+    fn read_chunks_are_settled_before_write_chunks() {
+        let rows = |lengths: &[i64], hard| lengths.iter().map(|&length| Some((length, hard))).collect();
+        let wanted = |lengths, hard| Wanted { lengths: rows(lengths, hard), ..Wanted::default() };
+        let (open, square) = (Wanted::default(), [Dim::new(0, 400), Dim::new(0, 400)]);
+        let chosen = |write: Wanted, read: Wanted| choose(&write, &read, &square).ok();
+        assert_eq!(chosen(open.clone(), wanted(&[64, 64], true)), Some((vec![64, 64], vec![384, 384])));
+        assert_eq!(chosen(wanted(&[100, -1], false), open.clone()), Some((vec![100, 400], vec![100, 400])));
+        assert_eq!(chosen(wanted(&[9, 9], false), wanted(&[4, 4], true)), Some((vec![4, 4], vec![8, 8])));
+        assert_eq!(chosen(wanted(&[9, 9], true), wanted(&[4, 4], false)), Some((vec![3, 3], vec![9, 9])));
+        assert!(chosen(wanted(&[9, 9], true), wanted(&[4, 4], true)).is_none());
+        assert!(choose_one(&wanted(&[-1], false), &[Dim::new(-INFINITE, END)]).is_err());
+        assert_eq!(choose_one(&open, &[Dim::new(-INFINITE, END)]).ok(), Some(vec![ELEMENTS]));
+        assert_eq!(choose_one(&open, &[]).ok(), Some(vec![]));
     }
 
     #[test]

@@ -3,44 +3,44 @@
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
-use tessarr_engine::fill::{self, Fit, Side};
+use tessarr_engine::fill::{self, Wanted};
 
 use crate::error::argument;
+use crate::space::{told, View};
 
 /// As deeply as anything may be nested.
 const DEEPEST: usize = 500;
 
-/// The lengths of a chunk: those that are 0 by ratio and number of elements.
-///
-/// Where there are lengths of another chunk, those that are found are their multiples, or divisors.
-#[pyfunction]
-fn filled(
-    py: Python<'_>,
-    lengths: Vec<u64>,
-    ratios: Vec<f64>,
-    extents: Vec<u64>,
-    others: Vec<u64>,
-    elements: u64,
-    multiples: bool,
-) -> PyResult<Py<PyTuple>> {
-    let rank = lengths.len();
-    let sound = ratios.iter().all(|ratio| *ratio > 0.0) && extents.iter().all(|extent| *extent > 0);
-    if [ratios.len(), extents.len(), others.len()] != [rank; 3] || !sound || elements == 0 {
-        return Err(argument(py, "there is one positive ratio, extent and other length for each"));
+/// What is asked for of one kind of chunk, as Python has it: lengths, ratios and elements.
+struct Asked(Wanted);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Asked {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Asked> {
+        let (lengths, ratios, elements) = value.extract()?;
+        Ok(Asked(Wanted { lengths, ratios, elements }))
     }
-    let sides: Vec<_> = (0..rank)
-        .map(|k| Side { length: lengths[k], ratio: ratios[k], extent: extents[k], other: others[k] })
-        .collect();
-    let fit = if multiples { Fit::Multiple } else { Fit::Divisor };
-    let found = py.detach(|| fill::fill(&sides, elements, fit));
-    Ok(PyTuple::new(py, found)?.unbind())
 }
 
-/// The length nearest to another one that is its divisor, or multiple.
+/// The shapes of chunks of the first dimensions of a domain that are read, and that are written.
+///
+/// Without `read` they are the same.
 #[pyfunction]
-fn nearest(of: u64, target: u64, multiple: bool) -> u64 {
-    let fit = if multiple { Fit::Multiple } else { Fit::Divisor };
-    fit.nearest(of.max(1), target.max(1))
+fn chosen<'py>(
+    py: Python<'py>,
+    write: Asked,
+    read: Option<Asked>,
+    domain: &View,
+    rank: usize,
+) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
+    let dims = domain.0.dims.get(..rank).ok_or_else(|| argument(py, "so many dimensions there are not"))?;
+    let Some(read) = read else {
+        let one = PyTuple::new(py, told(py, py.detach(|| fill::choose_one(&write.0, dims)))?)?;
+        return Ok((one.clone(), one));
+    };
+    let (read, write) = told(py, py.detach(|| fill::choose(&write.0, &read.0, dims)))?;
+    Ok((PyTuple::new(py, read)?, PyTuple::new(py, write)?))
 }
 
 /// Writes JSON as `json.dumps` does, in lines.
@@ -161,7 +161,6 @@ fn json_text<'py>(
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(filled, module)?)?;
-    module.add_function(wrap_pyfunction!(nearest, module)?)?;
+    module.add_function(wrap_pyfunction!(chosen, module)?)?;
     module.add_function(wrap_pyfunction!(json_text, module)?)
 }

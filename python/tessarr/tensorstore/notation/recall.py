@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Concatenate, Final, Generic, TypeVar
 
 from tessarr._engine import key_of
 
@@ -59,7 +59,7 @@ class RecallSame(Generic[T, U]):
     Parameters
     ----------
     make
-        Makes it.
+        Makes it of an object, and of what else it depends on.
 
     Examples
     --------
@@ -71,17 +71,18 @@ class RecallSame(Generic[T, U]):
 
     __slots__ = ("_kept", "_make")
 
-    def __init__(self, make: Callable[[T], U]) -> None:
+    def __init__(self, make: Callable[Concatenate[T, ...], U]) -> None:
         self._make = make
-        self._kept: dict[int, tuple[T, U]] = {}
+        self._kept: dict[Hashable, tuple[T, U]] = {}
 
-    def of(self, value: T) -> U:
-        """Return what was made of an object, or make it."""
-        found = self._kept.get(id(value))
+    def of(self, value: T, *more: Hashable) -> U:
+        """Return what was made of an object, and of values beside it, or make it."""
+        key = (id(value), *more)
+        found = self._kept.get(key)
         if found is not None and found[0] is value:
             return found[1]
-        made = self._make(value)
+        made = self._make(value, *more)
         if len(self._kept) >= _KEPT:
             self._kept.clear()
-        self._kept[id(value)] = value, made
+        self._kept[key] = value, made
         return made

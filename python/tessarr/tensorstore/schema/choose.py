@@ -6,31 +6,20 @@ elements, in the engine (``fill.rs``), so that write chunks are multiples of rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any
 
-from tessarr._engine import filled, nearest
-from tessarr.errors import ArgumentError
-from tessarr.space import Box
-from tessarr.tensorstore.schema.chunk_grid import GridConstraints
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr._engine import chosen
+
+if TYPE_CHECKING:
+    from tessarr.space import IndexDomain
+    from tessarr.tensorstore.schema.chunk_grid import GridConstraints
+    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    from tessarr.types import Shape
 
 __all__ = ["choose", "choose_one"]
 
-DEFAULT_ELEMENTS: Final = 1024 * 1024
-_LARGEST: Final = 2**62
 
-
-@dataclass(slots=True)
-class _Shape:
-    """A chunk shape in the making: 0 is open."""
-
-    lengths: list[int]
-    hard: list[bool]
-
-
-def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def choose(layout: ChunkLayout, domain: IndexDomain, rank: int) -> tuple[Shape, Shape]:
     """Return the shapes of read and of write chunks.
 
     Parameters
@@ -39,6 +28,8 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
         The constraints.
     domain
         The extent of the array, which may be infinite.
+    rank
+        The number of dimensions of chunks, which are the first of the domain.
 
     Raises
     ------
@@ -52,68 +43,16 @@ def choose(layout: ChunkLayout, domain: Box) -> tuple[tuple[int, ...], tuple[int
 
     Examples
     --------
-    >>> from tessarr.space import Dim
-    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), (Dim(400), Dim(400)))
+    >>> from tessarr.space import IndexDomain
+    >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), IndexDomain(shape=[400, 400]), 2)
     ((64, 64), (384, 384))
     """
-    outer_grid, inner_grid, _ = layout.grids
-    write = _begun(outer_grid, domain, "write_chunk")
-    read = _begun(inner_grid, domain, "read_chunk")
-    for k in range(len(domain)):
-        _agree(read, write, k)
-    inner = _filled(read.lengths, inner_grid, domain, write.lengths)
-    whole = _filled(write.lengths, outer_grid, domain, inner, multiples=True)
-    return inner, whole
+    write, read, _ = layout.grids
+    return chosen(_told(write), _told(read), domain._as_view(), rank)
 
 
-def _begun(grid: GridConstraints, domain: Box, what: str) -> _Shape:
-    shape = _Shape([0] * len(domain), [False] * len(domain))
-    for k, wish in enumerate(grid.lengths):
-        if wish is None:
-            continue
-        shape.lengths[k], shape.hard[k] = wish.value, wish.hard
-        if wish.value == -1:
-            if not domain[k].finite:
-                raise ArgumentError(
-                    f"{what}: the whole of dimension {k} is wanted, but {domain[k]} is infinite"
-                )
-            shape.lengths[k] = max(1, domain[k].size)
-    return shape
-
-
-def _agree(read: _Shape, write: _Shape, k: int) -> None:
-    inner, outer = read.lengths[k], write.lengths[k]
-    if not inner or not outer or outer % inner == 0:
-        return
-    if read.hard[k] and write.hard[k]:
-        raise ArgumentError(
-            f"write_chunk {outer} of dimension {k} is not a multiple of read_chunk {inner}"
-        )
-    if read.hard[k]:
-        write.lengths[k] = nearest(inner, outer, True)
-    else:
-        read.lengths[k] = nearest(outer, inner, False)
-
-
-def _filled(
-    lengths: Sequence[int],
-    grid: GridConstraints,
-    domain: Box,
-    others: Sequence[int] = (),
-    *,
-    multiples: bool = False,
-) -> tuple[int, ...]:
-    """Settle the open lengths by aspect ratio and number of elements, to fit those of others."""
-    if all(lengths):
-        return tuple(lengths)
-    none = [0] * len(lengths)
-    ratios = [1.0 if wish is None else wish.value for wish in grid.ratios or (None,) * len(lengths)]
-    target = DEFAULT_ELEMENTS if grid.elements is None else grid.elements.value or DEFAULT_ELEMENTS
-    extents = [max(1, dim.size) if dim.finite else _LARGEST for dim in domain]
-    return filled(lengths, ratios, extents, others or none, target, multiples)
-
-
-def choose_one(layout: ChunkLayout, domain: Box) -> tuple[int, ...]:
+def choose_one(layout: ChunkLayout, domain: IndexDomain, rank: int) -> Shape:
     """Return the shape of chunks that are read and written alike.
 
     Raises
@@ -124,5 +63,8 @@ def choose_one(layout: ChunkLayout, domain: Box) -> tuple[int, ...]:
     """
     write, read, _ = layout.grids
     both = read.merged(write, "write_chunk")
-    shape = _begun(both, domain, "chunk")
-    return _filled(shape.lengths, both, domain)
+    return chosen(_told(both), None, domain._as_view(), rank)[0]
+
+
+def _told(grid: GridConstraints) -> tuple[Any, Any, Any]:
+    return grid.lengths, grid.ratios, grid.elements

@@ -6,6 +6,7 @@ a dimension of their own, which comes last.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -108,6 +109,7 @@ def is_raw(stored: data_types.DataType) -> bool:
     return given.kind == "V" and not given.names and given.isbuiltin != 2
 
 
+@lru_cache(64)
 def stored_type(dtype: DataType, driver: str) -> data_types.DataType:
     """Return the data type that a new array has for elements.
 

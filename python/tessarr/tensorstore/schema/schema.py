@@ -194,12 +194,6 @@ class Schema(Parts, Indexable):
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()
 
-    def _unbounded(self) -> Schema:
-        """Return all but the domain."""
-        made = self.copy()
-        made._domain = None
-        return made
-
     def hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
         made = self.copy()
@@ -301,6 +295,11 @@ class Schema(Parts, Indexable):
     def chunk_layout(self) -> ChunkLayout:
         """The constraints on chunks; a copy."""
         return self._layout.copy()
+
+    @property
+    def layout(self) -> ChunkLayout:
+        """The constraints on chunks; not to be modified."""
+        return self._layout
 
     @property
     def codec(self) -> CodecSpec | None:

@@ -101,37 +101,7 @@ def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     ArgumentError
         If they differ in rank, bounds or labels.
     """
-    if old.rank != new.rank:
-        raise ArgumentError(f"domain {new} of rank {new.rank} does not match {old}")
-    dims = []
-    for k, (one, other) in enumerate(zip(old.dims, new.dims, strict=True)):
-        if one.label and other.label and one.label != other.label:
-            raise ArgumentError(f"domain: label {other.label!r} does not match {one.label!r}")
-        lower = _merged_bound(
-            (one.inclusive_min, one.implicit_lower),
-            (other.inclusive_min, other.implicit_lower),
-            -INFINITE,
-        )
-        upper = _merged_bound(
-            (one.exclusive_max, one.implicit_upper),
-            (other.exclusive_max, other.implicit_upper),
-            INFINITE + 1,
-        )
-        if lower is None or upper is None or upper[0] < lower[0]:
-            raise ArgumentError(f"domain: {other} of dimension {k} does not match {one}")
-        label = one.label or other.label
-        dims.append(Dim.of(lower[0], upper[0], label, (lower[1], upper[1])))
-    return IndexDomain.of(dims)
-
-
-def _merged_bound(
-    one: tuple[int, bool], other: tuple[int, bool], infinite: int
-) -> tuple[int, bool] | None:
-    if one[0] == other[0]:
-        return one[0], one[1] and other[1]
-    if one == (infinite, True):
-        return other
-    return one if other == (infinite, True) else None
+    return IndexDomain.of_view(old._as_view().merged(new._as_view()))
 
 
 def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:

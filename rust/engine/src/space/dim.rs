@@ -151,6 +151,27 @@ impl Dim {
         Ok(Dim { lower: lower.0, upper: upper.0.max(lower.0), implicit: (!lower.1, upper.1), label })
     }
 
+    /// What two dimensions say together: a bound that is infinite and implicit says nothing.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if there are different labels or bounds.
+    pub fn merged(&self, other: &Dim) -> Result<Dim> {
+        let label = self.common_label(other)?;
+        let together = |one: (i64, bool), another: (i64, bool), nothing: i64| match (one, another) {
+            _ if one.0 == another.0 => Some((one.0, one.1 && another.1)),
+            _ if one == (nothing, true) => Some(another),
+            _ => (another == (nothing, true)).then_some(one),
+        };
+        let lower = together((self.lower, self.implicit.0), (other.lower, other.implicit.0), -INFINITE);
+        let upper = together((self.upper, self.implicit.1), (other.upper, other.implicit.1), END);
+        match (lower, upper) {
+            (Some(lower), Some(upper)) if lower.0 <= upper.0 => {
+                Ok(Dim { lower: lower.0, upper: upper.0, implicit: (lower.1, upper.1), label })
+            }
+            _ => Err(Error::new(Kind::Argument, format!("the domain {other} does not match {self}"))),
+        }
+    }
+
     /// The label of two dimensions that are to be one; none agrees with any.
     fn common_label(&self, other: &Dim) -> Result<Option<Arc<str>>> {
         match (&self.label, &other.label) {

@@ -179,6 +179,23 @@ fn pieces_of_an_index_array_share_its_memory_also_along_a_diagonal() {
 }
 
 #[test]
+fn domains_say_together_what_each_says() {
+    let labelled = |dim: Dim, label: &str| Dim { label: Some(label.into()), ..dim };
+    let open = Dim { implicit: (true, true), ..Dim::new(-INFINITE, END) };
+    let known = Dim { implicit: (false, true), ..Dim::new(0, 5) };
+    assert_eq!(open.merged(&known).ok(), Some(known.clone()));
+    assert_eq!(labelled(known.clone(), "x").merged(&open).ok(), Some(labelled(known.clone(), "x")));
+    assert_eq!(known.merged(&Dim::new(0, 5)).ok(), Some(Dim::new(0, 5)));
+    let beyond = Dim { implicit: (false, true), ..Dim::new(7, END) };
+    let below = Dim { implicit: (true, false), ..Dim::new(-INFINITE, 5) };
+    for wrong in [Dim::new(0, 6), Dim::new(1, 5), Dim::new(-INFINITE, END)] {
+        assert!(known.merged(&wrong).is_err());
+    }
+    assert!(beyond.merged(&below).is_err());
+    assert!(labelled(known.clone(), "x").merged(&labelled(known, "y")).is_err());
+}
+
+#[test]
 fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
     let viewed = View::identity(
         [10, 20].map(|size| Dim { implicit: (false, true), ..Dim::new(0, size) }).into_iter().collect(),

@@ -31,7 +31,7 @@ const INPUT: &str = "input_";
 /// Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
-pub(crate) struct View(space::View);
+pub(crate) struct View(pub(crate) space::View);
 
 #[pymethods]
 impl View {
@@ -204,6 +204,11 @@ impl View {
     /// The positions of both domains.
     fn intersect(&self, py: Python<'_>, other: &View) -> PyResult<View> {
         self.joined(py, other, space::Dim::intersect)
+    }
+
+    /// What both domains say together.
+    fn merged(&self, py: Python<'_>, other: &View) -> PyResult<View> {
+        self.joined(py, other, space::Dim::merged)
     }
 
     /// The index of what is viewed at a position.
@@ -502,7 +507,7 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
 }
 
 /// What the engine found, or its error as an exception.
-fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
+pub(crate) fn told<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
     found.map_err(|error| to_py(py, error))
 }
 

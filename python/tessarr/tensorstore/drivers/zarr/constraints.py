@@ -9,20 +9,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from tessarr import dtype as data_types
-from tessarr.codec import ArraySpec
-from tessarr.errors import ArgumentError
+from tessarr.codec import ArraySpec, Chain
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.notation.reading import compare, refuse
+from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
 from tessarr.tensorstore.schema.fill import new_fill, record_fill, scalar_of
+from tessarr.tensorstore.schema.parts import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.through import merged_domains
 
@@ -31,7 +33,33 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "array_view", "data_type_from_json"]
+__all__ = ["Constraints", "New", "array_view", "data_type_from_json", "resolved"]
+
+
+class New(NamedTuple):
+    """What is settled of a new array.
+
+    Parameters
+    ----------
+    domain, layout
+        What is known of its bounds, and of its chunks.
+    read
+        The shape of the smallest chunks.
+    shape, grid
+        Its lengths, and how it is cut into chunks.
+    spec
+        One of these.
+    problems
+        Where faults go.
+    """
+
+    domain: IndexDomain
+    layout: ChunkLayout
+    read: Shape
+    shape: Shape
+    grid: RegularGrid
+    spec: ArraySpec
+    problems: Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +153,8 @@ class Constraints(ABC):
         """Return the shapes of chunks of a new array, read and written, in the first dimensions."""
 
     @abstractmethod
-    def _created(
-        self,
-        schema: Schema,
-        stored: data_types.DataType,
-        domain: IndexDomain,
-        cut: tuple[Shape, Shape],
-        layout: ChunkLayout,
-    ) -> ArrayMeta:
-        """Return the metadata of a new array whose chunks have the shapes `cut`."""
+    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
+        """Return the metadata of a new array, or None and problems."""
 
     @abstractmethod
     def check_members(self, meta: ArrayMeta) -> None:
@@ -225,6 +246,18 @@ class Constraints(ABC):
         ArgumentError
             If the schema's domain is another one.
         """
+        domain = self._bounds(schema, rank, inner)
+        if domain is None or rank is None or schema.domain is None:
+            return domain
+        known = rank - len(inner or ())
+        marked = [
+            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
+            for k, dim in enumerate(domain.dims)
+        ]
+        return IndexDomain.of(marked)
+
+    def _bounds(self, schema: Schema, rank: int | None, inner: Shape | None) -> IndexDomain | None:
+        """Return what is known of the domain, but for which of its bounds can be changed."""
         given = schema.domain
         chunked = self._chunked(rank, inner)
         if rank is None:
@@ -236,13 +269,7 @@ class Constraints(ABC):
         known = rank - len(inner or ())
         stated = self.shape or ()
         domain = _domain(stated, known, self.dimension_names, inner or ())
-        if given is None:
-            return domain
-        marked = [
-            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
-            for k, dim in enumerate(merged_domains(domain, given).dims)
-        ]
-        return IndexDomain.of(tuple(marked))
+        return domain if given is None else merged_domains(domain, given)
 
     def _chunked(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of dimensions of chunks, or None while it is open."""
@@ -262,13 +289,14 @@ class Constraints(ABC):
         ArgumentError
             If the schema asks for another one.
         """
-        given = schema.chunk_layout
+        given = schema.layout
         if rank is None:
             return given
         chunked = self._chunked(rank, inner)
         if inner is None:
             inner = () if chunked is None else (0,) * (rank - chunked)
-        return given.merge(self.chunks(chunked, rank, inner))
+        known = self.chunks(chunked, rank, inner)
+        return known if given is NO_LAYOUT else given.merge(known)
 
     def create(self, schema: Schema, of: Field = WHOLE) -> ArrayMeta:
         """Return the metadata of a new array; that they meet all of the schema is to be checked.
@@ -280,6 +308,21 @@ class Constraints(ABC):
         UnsupportedError
             If the format does not have such an array.
         """
+        stored = self._stored(schema, of)
+        domain, layout, (read, write) = self._bounded(schema, element_of(stored, of).inner)
+        shape, problems = domain.shape[: len(write)], Problems()
+        spec = ArraySpec(write, stored, self.new_fill(schema, stored))
+        check_sizes(shape, spec, "/shape", "/chunk_shape", problems)
+        grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
+        found = None
+        if grid is not None and not problems.found:
+            found = self._created(schema, New(domain, layout, read, shape, grid, spec, problems))
+        problems.check("metadata")
+        assert found is not None
+        return found
+
+    def _stored(self, schema: Schema, of: Field) -> data_types.DataType:
+        """Return the data type of a new array."""
         stored = self.data_type
         if stored is None:
             if of != WHOLE:
@@ -287,30 +330,19 @@ class Constraints(ABC):
             if schema.dtype is None:
                 raise ArgumentError("an array is created with a data type: give dtype")
             stored = stored_type(schema.dtype, self.driver)
-        element = element_of(stored, of)
-        schema = schema.merged(Schema(dtype=element.dtype))
-        domain, layout, cut = self._bounded(schema, element.inner)
-        return self._created(schema, stored, domain, cut, layout)
-
-    def again(self, schema: Schema, of: Field, like: ArrayMeta) -> ArrayMeta | None:
-        """Return the metadata of a new array like one that was created of the same but for bounds.
-
-        None, if more of them would differ than shape and chunks.
-
-        Raises
-        ------
-        ArgumentError
-            If constraints contradict each other, or leave the shape open.
-        """
-        domain, _, cut = self._bounded(schema, element_of(like.data_type, of).inner)
-        return reshaped(like, domain.shape[: like.rank], *cut)
+        why = stored.refusal(self.zarr_format)
+        if why is not None:
+            raise UnsupportedError(
+                f"dtype {stored}: {why}", kind="unsupported_data_type", extension=str(stored)
+            )
+        return stored
 
     def _bounded(
         self, schema: Schema, inner: Shape
     ) -> tuple[IndexDomain, ChunkLayout, tuple[Shape, Shape]]:
         """Return domain and layout of a new array, and the shapes of its chunks."""
         rank = self._rank(schema, inner)
-        domain = self.domain(schema, rank, inner)
+        domain = self._bounds(schema, rank, inner)
         if domain is None or not all(dim.finite for dim in domain.dims):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
@@ -327,10 +359,10 @@ class Constraints(ABC):
         if self.fill is not OPEN:
             return self.fill_bytes()
         if schema.fill_value is None:
-            return None
+            return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:
             return record_fill(schema.fill_value, stored)
-        return new_fill(schema.fill_value, stored)
+        return stored.storable_fill(new_fill(schema.fill_value, stored), self.zarr_format)
 
     def check_common(self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any) -> None:
         """Refuse metadata of another shape, data type, chunk shape, fill value or attributes.
@@ -354,30 +386,18 @@ class Constraints(ABC):
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
 
 
-def reshaped(like: ArrayMeta, shape: Shape, read: Shape, write: Shape) -> ArrayMeta | None:
-    """Return metadata that differ in shape and chunks alone; None where more has to be found out.
+def resolved(codecs: Chain, spec: ArraySpec, zarr_format: ZarrFormat) -> Chain:
+    """Return a chain with everything chosen that was left open, or recall it."""
+    return _resolved.of(codecs, spec.shape, spec.data_type, zarr_format)
 
-    Parameters
-    ----------
-    like
-        The metadata.
-    shape
-        Of the new array.
-    read, write
-        The shapes of the chunks that are read, and of those that are written.
-    """
-    if like.is_sharded != (read != write) or (like.is_sharded and like.chunk_shape != read):
-        return None
-    problems, grid = Problems(), like.chunk_grid
-    spec = ArraySpec(write, like.data_type, like.fill_value)
-    check_sizes(shape, spec, "", "", problems)
-    if next(grid.shapes()) != write:
-        grid = RegularGrid(write)
-        like.codecs.check(spec, "", problems)
-        if len(problems) or like.codecs.resolve(spec, like.zarr_format) != like.codecs:
-            return None
-    fits = grid.fit(shape, "", problems) is not None and not len(problems)
-    return like.resized(shape, grid) if fits else None
+
+def _resolve(
+    codecs: Chain, shape: Shape, data_type: data_types.DataType, zarr_format: ZarrFormat
+) -> Chain:
+    return codecs.resolve(ArraySpec(shape, data_type), zarr_format)
+
+
+_resolved: Final = RecallSame(_resolve)
 
 
 @lru_cache(64)

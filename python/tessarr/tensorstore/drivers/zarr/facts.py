@@ -13,17 +13,22 @@ from tessarr.metadata import v2, v3
 from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
 from tessarr.tensorstore.drivers.zarr.constraints import array_view
 from tessarr.tensorstore.drivers.zarr.inner import Inner
+from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.element import Field, element_of
 from tessarr.tensorstore.schema.fill import scalar_of
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
+    from tessarr.dtype import DataType
+    from tessarr.indexing.fields import Fields
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.schema.data_type import dtype as ElementType  # noqa: N812
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape
 
@@ -56,12 +61,7 @@ class Facts:
     def __init__(self, meta: ArrayMeta, field: Field) -> None:
         self.meta, self.field = meta, field
         data_type = meta.data_type
-        self.dtype, shape = element_of(data_type, field)
-        self.numpy = self.dtype.dtype
-        self.fields, self.stored = None, data_type.numpy
-        if data_type.elements is None and self.stored.names and not field.as_void:
-            self.fields = fields_of(field.name or self.stored.names[0], self.stored)
-            self.stored = self.fields.dtype
+        self.dtype, shape, self.numpy, self.stored, self.fields = _elements.of(data_type, field)
         self.inner = Inner(meta.rank, shape) if shape else None
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
@@ -167,6 +167,20 @@ class Facts:
         """What specs with these constraints need not find out anew."""
         return {"effective": self.schema, "outline": self.schema, "metadata": self.meta}
 
+
+def _elements_of(
+    data_type: DataType, field: Field
+) -> tuple[ElementType, Shape, np.dtype[Any], np.dtype[Any], Fields | None]:
+    """Return what is looked at of each element, its shape, and how NumPy finds it in what."""
+    dtype, shape = element_of(data_type, field)
+    fields, stored = None, data_type.numpy
+    if data_type.elements is None and stored.names and not field.as_void:
+        fields = fields_of(field.name or stored.names[0], stored)
+        stored = fields.dtype
+    return dtype, shape, dtype.dtype, stored, fields
+
+
+_elements: Final = RecallSame(_elements_of)
 
 facts_of: Final = OfMetadata(Facts, Facts.resized).of
 """Return what follows from metadata, or recall it."""

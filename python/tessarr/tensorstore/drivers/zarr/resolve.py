@@ -5,7 +5,6 @@ Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
@@ -55,11 +54,12 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     form = _FORMS.get(driver)
     if form is None:
         raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
-    given = {} if metadata is None else metadata
-    key = key_of((form.driver, given))
+    if metadata is None:
+        return _NOTHING[form]
+    key = key_of((form.driver, metadata))
     found = _read.find(key)
     if found is None:
-        found = form.read(given)
+        found = form.read(metadata)
         _read.keep(key, found)
     return found
 
@@ -104,37 +104,14 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    key = _key(driver, constraints, schema, field)
-    bounds = constraints.shape, schema.domain
-    known, like = _made.find(key) or (None, None)
-    if like is not None and known == bounds:
-        return like
-    found = None if like is None else constraints.again(schema, field, like)
-    if found is None:
-        found = constraints.create(schema, field)
-        check(found, constraints, schema, field)
-    elif like is None or found.chunk_grid is not like.chunk_grid:
-        _check_chunks(facts_of(found, field), schema)
-    _made.keep(key, (bounds, found))
+    found = constraints.create(schema, field)
+    check(found, metadata, schema, field)
     return found
 
 
+_NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
 _read: Final = Recall[Constraints]()
 """Constraints that were read."""
-
-_made: Final = Recall["tuple[Any, ArrayMeta]"]()
-"""Metadata that were made last of what was wanted but for the bounds, and those."""
-
-
-def _key(driver: str, constraints: Constraints, schema: Schema, field: Field) -> Hashable:
-    """Return what only wishes have that are equal but for the bounds; None if that is not known."""
-    stated, domain = constraints.to_json(), schema.domain
-    rank = len(stated.pop("shape", ()))
-    told, wishes = key_of((driver, stated)), schema._unbounded()._values()
-    if told is None or wishes is None:
-        return None
-    labels = None if domain is None else domain.labels
-    return told, field.name, field.as_void, rank, labels, wishes
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -159,14 +136,14 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     _check_chunks(facts, schema)
     _check_fill(facts, schema)
     units = schema.dimension_units or ()
-    if meta.zarr_format == 2 and any(unit is not None for unit in units):
-        raise ArgumentError("dimension_units: format 2 does not have them")
-    if units:
+    if any(unit is not None for unit in units):
+        if meta.zarr_format == 2:
+            raise ArgumentError("dimension_units: format 2 does not have them")
         merged_units(facts.dimension_units, units)
 
 
 def _check_chunks(facts: Facts, schema: Schema) -> None:
-    layout = schema.chunk_layout
+    layout = schema.layout
     if layout.rank >= 0:
         layout.merge(facts.chunk_layout)
         if any(layout.codec_chunk.shape or ()):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Zarr3Spec", "ZarrSpec"]
@@ -193,9 +194,14 @@ class ZarrSpec(PlacedSpec):
         """Return the metadata of a new array."""
         found: ArrayMeta = self._recalled(
             "metadata",
-            lambda: resolve.new_metadata(self.name, self._wanted, self.schema, self._field),
+            lambda: resolve.new_metadata(self.name, self._stated, self.schema, self._field),
         )
         return found
+
+    @property
+    def _stated(self) -> Constraints | None:
+        """The constraints on metadata, or None where there are none."""
+        return None if self._wanted is self._nothing else self._wanted
 
     def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
         """Return what follows from schema and metadata: with other resources it is the same."""
@@ -366,8 +372,7 @@ class ZarrSpec(PlacedSpec):
     def _check(self, meta: ArrayMeta) -> None:
         """Raise an error if metadata are not as they have to be; what is found is recalled."""
         if self._known.get("checked") is not meta:
-            wanted = None if self._wanted is self._nothing else self._wanted
-            resolve.check(meta, wanted, self.schema, self._field)
+            resolve.check(meta, self._stated, self.schema, self._field)
             self._known["checked"] = meta
 
     def _key(self, at: str) -> str:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
-from tessarr import dtype as data_types
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.codec import Chain, Codec
+from tessarr.codec.read import read_v2
+from tessarr.errors import ArgumentError
+from tessarr.keys import Separator, V2Keys
 from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
+from tessarr.problems import Problems
 from tessarr.space import IndexDomain
-from tessarr.tensorstore.drivers.zarr.constraints import Constraints, data_type_from_json
+from tessarr.tensorstore.drivers.zarr.constraints import (
+    Constraints,
+    New,
+    data_type_from_json,
+    resolved,
+)
 from tessarr.tensorstore.notation.reading import (
     choice,
     compare,
@@ -20,6 +28,7 @@ from tessarr.tensorstore.notation.reading import (
     plain,
     take,
 )
+from tessarr.tensorstore.notation.recall import Recall, RecallSame
 from tessarr.tensorstore.schema.choose import choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import (
@@ -36,6 +45,8 @@ from tessarr.types import JSONObject, Shape
 __all__ = ["Zarr2", "chunk_layout_of", "codec_of"]
 
 Order = Literal["C", "F"]
+Both: TypeAlias = "tuple[list[Codec], Codec | None]"
+"""Filters and compressor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,7 @@ class Zarr2(Constraints):
     """Constraints on metadata: members of ``.zarray``, of which any may be left out."""
 
     order: Order | None = None
-    separator: str | None = None
+    separator: Separator | None = None
     compression: Compression = NOTHING
 
     driver = "zarr"
@@ -125,43 +136,32 @@ class Zarr2(Constraints):
 
     def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        one = choose_one(layout, domain.dims)[:chunked]
+        one = choose_one(layout, domain, domain.rank)[:chunked]
         return one, one
 
-    def _created(
-        self,
-        schema: Schema,
-        stored: data_types.DataType,
-        domain: IndexDomain,
-        cut: tuple[Shape, Shape],
-        layout: ChunkLayout,
-    ) -> ArrayMeta:
-        """Return the metadata of a new array."""
-        chunked = len(cut[0])
-        why = stored.refusal(2)
-        if why is not None:
-            raise UnsupportedError(
-                f"dtype {stored}: {why}", kind="unsupported_data_type", extension=str(stored)
-            )
+    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
+        """Return the metadata of a new array, or None and problems."""
+        rank, spec = len(new.shape), new.spec
         compression = self.compression
         if schema.codec is not None:
             compression = self.codec.merged(schema.codec).compression
-        compressor = compression.compressor
-        if compressor is OPEN:
-            compressor = compressor_from_json({"id": "blosc"})
-        fill = self.new_fill(schema, stored)
-        document: JSONObject = {
-            "zarr_format": 2,
-            "shape": list(domain.shape[:chunked]),
-            "chunks": list(cut[0]),
-            "dtype": stored.to_json(2),
-            "compressor": compressor,
-            "filters": compression.filters or None,
-            "order": _order(layout, chunked),
-            "fill_value": None if fill is None else stored.fill_to_json(fill, 2),
-            "dimension_separator": self.separator or ".",
-        }
-        return v2.read_array(document, dict(self.attributes), where="")
+        compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
+        both = _read.made((compressor, compression.filters or []), _codecs)
+        v2.check_codecs(spec, *both, new.problems)
+        if new.problems.found:
+            return None
+        codecs = _chains.of(both, rank, _order(new.layout, rank))
+        return ArrayMeta(
+            2,
+            new.shape,
+            spec.data_type,
+            new.grid,
+            _KEYS[self.separator],
+            spec.fill,
+            resolved(codecs, spec, 2),
+            dict(self.attributes),
+            last_is_filter=both[1] is None and bool(both[0]),
+        )
 
     def check_members(self, meta: ArrayMeta) -> None:
         """Refuse metadata whose members are not those that are stated."""
@@ -173,13 +173,44 @@ class Zarr2(Constraints):
         codec_of(meta).compression.merged(self.compression)
 
 
+def _codecs(stated: tuple[Any, list[Any]]) -> Both:
+    """Return filters and compressor of their JSON, the compressor first."""
+    compressor, filters = stated
+    problems = Problems()
+    found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
+    last = compressor and read_v2(compressor, "/compressor", problems, first=not filters)
+    problems.check("metadata")
+    return [one for one in found if one is not None], last
+
+
+_read: Final = Recall[Both]()
+"""Filters and compressors that were read, by their JSON."""
+
+
+def _chain(both: Both, rank: int, order: Order) -> Chain:
+    filters, compressor = both
+    return v2.chain(order == "F", rank, filters, compressor)
+
+
+_chains: Final = RecallSame(_chain)
+_BLOSC: Final = compressor_from_json({"id": "blosc"})
+_KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
+
+
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    document = v2.to_json(meta)
-    compressor = document["compressor"]
-    if compressor is not None:
-        compressor = compressor_from_json(compressor)
-    return CodecSpec.of_compression(Compression(compressor, document["filters"]))
+    return _specs.of(meta.codecs, meta.rank, meta.last_is_filter)
+
+
+def _spec(codecs: Chain, rank: int, last_is_filter: bool) -> CodecSpec:
+    _, filters, compressor = v2.split(codecs, rank, last_is_filter)
+    stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
+    return CodecSpec.of_compression(
+        Compression(stated, [codec.to_json(2) for codec in filters] or None)
+    )
+
+
+_specs: Final = RecallSame(_spec)
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:

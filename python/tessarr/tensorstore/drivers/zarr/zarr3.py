@@ -10,12 +10,16 @@ from tessarr import codec, keys
 from tessarr import dtype as data_types
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
-from tessarr.metadata import v3
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems, read_extension
 from tessarr.space import IndexDomain
 from tessarr.tensorstore.drivers.zarr.completing import Wanted, complete
-from tessarr.tensorstore.drivers.zarr.constraints import Constraints, data_type_from_json
+from tessarr.tensorstore.drivers.zarr.constraints import (
+    Constraints,
+    New,
+    data_type_from_json,
+    resolved,
+)
 from tessarr.tensorstore.notation.reading import (
     choice,
     compare,
@@ -167,53 +171,36 @@ class Zarr3(Constraints):
 
     def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
-        layout, dims = layout.leading(chunked), domain.dims[:chunked]
+        layout = layout.leading(chunked)
         if self.chain is not None and self.chain.height == 0:
-            one = choose_one(layout, dims)  # it says that there are no shards
+            one = choose_one(layout, domain, chunked)  # it says that there are no shards
             return one, one
-        return choose(layout, dims)
+        return choose(layout, domain, chunked)
 
-    def _created(
-        self,
-        schema: Schema,
-        stored: data_types.DataType,
-        domain: IndexDomain,
-        cut: tuple[Shape, Shape],
-        layout: ChunkLayout,
-    ) -> ArrayMeta:
-        """Return the metadata of a new array."""
-        read, write = cut
-        chunked = len(read)
-        chain = self.chain
-        if schema.codec is not None:
-            chain = self.codec.merged(schema.codec).chain
-        chain = chain or Chain()
-        if read != write and chain.height == 0:
-            chain = chain.sharded(read)
-        order = layout.leading(chunked).order
-        fill = self.new_fill(schema, stored)
-        if fill is None:
-            fill = stored.default_fill()
-        document: JSONObject = {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": list(domain.shape[:chunked]),
-            "data_type": stored.to_json(3),
-            "chunk_grid": RegularGrid(write).to_json(),
-            "chunk_key_encoding": (self.key_encoding or keys.DefaultKeys()).to_json(),
-            "fill_value": stored.fill_to_json(fill, 3),
-            "codecs": complete(
-                chain, Wanted(stored, chunked, read, None if order is None else order.value)
-            ),
-            "attributes": self._new_attributes(schema, chunked),
-            **self.extra,
-        }
-        names = self._new_names(domain, chunked)
-        if names is not None:
-            document["dimension_names"] = names
-        meta = v3.read(document, where="")
-        assert isinstance(meta, ArrayMeta)
-        return meta
+    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
+        """Return the metadata of a new array, or None and problems."""
+        rank, data_type = len(new.shape), new.spec.data_type
+        chain = self.chain if schema.codec is None else self.codec.merged(schema.codec).chain
+        chain = chain or _OPEN_CHAIN
+        # What is not sharded does not depend on lengths.
+        read = new.read if chain.height or new.read != new.spec.shape else None
+        wish = new.layout.leading(rank).order
+        codecs = _complete.of(chain, data_type, rank, read, None if wish is None else wish.value)
+        codecs.check(new.spec, "/codecs", new.problems)
+        if new.problems.found:
+            return None
+        return ArrayMeta(
+            3,
+            new.shape,
+            data_type,
+            new.grid,
+            self.key_encoding or _KEYS,
+            new.spec.fill,
+            resolved(codecs, new.spec, 3),
+            self._new_attributes(schema, rank),
+            self._new_names(new.domain, rank),
+            extra=self.extra,
+        )
 
     def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
         units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
@@ -222,13 +209,13 @@ class Zarr3(Constraints):
         stated = [None if unit is None else str(unit) for unit in units]
         return {**self.attributes, _UNITS: stated}
 
-    def _new_names(self, domain: IndexDomain, rank: int) -> list[str | None] | None:
+    def _new_names(self, domain: IndexDomain, rank: int) -> Names | None:
         stated = self.names if self.names is not None and _unique(self.names) else None
         names = [
             label or ("" if stated is not None and stated[k] is not None else None)
             for k, label in enumerate(domain.labels[:rank])
         ]
-        return names if any(name is not None for name in names) else None
+        return tuple(names) if any(name is not None for name in names) else None
 
     def check_members(self, meta: ArrayMeta) -> None:
         """Refuse metadata whose members are not those that are stated."""
@@ -269,6 +256,25 @@ def _read(codecs: codec.Chain) -> Chain:
 
 
 _chains: Final = RecallSame(_read)
+
+
+def _completed(
+    chain: Chain, data_type: data_types.DataType, rank: int, read: Shape | None, order: Shape | None
+) -> codec.Chain:
+    """Return the codecs of a new array; `read` is None where it is not sharded."""
+    if read is not None and chain.height == 0:
+        chain = chain.sharded(read)
+    stated = complete(chain, Wanted(data_type, rank, read or (0,) * rank, order))
+    problems = Problems()
+    found = codec.Chain.read(stated, "/codecs", problems)
+    problems.check("metadata")
+    assert found is not None
+    return found
+
+
+_complete: Final = RecallSame(_completed)
+_OPEN_CHAIN: Final = Chain()
+_KEYS: Final = keys.DefaultKeys()
 
 
 def key_encoding_json(encoding: keys.ChunkKeyEncoding) -> Any:
