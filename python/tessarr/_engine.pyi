@@ -24,6 +24,7 @@ __all__ = [
     "Limits",
     "LocalStore",
     "MemoryStore",
+    "OutputIndexMap",
     "Overlay",
     "ReadResult",
     "Seen",
@@ -31,6 +32,7 @@ __all__ = [
     "StagedStore",
     "Store",
     "TimestampedStorageGeneration",
+    "Unit",
     "Unread",
     "Value",
     "View",
@@ -531,6 +533,85 @@ class Dim:
     def __getnewargs_ex__(self) -> tuple[tuple[int, int], dict[str, Any]]: ...
 
 @final
+class OutputIndexMap:
+    """How one index of what is viewed follows from a position of the view.
+
+    ``OutputIndexMap(offset)`` is always the same index, ``OutputIndexMap(input_dimension, offset,
+    stride)`` follows one dimension of the view, ``OutputIndexMap(index_array, offset, stride,
+    index_range)`` takes the index from an array.
+
+    Parameters
+    ----------
+    offset : int, optional
+        What is added; by default 0.
+    stride : int, optional
+        What the index of the input dimension, or of the index array, is multiplied with; by
+        default 1.
+    input_dimension : int, optional
+        The dimension of the view that the index follows.
+    index_array : array of int, optional
+        The indices that positions get: one axis per dimension of the view, of length 1 where
+        the index does not vary.
+    index_range : Dim, optional
+        In which interval the items of the index array have to be; by default in any.
+
+    Raises
+    ------
+    TypeError
+        If the arguments are not those of one of the forms.
+
+    Examples
+    --------
+    >>> OutputIndexMap(input_dimension=0, offset=2, stride=3)
+    OutputIndexMap(offset=2, stride=3, input_dimension=0)
+    >>> OutputIndexMap([4, 8], index_range=Dim(10))
+    OutputIndexMap(offset=0, stride=1, index_array={4, 8}, index_range=[0, 10))
+    """
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self: ...
+    @staticmethod
+    def constant(offset: int) -> OutputIndexMap: ...
+    @staticmethod
+    def along(dimension: int, offset: int = 0, stride: int = 1) -> OutputIndexMap: ...
+    @staticmethod
+    def by_array(
+        array: NDArray[np.int64],
+        offset: int = 0,
+        stride: int = 1,
+        within: tuple[int, int] = ...,
+    ) -> OutputIndexMap: ...
+    @property
+    def offset(self) -> int:
+        """What is added."""
+    @property
+    def factor(self) -> int:
+        """The stride; 0 of a constant."""
+    @property
+    def stride(self) -> int | None:
+        """What the index is multiplied with; None of a constant."""
+    @property
+    def input_dimension(self) -> int | None:
+        """The dimension of the view that the index follows."""
+    @property
+    def index_array(self) -> NDArray[np.int64] | None:
+        """The indices that positions get."""
+    @property
+    def within(self) -> tuple[int, int]:
+        """The half-open interval in which the items of the index array have to be."""
+    @property
+    def index_range(self) -> Dim | None:
+        """In which interval the items of the index array have to be; None where there is none."""
+    @property
+    def is_constant(self) -> bool:
+        """Whether the index is always the same."""
+    @property
+    def method(self) -> Any:
+        """The form."""
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]: ...
+
+@final
 class View:
     """Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
 
@@ -596,7 +677,7 @@ class View:
     def intersect(self, other: View) -> View: ...
     def merged(self, other: View) -> View: ...
     def position(self, indices: Iterable[SupportsIndex]) -> tuple[int, ...]: ...
-    def maps(self) -> builtins.list[tuple[int, int, Any, tuple[int, int] | None]]: ...
+    def maps(self) -> tuple[OutputIndexMap, ...]: ...
     @property
     def unmoved(self) -> bool:
         """Whether positions stay as they are."""
@@ -679,6 +760,42 @@ class Cells:
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[View, View, View]: ...
+
+@final
+class Unit:
+    """A physical unit: a multiplier, and the name of a base unit.
+
+    ``Unit("4nm")``, ``Unit(4, "nm")`` or ``Unit(multiplier=4, base_unit="nm")``,
+    ``Unit((4, "nm"))``, ``Unit(4)`` for one without dimension, or ``Unit(json=[4, "nm"])``.
+
+    Raises
+    ------
+    ArgumentError
+        If the JSON is not that of a unit.
+
+    Examples
+    --------
+    >>> Unit("3.5 nm") * 2, str(Unit(4, "nm")), Unit("4nm").to_json()
+    (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
+    """
+
+    def __new__(
+        cls, unit: Any = ..., base_unit: Any = ..., *, multiplier: Any = ..., json: Any = None
+    ) -> Self: ...
+    @property
+    def multiplier(self) -> float:
+        """What the base unit is multiplied with."""
+    @property
+    def base_unit(self) -> str:
+        """The name of the base unit; "" where there is none."""
+    def to_json(self) -> builtins.list[Any]: ...
+    def __mul__(self, factor: float, /) -> Unit: ...
+    def __rmul__(self, factor: float, /) -> Unit: ...
+    def __truediv__(self, divisor: float, /) -> Unit: ...
+    def __rtruediv__(self, divisor: float, /) -> Any: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[float, str]]: ...
 
 def look(array: NDArray[Any], view: View) -> NDArray[Any]: ...
 def take(array: NDArray[Any], view: View, out: NDArray[Any] | None = None) -> NDArray[Any]: ...

@@ -10,7 +10,6 @@ from tessarr.space.indexable import Indexable, refuse
 from tessarr.space.maps import (
     OutputIndexMap,
     OutputIndexMaps,
-    maps_of,
 )
 
 if TYPE_CHECKING:
@@ -106,8 +105,7 @@ class IndexTransform(Indexable):
     def _as_view(self) -> View:
         return self._view
 
-    def _after(self, view: View) -> Self:
-        return self.of_view(view)
+    _after = of_view
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
@@ -125,7 +123,7 @@ class IndexTransform(Indexable):
     def output(self) -> OutputIndexMaps:
         """A map for each dimension of what is viewed."""
         if self._output is None:
-            self._output = OutputIndexMaps(maps_of(self._view))
+            self._output = OutputIndexMaps(self._view.maps())
         return self._output
 
     @property

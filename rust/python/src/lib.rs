@@ -20,6 +20,7 @@ mod show;
 mod space;
 mod store;
 mod strings;
+mod unit;
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]
@@ -35,5 +36,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     reduce::register(module)?;
     show::register(module)?;
     space::register(module)?;
-    store::register(module)
+    store::register(module)?;
+    unit::register(module)
 }

@@ -13,12 +13,14 @@ use tessarr_engine::{Error, Kind};
 mod dim;
 mod json;
 mod keys;
+mod map;
 mod rows;
 mod stated;
 
 use crate::error::to_py;
 use dim::Dim;
 use keys::{act_of, copied, is_parsed, mode_of, name_of, terms};
+use map::OutputIndexMap;
 use rows::Grids;
 use stated::Stated;
 
@@ -61,7 +63,7 @@ impl View {
     /// What makes the same view again by [`View::restored`]: tuples, and arrays.
     fn plain<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
         let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
-        Ok((PyTuple::new(py, dims)?, self.maps(py)?))
+        Ok((PyTuple::new(py, dims)?, plain_maps(py, &self.0)?))
     }
 
     /// The view of what [`View::plain`] gave.
@@ -77,7 +79,9 @@ impl View {
             let map = match (source, within) {
                 (None, _) => Map::constant(offset),
                 (Some(dimension), None) => Map::along(dimension.extract()?, offset, stride),
-                (Some(array), Some(within)) => Map::by_array(indices_of(&array)?, offset, stride, within),
+                (Some(array), Some(within)) => {
+                    Map::by_array(indices_of(array.cast()?)?, offset, stride, within)
+                }
             };
             told(py, map.fitted(&dims))
         });
@@ -257,17 +261,10 @@ impl View {
         }
     }
 
-    /// Of each map the offset, the stride, the dimension or the index array, and its bounds.
-    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let told = self.0.maps.iter().map(|map| {
-            let source = match &map.source {
-                Source::Nothing => (py.None().into_bound(py), None),
-                Source::Dimension(k) => (k.into_bound_py_any(py)?, None),
-                Source::Array(listed) => (array(py, &listed.indices)?, Some(listed.within)),
-            };
-            (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
-        });
-        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    /// The maps.
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let maps = self.0.maps.iter().map(|map| OutputIndexMap::of(py, map));
+        PyTuple::new(py, maps.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Whether positions stay as they are.
@@ -340,7 +337,10 @@ impl View {
     /// The view with its dimensions in another order, by default the reverse one.
     #[pyo3(signature = (order=None))]
     fn permuted(&self, py: Python<'_>, order: Option<Vec<usize>>) -> PyResult<View> {
-        let order = order.unwrap_or_else(|| (0..self.0.dims.len()).rev().collect());
+        let order: PerDimension<usize> = match order {
+            Some(order) => order.into_iter().collect(),
+            None => (0..self.0.dims.len()).rev().collect(),
+        };
         self.0.permuted(&order).map(View).map_err(|error| to_py(py, error))
     }
 
@@ -453,6 +453,19 @@ impl View {
     }
 }
 
+/// Of each map the offset, the stride, the dimension or the index array, and its bounds.
+fn plain_maps<'py>(py: Python<'py>, view: &space::View) -> PyResult<Bound<'py, PyList>> {
+    let told = view.maps.iter().map(|map| {
+        let source = match &map.source {
+            Source::Nothing => (py.None().into_bound(py), None),
+            Source::Dimension(k) => (k.into_bound_py_any(py)?, None),
+            Source::Array(listed) => (array(py, &listed.indices)?, Some(listed.within)),
+        };
+        (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
+    });
+    PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+}
+
 /// An array of Python's with a copy of the items.
 fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>> {
     let flat = PyArray1::from_vec(py, indices.to_vec());
@@ -462,29 +475,15 @@ fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>>
 }
 
 fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
-    let py = map.py();
-    let Ok(offset) = map.getattr(intern!(py, "offset")) else {
-        return Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", map.repr()?)));
-    };
-    let offset = offset.extract()?;
-    let stride = map.getattr(intern!(py, "factor"))?.extract()?;
-    let dimension: Option<i64> = map.getattr(intern!(py, "input_dimension"))?.extract()?;
-    if let Some(dimension) = dimension {
-        let number = usize::try_from(dimension);
-        let number = number.map_err(|_| argument(py, format!("there is no dimension {dimension}")))?;
-        return Ok(Map::along(number, offset, stride));
+    match map.cast::<OutputIndexMap>() {
+        Ok(map) => map.get().inner(map.py()),
+        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", map.repr()?))),
     }
-    let array = map.getattr(intern!(py, "index_array"))?;
-    if array.is_none() {
-        return Ok(Map::constant(offset));
-    }
-    let within = map.getattr(intern!(py, "within"))?.extract()?;
-    Ok(Map::by_array(indices_of(&array)?, offset, stride, within))
 }
 
 /// A copy of an index array.
-fn indices_of(array: &Bound<'_, PyAny>) -> PyResult<Indices> {
-    let found = match copied(array.cast::<PyArrayDyn<i64>>()?)? {
+fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Indices> {
+    let found = match copied(array)? {
         Some(found) => Some(found),
         None => {
             let ordered = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
@@ -518,5 +517,6 @@ fn argument(py: Python<'_>, message: String) -> PyErr {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Dim>()?;
+    module.add_class::<OutputIndexMap>()?;
     module.add_class::<View>()
 }
