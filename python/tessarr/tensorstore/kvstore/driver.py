@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr.errors import ArgumentError
@@ -153,6 +154,7 @@ def texts(value: Any) -> list[str]:
     return [*value]
 
 
+@lru_cache(maxsize=256)
 def quoted(path: str) -> str:
     """Return a path as it stands in a URL."""
     from urllib.parse import quote

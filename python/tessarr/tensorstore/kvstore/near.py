@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -29,10 +30,11 @@ def changes_at_once(store: Store) -> bool:
 # Files
 
 
+_BAD_PATH: Final = re.compile(r"\0|//|(?:\A|/)\.\.?(?:/|\Z)|\.__lock(?:/|\Z)")
+
+
 def _file_path(path: str) -> str:
-    names = path.removeprefix("/").removesuffix("/").split("/")
-    bad = "\0" in path or any(name in {"", ".", ".."} or name.endswith(".__lock") for name in names)
-    if bad and path not in {"", "/"}:
+    if _BAD_PATH.search(path):
         raise ArgumentError(f'Invalid file path: "{path}"')
     return path
 

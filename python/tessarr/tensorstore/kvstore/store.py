@@ -177,7 +177,10 @@ class KvStore:
 
     def copy(self) -> KvStore:
         """Return another one, whose path and transaction can be changed."""
-        return KvStore._of(self._spec, self._place, self._path, self._transaction)
+        made: KvStore = object.__new__(KvStore)
+        made._spec, made._place, made._transaction = self._spec, self._place, self._transaction
+        made._path, made._before, made._rooted = self._path, self._before, self._rooted
+        return made
 
     def __copy__(self) -> KvStore:
         return self.copy()
@@ -189,12 +192,14 @@ class KvStore:
 
     def with_transaction(self, transaction: Transaction | None) -> KvStore:
         """Return this store, its changes staged in a transaction."""
-        staging = of_class(transaction, Transaction, "transaction")
-        return KvStore._of(self._spec, self._place, self._path, staging)
+        made = self.copy()
+        made._transaction = of_class(transaction, Transaction, "transaction")
+        return made
 
     def _at(self, path: str) -> KvStore:
-        path = self._spec._driver.path(path)
-        return KvStore._of(self._spec, self._place, path, self._transaction)
+        made = self.copy()
+        made._begin(self._spec._driver.path(path))
+        return made
 
     def __add__(self, suffix: str | bytes) -> KvStore:
         return self._at(self._path + text_of(suffix))
@@ -223,6 +228,11 @@ class KvStore:
         chosen = KeyRange._of(keys) if isinstance(keys, str) else keys
         ends = (chosen.inclusive_min, chosen.exclusive_max)
         return self._transaction._keys(store, *ends, writes=writes)
+
+    def _behind(self, chosen: KeyRange | None, *, writes: bool = False) -> Store:
+        """Return the same for the keys behind the path, or those in a range of them."""
+        staged = self._transaction is not None
+        return self._store(KeyRange._below(self._before, chosen) if staged else "", writes=writes)
 
     def _key(self, key: str | bytes) -> str:
         text = key if type(key) is str and key.isascii() else text_of(key, "a key")
@@ -311,9 +321,7 @@ class KvStore:
         if chosen is not None and chosen.empty:
             return []
         start, first, end = self._bounds(chosen)
-        store = self._place.store
-        if self._transaction is not None:
-            store = self._store(KeyRange._below(start, chosen))
+        store = self._behind(chosen)
         return store.list_range(start, first, end, strip=len(start.encode()) + strip)
 
     def _bounds(self, chosen: KeyRange | None) -> tuple[str, bytes | None, bytes | None]:
@@ -370,16 +378,16 @@ class KvStore:
         return start(store.write_stamped, full, data, known)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
-        data = None if value is None else values.as_bytes(value, "a value")
+        if value is None:
+            del self[key]
+            return
+        data = value if type(value) is bytes else values.as_bytes(value, "a value")
         full = self._key(key)
-        store = self._store(full, writes=True)
-        if data is None:
-            store.delete(full)
-        else:
-            store.put(full, data)
+        self._store(full, writes=True).put(full, data)
 
     def __delitem__(self, key: str | bytes) -> None:
-        self[key] = None
+        full = self._key(key)
+        self._store(full, writes=True).delete(full)
 
     def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
         """Remove all keys in a range.
@@ -392,8 +400,7 @@ class KvStore:
         return self._do(self._delete, range.copy())
 
     def _delete(self, chosen: KeyRange) -> None:
-        store = self._store(KeyRange._below(self._before, chosen), writes=True)
-        store.delete_range(*self._bounds(chosen))
+        self._behind(chosen, writes=True).delete_range(*self._bounds(chosen))
 
     def experimental_copy_range_to(
         self,
@@ -417,8 +424,7 @@ class KvStore:
 
     def _copy_to(self, target: KvStore, chosen: KeyRange | None) -> None:
         begin, end = self._before, target._before
-        source = self._store(KeyRange._below(begin, chosen))
-        there = target._store(KeyRange._below(end, chosen), writes=True)
+        source, there = self._behind(chosen), target._behind(chosen, writes=True)
         for key in map(bytes.decode, self._listed(chosen)):
             value = source.get(begin + key)
             if value is not None:

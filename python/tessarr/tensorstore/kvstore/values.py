@@ -69,7 +69,9 @@ class KeyRange:
 
     def copy(self) -> KeyRange:
         """Return another one that is equal."""
-        return KeyRange(self._min, self._max)
+        made: KeyRange = object.__new__(KeyRange)
+        made._min, made._max = self._min, self._max
+        return made
 
     def __copy__(self) -> KeyRange:
         return self.copy()
