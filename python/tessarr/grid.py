@@ -160,11 +160,16 @@ class ChunkGrid(ABC):
     def cuts(self) -> tuple[Cuts, ...]:
         """How each axis is cut."""
 
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.cuts)
+
     def fit(self, shape: Shape, loc: str, problems: Problems) -> ChunkGrid | None:
         """Return the grid for an array of `shape`, or None and problems where it does not fit."""
-        cuts = self.cuts
-        if len(cuts) != len(shape):
-            what = f"{len(cuts)} chunk lengths for an array of {len(shape)} dimensions"
+        rank = self.rank
+        if rank != len(shape):
+            what = f"{rank} chunk lengths for an array of {len(shape)} dimensions"
             problems.add(loc, what, "mismatch")
             return None
         if math.prod(self.grid_shape(shape)) > INT64_MAX:
@@ -261,6 +266,10 @@ class RegularGrid(ChunkGrid):
     def shapes(self) -> Iterator[Shape]:
         yield self.chunk_shape
 
+    @property
+    def rank(self) -> int:
+        return len(self.chunk_shape)
+
     def regular(self) -> RegularGrid:
         return self
 
@@ -279,9 +288,8 @@ class RegularGrid(ChunkGrid):
         return None if ChunkGrid.fit(grid, shape, loc, problems) is None else grid
 
     def grid_shape(self, shape: Shape) -> Shape:
-        return tuple(
-            -(-length // chunk) for length, chunk in zip(shape, self.chunk_shape, strict=True)
-        )
+        pairs = zip(shape, self.chunk_shape, strict=True)
+        return tuple([-(-length // chunk) for length, chunk in pairs])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["OfMetadata"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 _KEPT: Final = 512
 
 
@@ -51,9 +52,16 @@ class OfMetadata(Generic[T]):
             return found[1]
         alike = (meta.lasting, *more)
         found = self._like.get(alike)
-        made = self._make(meta, *more) if found is None else self._resized(found[1], meta)
-        for kept, name in ((self._kept, key), (self._like, alike)):
-            if len(kept) >= _KEPT:
-                kept.clear()
-            kept[name] = meta, made
+        if found is None:
+            made = self._make(meta, *more)
+            _keep(self._like, alike, (meta, made))
+        else:
+            made = self._resized(found[1], meta)
+        _keep(self._kept, key, (meta, made))
         return made
+
+
+def _keep(kept: dict[Hashable, U], key: Hashable, made: U) -> None:
+    if len(kept) >= _KEPT:
+        kept.clear()
+    kept[key] = made

@@ -102,6 +102,8 @@ def as_integer(value: Any) -> int:
     TypeError
         If it is none.
     """
+    if type(value) is int:
+        return value
     if isinstance(value, np.floating):
         value = value.item()
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
@@ -158,6 +160,8 @@ def text(value: Any, what: str) -> str:
 
 def items(value: Any, what: str) -> list[Any]:
     """Return the items of a list."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refusal(value)(f"{what}: {value!r} is not a list")
     return list(value)

@@ -88,8 +88,9 @@ class GridConstraints(NamedTuple):
             return self
         if self is NOTHING:
             return other
-        if -1 not in {self.rank, other.rank} and self.rank != other.rank:
-            raise ArgumentError(f"{what}: rank {other.rank} does not match the rank {self.rank}")
+        mine, others = self.rank, other.rank
+        if mine != others and -1 not in {mine, others}:
+            raise ArgumentError(f"{what}: rank {others} does not match the rank {mine}")
         return GridConstraints(
             merged_rows(self.lengths, other.lengths, f"{what}: shape"),
             merged_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),

@@ -130,7 +130,6 @@ class Parts:
     @property
     def says_nothing(self) -> bool:
         """Whether there are no constraints at all."""
-        parts = (self._rank, self._dtype, self._domain, self._codec, self._fill)
-        if any(part is not None for part in parts) or self._units:
+        if self._rank is not None or self._dtype is not None or self._layout is not NO_LAYOUT:
             return False
-        return self._layout is NO_LAYOUT
+        return self._codec is None and self._fill is None  # all else has a rank

@@ -115,14 +115,15 @@ class Schema(Parts, Indexable):
         if json is not None:
             self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
         if parts and json is None:
-            self._take(_said.made(parts, self._of_parts))
+            self._take(_said.made(parts, self.of))
         elif parts:
             self.update(**parts)
 
     @classmethod
-    def _of_parts(cls, parts: SchemaKeywords) -> Schema:
+    def of(cls, parts: Mapping[str, Any]) -> Schema:
+        """Return what keywords say, which is not recalled."""
         made = cls()
-        made.update(**parts)
+        made._add(parts)
         return made
 
     @classmethod
@@ -165,11 +166,14 @@ class Schema(Parts, Indexable):
             If constraints contradict each other.
         """
         made = self.copy()
+        made._add(parts)
+        self._take(made)
+
+    def _add(self, parts: Mapping[str, Any]) -> None:
         stated = given(parts, SchemaKeywords)
         for name, add in _PARTS.items():
             if name in stated:
-                add(made, stated[name])
-        self._take(made)
+                add(self, stated[name])
 
     def merged(self, other: Schema) -> Schema:
         """Return these constraints and others together.
@@ -411,6 +415,6 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
-    if not isinstance(shape, Iterable):
+    if not hasattr(shape, "__iter__"):
         raise TypeError(f"shape: {shape!r} is not a list")
     return IndexDomain(shape=[as_integer(length) for length in items(shape, "shape")])

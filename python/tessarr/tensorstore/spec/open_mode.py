@@ -74,7 +74,7 @@ class OpenMode:
     def _settled(self) -> OpenMode:
         if self.assume_metadata:
             self.assume_cached_metadata = False
-        if not any(getattr(self, name) for name in self.names()):
+        if not any(_values(self)):
             self.open = True
         return self
 

@@ -330,7 +330,7 @@ class Spec(Indexable):
         """Return constraints on the view as constraints on what the driver has."""
         if "fill_value" in parts and "dtype" not in parts and self.dtype is not None:
             parts = {"dtype": self.dtype, **parts}
-        wanted = Schema(**parts)
+        wanted = Schema.of(parts)
         return wanted if self._view is None else wanted.before(self._view)
 
     # Resources

@@ -9,17 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
-from tessarr.codec import ArraySpec, Chain
+from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.notation.reading import compare, refuse
-from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "New", "array_view", "data_type_from_json", "resolved"]
+__all__ = ["Constraints", "New", "array_view", "data_type_from_json"]
 
 
 class New(NamedTuple):
@@ -49,8 +48,6 @@ class New(NamedTuple):
         Its lengths, and how it is cut into chunks.
     spec
         One of these.
-    problems
-        Where faults go.
     """
 
     domain: IndexDomain
@@ -59,7 +56,6 @@ class New(NamedTuple):
     shape: Shape
     grid: RegularGrid
     spec: ArraySpec
-    problems: Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +149,8 @@ class Constraints(ABC):
         """Return the shapes of chunks of a new array, read and written, in the first dimensions."""
 
     @abstractmethod
-    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
-        """Return the metadata of a new array, or None and problems."""
+    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+        """Return the metadata of a new array."""
 
     @abstractmethod
     def check_members(self, meta: ArrayMeta) -> None:
@@ -220,9 +216,10 @@ class Constraints(ABC):
         return made.merged(left)
 
     def _rank(self, schema: Schema, inner: Shape | None) -> int | None:
-        if self.rank is None or inner is None:
+        chunked = self.rank
+        if chunked is None or inner is None:
             return schema.rank
-        rank = self.rank + len(inner)
+        rank = chunked + len(inner)
         if schema.rank not in {None, rank}:
             raise ArgumentError(f"rank {schema.rank} does not match metadata, of rank {rank}")
         return rank
@@ -273,12 +270,12 @@ class Constraints(ABC):
 
     def _chunked(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of dimensions of chunks, or None while it is open."""
-        chunked = self.rank
+        chunked = stated = self.rank
         if rank is not None and inner is not None:
             chunked = rank - len(inner)
         wrong = chunked is not None and rank is not None and not 0 <= chunked <= rank
-        if wrong or self.rank not in {None, chunked}:
-            raise ArgumentError(f"rank {rank} does not match metadata, of rank {self.rank}")
+        if wrong or stated not in {None, chunked}:
+            raise ArgumentError(f"rank {rank} does not match metadata, of rank {stated}")
         return chunked
 
     def layout(self, schema: Schema, rank: int | None, inner: Shape | None = None) -> ChunkLayout:
@@ -314,12 +311,9 @@ class Constraints(ABC):
         spec = ArraySpec(write, stored, self.new_fill(schema, stored))
         check_sizes(shape, spec, "/shape", "/chunk_shape", problems)
         grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
-        found = None
-        if grid is not None and not problems.found:
-            found = self._created(schema, New(domain, layout, read, shape, grid, spec, problems))
         problems.check("metadata")
-        assert found is not None
-        return found
+        assert grid is not None
+        return self._created(schema, New(domain, layout, read, shape, grid, spec))
 
     def _stored(self, schema: Schema, of: Field) -> data_types.DataType:
         """Return the data type of a new array."""
@@ -384,20 +378,6 @@ class Constraints(ABC):
             )
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
-
-
-def resolved(codecs: Chain, spec: ArraySpec, zarr_format: ZarrFormat) -> Chain:
-    """Return a chain with everything chosen that was left open, or recall it."""
-    return _resolved.of(codecs, spec.shape, spec.data_type, zarr_format)
-
-
-def _resolve(
-    codecs: Chain, shape: Shape, data_type: data_types.DataType, zarr_format: ZarrFormat
-) -> Chain:
-    return codecs.resolve(ArraySpec(shape, data_type), zarr_format)
-
-
-_resolved: Final = RecallSame(_resolve)
 
 
 @lru_cache(64)

@@ -36,7 +36,7 @@ __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
 _LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
-                   "fill_value", "dimension_units", "element")  # fmt: skip
+                   "chunk_layout", "fill_value", "dimension_units", "element")  # fmt: skip
 
 
 class Facts:

@@ -136,7 +136,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     _check_chunks(facts, schema)
     _check_fill(facts, schema)
     units = schema.dimension_units or ()
-    if any(unit is not None for unit in units):
+    if units.count(None) < len(units):
         if meta.zarr_format == 2:
             raise ArgumentError("dimension_units: format 2 does not have them")
         merged_units(facts.dimension_units, units)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from tessarr.codec import Chain, Codec
+from tessarr.codec import ArraySpec, Chain, Codec
 from tessarr.codec.read import read_v2
 from tessarr.errors import ArgumentError
 from tessarr.keys import Separator, V2Keys
@@ -17,7 +17,6 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     New,
     data_type_from_json,
-    resolved,
 )
 from tessarr.tensorstore.notation.reading import (
     choice,
@@ -139,18 +138,14 @@ class Zarr2(Constraints):
         one = choose_one(layout, domain, domain.rank)[:chunked]
         return one, one
 
-    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
-        """Return the metadata of a new array, or None and problems."""
+    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+        """Return the metadata of a new array."""
         rank, spec = len(new.shape), new.spec
         compression = self.compression
         if schema.codec is not None:
             compression = self.codec.merged(schema.codec).compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
         both = _read.made((compressor, compression.filters or []), _codecs)
-        v2.check_codecs(spec, *both, new.problems)
-        if new.problems.found:
-            return None
-        codecs = _chains.of(both, rank, _order(new.layout, rank))
         return ArrayMeta(
             2,
             new.shape,
@@ -158,7 +153,7 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            resolved(codecs, spec, 2),
+            _settle.of(both, spec, _order(new.layout, rank)),
             dict(self.attributes),
             last_is_filter=both[1] is None and bool(both[0]),
         )
@@ -187,12 +182,15 @@ _read: Final = Recall[Both]()
 """Filters and compressors that were read, by their JSON."""
 
 
-def _chain(both: Both, rank: int, order: Order) -> Chain:
-    filters, compressor = both
-    return v2.chain(order == "F", rank, filters, compressor)
+def _settled(both: Both, spec: ArraySpec, order: Order) -> Chain:
+    """Return the codecs for chunks, with everything chosen that was left open."""
+    problems = Problems()
+    v2.check_codecs(spec, *both, problems)
+    problems.check("metadata")
+    return v2.chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
 
 
-_chains: Final = RecallSame(_chain)
+_settle: Final = RecallSame(_settled)
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
 _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from tessarr import codec, keys
 from tessarr import dtype as data_types
+from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import ArrayMeta
@@ -18,7 +19,6 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     New,
     data_type_from_json,
-    resolved,
 )
 from tessarr.tensorstore.notation.reading import (
     choice,
@@ -177,8 +177,8 @@ class Zarr3(Constraints):
             return one, one
         return choose(layout, domain, chunked)
 
-    def _created(self, schema: Schema, new: New) -> ArrayMeta | None:
-        """Return the metadata of a new array, or None and problems."""
+    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+        """Return the metadata of a new array."""
         rank, data_type = len(new.shape), new.spec.data_type
         chain = self.chain if schema.codec is None else self.codec.merged(schema.codec).chain
         chain = chain or _OPEN_CHAIN
@@ -186,9 +186,6 @@ class Zarr3(Constraints):
         read = new.read if chain.height or new.read != new.spec.shape else None
         wish = new.layout.leading(rank).order
         codecs = _complete.of(chain, data_type, rank, read, None if wish is None else wish.value)
-        codecs.check(new.spec, "/codecs", new.problems)
-        if new.problems.found:
-            return None
         return ArrayMeta(
             3,
             new.shape,
@@ -196,7 +193,7 @@ class Zarr3(Constraints):
             new.grid,
             self.key_encoding or _KEYS,
             new.spec.fill,
-            resolved(codecs, new.spec, 3),
+            _settle.of(codecs, new.spec),
             self._new_attributes(schema, rank),
             self._new_names(new.domain, rank),
             extra=self.extra,
@@ -204,13 +201,15 @@ class Zarr3(Constraints):
 
     def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
         units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
-        if not any(unit is not None for unit in units):
+        if units.count(None) == len(units):
             return dict(self.attributes)
         stated = [None if unit is None else str(unit) for unit in units]
         return {**self.attributes, _UNITS: stated}
 
     def _new_names(self, domain: IndexDomain, rank: int) -> Names | None:
         stated = self.names if self.names is not None and _unique(self.names) else None
+        if stated is None and not any(domain.labels):
+            return None
         names = [
             label or ("" if stated is not None and stated[k] is not None else None)
             for k, label in enumerate(domain.labels[:rank])
@@ -272,7 +271,16 @@ def _completed(
     return found
 
 
+def _settled(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
+    """Return the codecs for chunks, with everything chosen that was left open."""
+    problems = Problems()
+    codecs.check(spec, "/codecs", problems)
+    problems.check("metadata")
+    return codecs.resolve(spec)
+
+
 _complete: Final = RecallSame(_completed)
+_settle: Final = RecallSame(_settled)
 _OPEN_CHAIN: Final = Chain()
 _KEYS: Final = keys.DefaultKeys()
 
