@@ -183,6 +183,8 @@ class Schema(Parts, Indexable):
         ArgumentError
             If they contradict each other.
         """
+        if self.says_nothing:
+            return other.copy()
         made = self.copy()
         made._merge(other)
         return made

@@ -107,7 +107,7 @@ def hard_wishes(row: Row) -> Row:
 
 def hard_row(values: Sequence[Any]) -> Row:
     """Return hard wishes for values that are known to be good; 0 and None leave one open."""
-    return tuple(Wish(value, True) if value else None for value in values)
+    return tuple([Wish(value, True) if value else None for value in values])
 
 
 def as_soft(wish: Wish | None) -> Wish | None:

@@ -238,6 +238,6 @@ def _axes(order: str, chunked: int, inner: int) -> Shape:
 def _known(
     chunked: int, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
 ) -> ChunkLayout:
-    shape = (*(chunks or (0,) * (rank - len(inner))), *inner)
+    shape = (*(chunks or (0,) * (rank - len(inner))), *inner) if chunks or inner else None
     axes = None if order is None else _axes(order, chunked, len(inner))
     return ChunkLayout.known(rank, shape, shape, axes)

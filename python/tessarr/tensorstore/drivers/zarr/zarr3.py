@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from tessarr import codec, keys
@@ -71,6 +71,8 @@ class Zarr3(Constraints):
             if name in members:
                 stated[name] = choice(only)(members.pop(name), name)
         attributes = take(members, "attributes", members_of)
+        if items(members.pop("storage_transformers", []), "storage_transformers"):
+            raise ArgumentError("storage_transformers: there are none that this driver has")
         found = cls(
             shape=take(members, "shape", lengths(0)),
             data_type=take(
@@ -84,10 +86,8 @@ class Zarr3(Constraints):
             units=None if attributes is None else take(attributes, _UNITS, _units),
             attributes=attributes or {},
             stated=stated,
+            extra=_extra(members),  # what is left
         )
-        if items(members.pop("storage_transformers", []), "storage_transformers"):
-            raise ArgumentError("storage_transformers: there are none that this driver has")
-        found = replace(found, extra=_extra(members))
         ranks = {name: len(part) for name, part in found._per_dimension().items()}
         if len(set(ranks.values())) > 1:
             raise ArgumentError(f"metadata: members differ in rank: {ranks}")
