@@ -146,7 +146,8 @@ def _check_chunks(facts: Facts, schema: Schema) -> None:
     layout = schema.layout
     if layout.rank >= 0:
         layout.merge(facts.chunk_layout)
-        if any(layout.codec_chunk.shape or ()):
+        _, _, codec = layout.grids
+        if any(wish is not None and wish.hard for wish in codec.lengths):
             raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
     if schema.codec is not None:
         facts.codec.merged(schema.codec)
