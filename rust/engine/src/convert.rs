@@ -4,7 +4,7 @@
 //! values: integers of less than 8 bits by `i8`, floats of less than 32 bits by `f32`. Some items are
 //! loaded as that, which stay near the processor, and stored as the other type from there.
 
-use crate::copy::{each_row, in_pieces, Axis, Walk};
+use crate::copy::{copy, each_row, in_pieces, Axis, Item as Copied, Walk};
 use crate::error::{Error, Kind, Result};
 use crate::half::{BFloat16, Float16};
 
@@ -68,6 +68,14 @@ pub unsafe fn convert(
     (target, to): (*mut u8, Number<'_>),
 ) -> Result<()> {
     let unknown = || Error::new(Kind::Argument, "there is no such conversion");
+    if from == to {
+        let item = Copied { bytes: from.bytes().ok_or_else(unknown)?, swap: 0 };
+        let walk = Walk { axes: axes.into(), src: source, dst: target };
+        return in_pieces(&[walk], TASK, &|axes, source, target| {
+            // SAFETY: the caller's promise; pieces are apart.
+            unsafe { copy(source, target, axes, item) };
+        });
+    }
     if from.is_small_float() || to.is_small_float() {
         let load = if from == Number::Named("f8") && matches!(to, Number::Byte(_)) {
             best::<f32, Odd>().0

@@ -106,7 +106,7 @@ def _numbers(
     with np.errstate(all="ignore"):
         if values.dtype.kind == "c" != wanted.kind:
             values = np.real(values)
-        if _plain(source.dtype) and _plain(wanted):
+        if _plain(source.dtype) and _plain(wanted) and values.dtype != wanted:
             return values.astype(wanted) if out is None else _into(values, out)
     if out is None:
         out = np.empty_like(values, wanted)
