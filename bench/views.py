@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import tensorstore
+import tessarr.tensorstore
+
 ROUNDS = 20
 EDGE = 2000
 METHODS = ("mean", "median", "mode", "min", "max")
@@ -25,7 +28,10 @@ KINDS = ("bool", "uint8", "int16", "uint16", "int32", "int64", "float16", "float
 CASTS = (
     *(("uint16", "float32"), ("float32", "uint8"), ("float64", "float32"), ("int32", "bool")),
     *(("uint8", "float64"), ("float32", "float16"), ("int16", "int64"), ("complex64", "float32")),
+    *(("float8_e4m3fn", "float32"), ("float32", "float8_e5m2"), ("bfloat16", "float32")),
 )
+
+POINTS = tuple(np.random.default_rng(1).integers(0, EDGE, (2, 100)))
 
 Array = npt.NDArray[Any]
 Make = Callable[[Any], Callable[[], object]]
@@ -80,7 +86,7 @@ def downsampled(values: Array) -> Iterator[Row]:
 def cast(values: Array) -> Iterator[Row]:
     """Give the rows of casts."""
     for one, other in CASTS:
-        typed = (values % 100).astype(one)
+        typed = (values % 100).astype(tensorstore.dtype(one).numpy_dtype)
 
         def view(ts: Any, typed: Array = typed, other: str = other) -> Any:
             return ts.cast(ts.array(typed.copy()), other)
@@ -112,11 +118,24 @@ def layered(values: Array, folder: Path) -> Iterator[Row]:
             def element(ts: Any, whole: Any = whole) -> Any:
                 return whole(ts)[5, 5]
 
+            def points(ts: Any, whole: Any = whole) -> Any:
+                return whole(ts).vindex[POINTS]
+
             name = f"concat of {count} {where}"
             yield reading(1, name, whole)
             yield reading(5, f"{name}, a column", column)
             yield reading(20, f"{name}, an element", element)
+            yield reading(5, f"{name}, 100 points", points)
             yield writing(1, name, whole)
+            yield writing(5, f"{name}, 100 points", points)
+        for how in ("concat", "stack", "overlay"):
+
+            def made(ts: Any, how: str = how, count: int = count) -> Callable[[], object]:
+                layers = [ts.array(values[:10, :10]) for _ in range(count)]
+                options = {} if how == "overlay" else {"axis": 0}
+                return lambda: getattr(ts, how)(layers, **options)
+
+            yield f"{how} of {count}: made", 200, made
 
 
 def virtual(values: Array) -> Iterator[Row]:
@@ -130,20 +149,21 @@ def virtual(values: Array) -> Iterator[Row]:
 
     for edge in (2000, 200, 50):
 
-        def view(ts: Any, edge: int = edge) -> Any:
+        def view(ts: Any, edge: int = edge, **more: Any) -> Any:
             layout = ts.ChunkLayout(chunk_shape=[edge, edge])
             shape = {"shape": values.shape, "chunk_layout": layout}
-            return ts.virtual_chunked(fill, forget, dtype=ts.uint16, **shape)
+            return ts.virtual_chunked(fill, forget, dtype=ts.uint16, **shape, **more)
+
+        def cached(ts: Any, view: Any = view) -> Any:
+            return view(ts, context=ts.Context({"cache_pool": {"total_bytes_limit": 10**8}}))
 
         yield reading(1, f"virtual chunks of {edge}²", view)
+        yield reading(1, f"virtual chunks of {edge}², cached", cached)
         yield writing(1, f"virtual chunks of {edge}²", view)
 
 
 def main() -> None:
     """Print the table."""
-    import tensorstore
-    import tessarr.tensorstore
-
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     values = np.random.default_rng(0).integers(0, 2**16, (EDGE, EDGE), "u2")
     print("| | TensorStore | here | ratio |\n|---|---|---|---|")

@@ -12,6 +12,8 @@ from typing_extensions import Buffer, disjoint_base
 __all__ = [
     "ArrayBase",
     "Begun",
+    "Behind",
+    "Blocks",
     "ByteFloats",
     "CachePool",
     "CachedStore",
@@ -746,6 +748,25 @@ class Seen:
     def far(self) -> builtins.list[tuple[int, View, View]]: ...
     def take(self, out: NDArray[Any]) -> None: ...
     def put(self, items: NDArray[Any]) -> None: ...
+
+@final
+class Blocks:
+    """A base, as a view of what is read, the domain of its blocks, and how long these are."""
+
+    def __new__(cls, base: View, domain: View, factors: Sequence[int]) -> Self: ...
+    def behind(self, view: View) -> Behind: ...
+
+@final
+class Behind:
+    """What stands behind a view of blocks: the product of positions of each dimension."""
+
+    @property
+    def counts(self) -> tuple[int, ...]: ...
+    @property
+    def order(self) -> View | None: ...
+    def part(
+        self, first: int, last: int
+    ) -> tuple[View, builtins.list[tuple[int, int, int, int]]]: ...
 
 @final
 class Cells:

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod array;
+mod blocks;
 mod codec;
 mod convert;
 mod description;
@@ -26,6 +27,7 @@ mod unit;
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
+    blocks::register(module)?;
     codec::register(module)?;
     convert::register(module)?;
     layers::register(module)?;

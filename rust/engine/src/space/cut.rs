@@ -342,7 +342,7 @@ fn within(value: i128) -> i64 {
 
 impl View {
     /// The least and the greatest index of a map; the view is finite and not empty.
-    fn reached(&self, map: &Map) -> Result<Interval> {
+    pub(super) fn reached(&self, map: &Map) -> Result<Interval> {
         let ends = match &map.source {
             Source::Nothing => (0, 0),
             Source::Dimension(k) => (self.dims[*k].lower, self.dims[*k].upper - 1),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 mod acts;
+mod blocks;
 mod brackets;
 mod cut;
 mod dim;
@@ -29,6 +30,7 @@ mod tests;
 mod text;
 
 pub use acts::{Act, PerDim, Place, Shift};
+pub use blocks::{Behind, Blocks};
 pub use brackets::{Mode, Term};
 pub use cut::{Cells, Cutter, Grid, Part};
 pub use dim::{Dim, Slice, END, INFINITE};

@@ -6,7 +6,7 @@ The position ``p`` of a dimension with factor ``f`` stands for those of the base
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,17 +14,13 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.domain import INFINITE
 from tessarr.space.maps import position
-from tessarr.tensorstore.drivers.downsample.reducing import Blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-__all__ = ["BlockGrid", "Positions", "Wanted", "check_factors", "downsampled"]
-
-Positions: TypeAlias = "range | npt.NDArray[np.int64]"
-"""Those of one dimension, ascending."""
+__all__ = ["BlockGrid", "check_factors", "downsampled"]
 
 
 def check_factors(factors: Sequence[int], rank: int) -> None:
@@ -48,33 +44,6 @@ def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> Ind
             Dim.of(lower, max(lower, upper), dim.label, (dim.implicit_lower, dim.implicit_upper))
         )
     return IndexDomain.of(tuple(dims))
-
-
-class Wanted(NamedTuple):
-    """The positions of one dimension of the result that a view asks for, ascending."""
-
-    positions: Positions
-    """Which."""
-    rank: OutputIndexMap
-    """For each position of the view, the place in `positions`."""
-
-
-class Behind(NamedTuple):
-    """What stands behind positions of one dimension."""
-
-    indices: int | npt.NDArray[np.int64]
-    """The positions of the base, or the first one where they are an interval."""
-    size: int
-    """How many they are."""
-    blocks: Blocks
-    """How they are cut."""
-
-    def map(self, k: int, rank: int) -> OutputIndexMap:
-        """Return the map of dimension `k` of `rank` that selects them."""
-        if isinstance(self.indices, int):
-            return OutputIndexMap.along(k, self.indices)
-        shape = [self.size if axis == k else 1 for axis in range(rank)]
-        return OutputIndexMap.by_array(self.indices.reshape(shape))
 
 
 class BlockGrid:
@@ -143,52 +112,6 @@ class BlockGrid:
                 maps.append(OutputIndexMap.constant(offset))
         return IndexTransform.of(view.domain, tuple(maps))
 
-    def wanted(self, view: IndexTransform, k: int) -> Wanted:
-        one = view.output[k]
-        if one.index_array is not None:
-            places = position(one, view.domain.dims)
-            self._check(k, int(places.min()), int(places.max()))
-            found, inverse = np.unique(places, return_inverse=True)
-            return Wanted(found, OutputIndexMap.by_array(inverse.reshape(places.shape)))
-        if one.input_dimension is None or not one.factor:
-            self._check(k, one.offset, one.offset)
-            return Wanted(range(one.offset, one.offset + 1), OutputIndexMap.constant(0))
-        dim = view.domain.dims[one.input_dimension]
-        begin, last = dim.inclusive_min, dim.exclusive_max - 1
-        ends = one.offset + one.factor * begin, one.offset + one.factor * last
-        least, most, step = min(ends), max(ends), abs(one.factor)
-        self._check(k, least, most)
-        sign = 1 if one.factor > 0 else -1
-        order = OutputIndexMap.along(one.input_dimension, -begin if sign > 0 else last, sign)
-        return Wanted(range(least, most + 1, step), order)
-
-    def _check(self, k: int, least: int, most: int) -> None:
-        dim = self.domain.dims[k]
-        if least < dim.inclusive_min or most >= dim.exclusive_max:
-            raise ArgumentError(
-                f"dimension {k}: positions from {least} to {most} are not all in {dim}",
-                kind="out_of_bounds",
-            )
-
-    def behind(self, k: int, positions: Positions) -> Behind:
-        """Return which positions of the base stand behind some of the result."""
-        factor = self.factors[k]
-        if isinstance(positions, range) and (positions.step == 1 or len(positions) == 1):
-            dim, count = self.base[k], len(positions)
-            low = max(positions[0] * factor, dim.inclusive_min)
-            high = min((positions[-1] + 1) * factor, dim.exclusive_max)
-            first = min((positions[0] + 1) * factor, high) - low
-            last = high - max(positions[-1] * factor, low)
-            return Behind(low, high - low, _blocks(first, last, factor, count))
-        least, most = self.edges(k, np.asarray(positions))
-        short = most - least
-        size = int(short.sum())
-        blocks = _blocks(int(short[0]), int(short[-1]), factor, len(short))
-        if least[-1] + short[-1] - least[0] == size:
-            return Behind(int(least[0]), size, blocks)
-        ends = np.cumsum(short)
-        return Behind(np.arange(size) + np.repeat(least - (ends - short), short), size, blocks)
-
     def edges(
         self, k: int, positions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -238,10 +161,3 @@ def _widened(one: OutputIndexMap, rank: int) -> OutputIndexMap:
         return one
     array = array.reshape(array.shape + (1,) * (rank - array.ndim))
     return OutputIndexMap.by_array(array, one.offset, one.factor, one.within)
-
-
-def _blocks(first: int, last: int, factor: int, count: int) -> Blocks:
-    """Tell how an axis is cut, whose blocks are whole but for the first and the last one."""
-    first = first if first != factor else 0
-    last = last if last != factor and count > bool(first) else 0
-    return Blocks(first, factor, count - bool(first) - bool(last), last)

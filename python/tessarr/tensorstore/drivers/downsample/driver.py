@@ -7,7 +7,7 @@ The element at position ``p`` of a dimension with factor ``f`` stands for those 
 positions of each dimension of the result; what stands behind those is read from the base as one
 product of indices, reduced, and then put in the order of the view. Where index arrays run
 along with each other, so that the product would be much more than the view, each point is
-read with its block instead.
+read with its block instead. The engine tells what stands behind a product.
 
 Large views are read and reduced slab by slab, of a bounded number of bytes.
 """
@@ -19,19 +19,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr import _engine
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.maps import position
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.driver import array
-from tessarr.tensorstore.drivers.downsample.blocks import (
-    BlockGrid,
-    Positions,
-    Wanted,
-    check_factors,
-)
+from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
-from tessarr.tensorstore.drivers.in_memory import check_finite, look, selected
+from tessarr.tensorstore.drivers.in_memory import check_finite, copied, look, outside
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
@@ -40,10 +36,11 @@ from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.chunk_views import layout_through
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from tessarr._engine import Behind
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -80,7 +77,7 @@ class DownsampleDriver(Driver):
         What is made of each.
     """
 
-    __slots__ = ("_block_bytes", "_blocks", "_of", "method")
+    __slots__ = ("_block_bytes", "_blocks", "_cut", "_of", "method")
 
     name = "downsample"
 
@@ -90,6 +87,7 @@ class DownsampleDriver(Driver):
         self._of = of
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
+        self._cut = _engine.Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
         sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain.dims])
         self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
@@ -209,82 +207,57 @@ class DownsampleDriver(Driver):
             if self.method == "stride":
                 strided = self._of._view[self._blocks.strided(view)]
                 return self._of._driver.read(strided, out, using)
-            wanted = [self._blocks.wanted(view, k) for k in range(view.output_rank)]
-            if prod(len(one.positions) for one in wanted) > _WASTE * view.size + 1000:
+            behind = self._cut.behind(view._as_view())
+            if prod(behind.counts) > _WASTE * view.size + 1000:
                 return self._by_points(view, out, using)
-            return self._by_product(view, wanted, out, using)
+            return self._by_product(behind, out, using)
+        except SelectionError as error:
+            return failed(outside(error))
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
     def _by_product(
-        self,
-        view: IndexTransform,
-        wanted: list[Wanted],
-        out: npt.NDArray[Any] | None,
-        using: Using,
+        self, behind: Behind, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Read what stands behind the product of positions of each dimension."""
-        positions = [one.positions for one in wanted]
-        order = IndexTransform.of(view.domain, tuple(one.rank for one in wanted))
-        straight = order.output == tuple(
-            OutputIndexMap.along(k, -low) for k, low in enumerate(view.domain.origin)
+        counts, order = behind.counts, behind.order
+        values = out if order is None else None
+        if values is None:
+            values = np.empty(counts, self.dtype.dtype)
+        rows = counts[0] if counts else 1
+        most = max(1, _SLAB_BYTES * rows // max(1, prod(counts) * self._block_bytes))
+        if rows <= most:
+            reduced = self._reduced(behind, 0, rows, values, using)
+        else:
+            reduced = start(self._by_slabs, behind, most, values, using)
+        return (
+            reduced if order is None else converted(reduced, lambda them: copied(them, order, out))
         )
-        target = out if straight else None
 
-        def finish(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            if straight:
-                return values
-            found = selected(values, order._as_view())
-            if out is None:
-                return np.array(found, order="C")
-            out[...] = found
-            return out
-
-        counts = [len(one) for one in positions]
-        if prod(counts) * self._block_bytes <= _SLAB_BYTES:
-            return converted(self._reduced(positions, using, target), finish)
-
-        def work() -> npt.NDArray[Any]:
-            values = target
-            if values is None:
-                values = np.empty(counts, self.dtype.dtype)
-            before: Future[Any] | None = None
-            for slab in self._slabs(counts):
-                pieces = [one[cut] for one, cut in zip(positions, slab, strict=True)]
-                reading = self._reduced(pieces, using, values[slab])
-                reading.force()  # while the one before is reduced
-                if before is not None:
-                    before.result()
-                before = reading
+    def _by_slabs(
+        self, behind: Behind, most: int, values: npt.NDArray[Any], using: Using
+    ) -> npt.NDArray[Any]:
+        """Read and reduce some rows after the other, so that what is read at once is bounded."""
+        before: Future[Any] | None = None
+        for first in range(0, len(values), most):
+            last = min(first + most, len(values))
+            reading = self._reduced(behind, first, last, values[first:last], using)
+            reading.force()  # while the one before is reduced
             if before is not None:
                 before.result()
-            return finish(values)
-
-        return start(work)
-
-    def _slabs(self, counts: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-        """Cut a product along its first dimension, so that what is read at once is bounded."""
-        rows = max(1, _SLAB_BYTES // max(1, prod(counts[1:]) * self._block_bytes))
-        rest = tuple(slice(0, count) for count in counts[1:])
-        for first in range(0, counts[0] if counts else 0, rows):
-            yield (slice(first, min(first + rows, counts[0])), *rest)
+            before = reading
+        if before is not None:
+            before.result()
+        return values
 
     def _reduced(
-        self,
-        positions: Sequence[Positions],
-        using: Using,
-        out: npt.NDArray[Any] | None,
+        self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], using: Using
     ) -> Future[npt.NDArray[Any]]:
-        """Read and reduce the product of positions, ascending."""
-        behind = [self._blocks.behind(k, one) for k, one in enumerate(positions)]
-        dims = tuple(Dim.of(0, one.size) for one in behind)
-        maps = tuple(one.map(k, len(behind)) for k, one in enumerate(behind))
-        blocks = [one.blocks for one in behind]
-        read = self._look(IndexTransform.of(IndexDomain.of(dims), maps), using)
+        """Read and reduce what stands behind some rows of the product."""
+        view, cuts = behind.part(first, last)
+        blocks = [Blocks(*cut) for cut in cuts]
+        read = look(self._of._driver, IndexTransform.of_view(view), using)
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
-
-    def _look(self, view: IndexTransform, using: Using) -> Future[npt.NDArray[Any]]:
-        return look(self._of._driver, self._of._view[view], using)
 
     def _by_points(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
@@ -330,6 +303,6 @@ class DownsampleDriver(Driver):
             inside = np.arange(lengths[k]).reshape(shape)
             maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
         view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
-        values = self._look(view, using).result()
+        values = look(self._of._driver, self._of._view[view], using).result()
         blocks = [Blocks(0, 1, count, 0), *(Blocks(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)
