@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from tessarr import _engine
 from tessarr.errors import ArgumentError, ReadOnlyError, UnsupportedError
 
 VALUES = np.arange(600, dtype="i4").reshape(60, 10)
@@ -133,3 +134,18 @@ def test_a_layer_for_writing_only_is_not_read() -> None:
     layers = [ts.open(spec, read=False, write=True).result(), ts.array(np.int32([3, 4]))]
     with pytest.raises(ReadOnlyError):
         ts.concat(layers, axis=0).read().result()
+
+
+def test_real_parts_are_copied_whatever_their_place() -> None:
+    values = (np.arange(300000).reshape(300, 1000) % 251 - 0.5j).astype("c8")
+    for source in (values, values.T, values[::-2, ::3]):
+        found = ts.cast(ts.array(source), ts.float32).read().result()
+        np.testing.assert_array_equal(found, source.real)
+
+
+def test_numbers_of_one_type_are_not_converted() -> None:
+    """The engine copies them: by way of another type they would lose bits."""
+    values = np.array([1.5, 1e30, np.nan, -0.0, 300.25], "f4")
+    out = np.empty_like(values)
+    _engine.convert(values, out, "f4", "f4")
+    assert out.tobytes() == values.tobytes()

@@ -34,14 +34,14 @@ impl Blocks {
         Ok(Blocks(space::Blocks { base, domain, factors: factors.into() }))
     }
 
-    /// What stands behind a view of the domain, which is finite and has a position.
-    fn behind(slf: &Bound<'_, Self>, view: &View) -> PyResult<Behind> {
+    /// What stands behind a view of the domain; None if that has no position.
+    fn behind(slf: &Bound<'_, Self>, view: &View) -> PyResult<Option<Behind>> {
         let blocks = &slf.get().0;
         if view.inner().maps.len() != blocks.domain.len() {
             return Err(PyTypeError::new_err("the view does not fit"));
         }
         let found = blocks.behind(view.inner()).map_err(|error| to_py(slf.py(), error))?;
-        Ok(Behind { blocks: slf.clone().unbind(), found })
+        Ok(found.map(|found| Behind { blocks: slf.clone().unbind(), found }))
     }
 }
 

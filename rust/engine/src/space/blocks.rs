@@ -50,11 +50,17 @@ impl Positions {
 }
 
 impl Blocks {
-    /// What stands behind a view, which is finite and has a position.
+    /// What stands behind a view; None if that has no position.
     ///
     /// # Errors
-    /// `Kind::Selection` if there is no block at a position.
-    pub fn behind(&self, view: &View) -> Result<Behind> {
+    /// `Kind::Selection` if the view is not finite, or there is no block at a position.
+    pub fn behind(&self, view: &View) -> Result<Option<Behind>> {
+        if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
+            return Err(selection(format!("the dimension {dim} is not finite")));
+        }
+        if view.dims.iter().any(Dim::is_empty) {
+            return Ok(None);
+        }
         let mut order = View { dims: view.dims.clone(), maps: PerDimension::new() };
         let mut positions = PerDimension::new();
         for (at, (map, dim)) in view.maps.iter().zip(&self.domain).enumerate() {
@@ -90,7 +96,7 @@ impl Blocks {
             positions.push(some);
             order.maps.push(place);
         }
-        Ok(Behind { positions, order })
+        Ok(Some(Behind { positions, order }))
     }
 
     /// What stands behind those positions whose places along the first dimension are in a range: as a view

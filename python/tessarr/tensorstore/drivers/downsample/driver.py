@@ -27,7 +27,7 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
-from tessarr.tensorstore.drivers.in_memory import check_finite, copied, look, outside
+from tessarr.tensorstore.drivers.in_memory import copied, look, outside
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
@@ -200,14 +200,14 @@ class DownsampleDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Read blocks, and reduce them."""
         try:
-            check_finite(view)
-            if view.size == 0:
-                empty = np.empty(view.domain.shape, self.dtype.dtype)
-                return finished(empty if out is None else out)
             if self.method == "stride":
                 strided = self._of._view[self._blocks.strided(view)]
                 return self._of._driver.read(strided, out, using)
             behind = self._cut.behind(view._as_view())
+            if behind is None:
+                return finished(
+                    np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+                )
             if prod(behind.counts) > _WASTE * view.size + 1000:
                 return self._by_points(view, out, using)
             return self._by_product(behind, out, using)

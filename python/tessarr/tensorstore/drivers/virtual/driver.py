@@ -197,7 +197,7 @@ class VirtualDriver(Driver):
                     change = partial(_assign, inside, items)
                     self._change(self._cache, box, change, using.batch)
                     continue
-                chunk = self._new(box)
+                chunk = self._new(box, clear=False)
                 assign(chunk, inside, items)
                 writing = self._write(self._cache, box, chunk, b"")
                 if writing.called is None:
@@ -220,11 +220,11 @@ class VirtualDriver(Driver):
         for box, inside, place in cells:
             yield IndexDomain.of_view(box), inside, place
 
-    def _new(self, box: IndexDomain) -> npt.NDArray[Any]:
+    def _new(self, box: IndexDomain, *, clear: bool = True) -> npt.NDArray[Any]:
         """Return an array for a chunk, whose axes are in memory as the layout says."""
         order, shape, kind = self._order, box.shape, self.dtype
-        made = np.zeros([shape[axis] for axis in order], kind.dtype)
-        if kind.name in _EMPTY:
+        made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
+        if clear and kind.name in _EMPTY:
             made[...] = _EMPTY[kind.name]
         return made if self._axes is None else made.transpose(self._axes)
 
@@ -274,7 +274,7 @@ class VirtualDriver(Driver):
         with self._lock:
             while True:
                 before, generation = self._read(cache, box, parameters).end()
-                chunk = self._new(box)
+                chunk = self._new(box, clear=False)
                 chunk[...] = before
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
