@@ -7,7 +7,7 @@ the engine of a view.
 
 from __future__ import annotations
 
-from tessarr._engine import Cells, Layers, Seen, View
+from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
@@ -18,6 +18,8 @@ from tessarr.space.transform import IndexTransform
 
 __all__ = [
     "INFINITE",
+    "Behind",
+    "Blocks",
     "Box",
     "Bracket",
     "Cells",

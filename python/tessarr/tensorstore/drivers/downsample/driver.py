@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import _engine
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space import Blocks, Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.space.maps import position
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
-from tessarr.tensorstore.drivers.downsample.reducing import Blocks, check_method, reduce
+from tessarr.tensorstore.drivers.downsample.reducing import Cut, check_method, reduce
 from tessarr.tensorstore.drivers.in_memory import copied, look, outside
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import Behind
+    from tessarr.space import Behind
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -87,7 +86,7 @@ class DownsampleDriver(Driver):
         self._of = of
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
-        self._cut = _engine.Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
+        self._cut = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
         sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain.dims])
         self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
@@ -255,7 +254,7 @@ class DownsampleDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Read and reduce what stands behind some rows of the product."""
         view, cuts = behind.part(first, last)
-        blocks = [Blocks(*cut) for cut in cuts]
+        blocks = [Cut(*cut) for cut in cuts]
         read = look(self._of._driver, IndexTransform.of_view(view), using)
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
 
@@ -304,5 +303,5 @@ class DownsampleDriver(Driver):
             maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
         view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
         values = look(self._of._driver, self._of._view[view], using).result()
-        blocks = [Blocks(0, 1, count, 0), *(Blocks(0, length, 1, 0) for length in lengths)]
+        blocks = [Cut(0, 1, count, 0), *(Cut(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-__all__ = ["METHODS", "Blocks", "check_method", "reduce"]
+__all__ = ["METHODS", "Cut", "check_method", "reduce"]
 
 METHODS: Final = ("stride", "mean", "min", "max", "median", "mode")
 
 
-class Blocks(NamedTuple):
+class Cut(NamedTuple):
     """How one axis is cut: a short block, whole ones, and a short one again.
 
     Parameters
@@ -74,7 +74,7 @@ def check_method(method: str, data_type: DataType) -> None:
         raise ArgumentError(f"there is no {method} of elements of {name}")
 
 
-def reduce(values: Array, blocks: Sequence[Blocks], method: str, out: Array | None = None) -> Array:
+def reduce(values: Array, blocks: Sequence[Cut], method: str, out: Array | None = None) -> Array:
     """Return one element for each block.
 
     Parameters
@@ -90,7 +90,7 @@ def reduce(values: Array, blocks: Sequence[Blocks], method: str, out: Array | No
 
     Examples
     --------
-    >>> reduce(np.array([1, 2, 4, 5, 9]), [Blocks(0, 2, 2, 1)], "mean").tolist()
+    >>> reduce(np.array([1, 2, 4, 5, 9]), [Cut(0, 2, 2, 1)], "mean").tolist()
     [2, 4, 9]
     """
     if out is not None and np.may_share_memory(values, out):
@@ -116,9 +116,9 @@ _KINDS: Final = {"S": "u", "V": "u", "M": "i", "m": "i"}
 """The integers that some kinds of elements are ordered as."""
 
 
-def _mode_of_objects(values: Array, blocks: Sequence[Blocks], out: Array) -> None:
+def _mode_of_objects(values: Array, blocks: Sequence[Cut], out: Array) -> None:
     for place in np.ndindex(out.shape):
-        block: Any = (*map(Blocks.bounds, blocks, place), ...)
+        block: Any = (*map(Cut.bounds, blocks, place), ...)
         found = sorted(values[block].reshape(-1).tolist(), key=_order)
         best, longest, run = found[0], 1, 1
         for before, item in pairwise(found):
