@@ -70,7 +70,7 @@ class StackDriver(Driver):
         What layers that are specs are opened with.
     """
 
-    __slots__ = ("_context", "_data_type", "_domain", "_layers", "_placed", "_units")
+    __slots__ = ("_arrays", "_context", "_data_type", "_domain", "_layers", "_placed", "_units")
 
     name = "stack"
 
@@ -85,6 +85,8 @@ class StackDriver(Driver):
         self._placed = placed
         self._data_type, self._domain, self._units = known
         self._context = context
+        # To read from, and to write to; not looked for yet.
+        self._arrays: dict[bool, list[npt.NDArray[Any] | None]] = {}
 
     @property
     def layers(self) -> list[Layer]:
@@ -209,13 +211,18 @@ class StackDriver(Driver):
 
     def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
         """Return the array that each layer is a view of, if it is in memory."""
-        able = "w" if write else "r"
-        return [
-            near(layer._driver, using, write=write)
-            if isinstance(layer, TensorStore) and able in layer._mode
-            else None
-            for layer in self._layers
-        ]
+        if using.transaction is not None:
+            return []
+        found = self._arrays.get(write)
+        if found is None:
+            able = "w" if write else "r"
+            found = self._arrays[write] = [
+                near(layer._driver, using, write=write)
+                if isinstance(layer, TensorStore) and able in layer._mode
+                else None
+                for layer in self._layers
+            ]
+        return found
 
 
 def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
