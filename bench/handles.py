@@ -51,7 +51,11 @@ def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], obj
     for number in range(100):
         store[f"key{number:03d}"] = bytes(100)
     some = ts.KvStore.KeyRange("key010", "key020")
+    none = ts.KvStore.KeyRange("l", "m")
     return {
+        f"{place}: open": (100, lambda: ts.KvStore.open(url).result()),
+        f"{place}: below": (100, lambda: store / "sub"),
+        f"{place}: remove an empty range": (20, lambda: store.delete_range(none).result()),
         f"{place}: read a key": (100, lambda: store.read("key005").result().value),
         f"{place}: get a key": (100, lambda: store["key005"]),
         f"{place}: write a key": (50, lambda: store.write("key005", bytes(100)).result()),

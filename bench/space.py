@@ -36,6 +36,7 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
     handle[...] = np.arange(1000000, dtype="u2").reshape(1000, 1000)
     points = draw.integers(0, 1000, 1000)
     part = handle[5:100:3, ::2]
+    turned, unit = handle.T, ts.Unit("4nm")
     told = handle.spec()
     pickled = pickle.dumps(handle)
     return {
@@ -57,6 +58,14 @@ def acts(ts: Any) -> dict[str, Callable[[], object]]:
         "pickle.loads(handle)": lambda: pickle.loads(pickled),
         "part.schema": lambda: part.schema,
         "part.chunk_layout": lambda: part.chunk_layout,
+        "part.chunk_layout.read_chunk.shape": lambda: part.chunk_layout.read_chunk.shape,
+        "part.schema.chunk_layout.grid_origin": lambda: part.schema.chunk_layout.grid_origin,
+        "handle.T.chunk_layout.inner_order": lambda: turned.chunk_layout.inner_order,
+        "handle.kvstore": lambda: handle.kvstore,
+        "OutputIndexMap(dimension)": lambda: ts.OutputIndexMap(1, 2, 3),
+        "repr(map)": lambda: repr(taken.output[1]),
+        "Unit(text)": lambda: ts.Unit("4nm"),
+        "unit * 2": lambda: unit * 2,
         "view[5]": lambda: view[5],
         "view[5:100]": lambda: view[5:100],
         "view[5:100:3, ::2]": lambda: view[5:100:3, ::2],

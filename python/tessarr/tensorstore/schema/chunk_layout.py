@@ -82,13 +82,13 @@ class ChunkLayout:
     {'shape': [3, 4]}
     """
 
-    __slots__ = ("_find", "_grids", "_order", "_origin", "_rank")
+    __slots__ = ("_grids", "_order", "_origin", "_rank", "_seen")
 
     _rank: int
     _order: Wish | None
     _origin: Row
     _grids: Grids
-    _find: Callable[[], ChunkLayout]
+    _seen: tuple[ChunkLayout, View]  # what this is along the dimensions of a view, when it is asked
 
     Grid: TypeAlias = Grid
 
@@ -147,19 +147,20 @@ class ChunkLayout:
         return made
 
     @classmethod
-    def later(cls, find: Callable[[], ChunkLayout]) -> ChunkLayout:
-        """Return the constraints that a function finds, which it does when they are looked at."""
+    def later(cls, layout: ChunkLayout, view: View) -> ChunkLayout:
+        """Return the constraints through a view, which are found when they are looked at."""
         made = cls.__new__(cls)
-        made._find = find
+        made._seen = layout, view
         return made
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             # Only what is yet to be found is absent.
-            if name == "_find" or name not in ChunkLayout.__slots__:
+            if name == "_seen" or name not in ChunkLayout.__slots__:
                 raise AttributeError(f"a chunk layout has no {name!r}")
-            self._take(self._find())
+            layout, view = self._seen
+            self._take(layout.through(view))
             return getattr(self, name)
 
     def update(self, *, finalize: bool = False, **parts: Any) -> None:

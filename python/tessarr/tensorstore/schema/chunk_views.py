@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, IndexTransform
@@ -26,11 +25,12 @@ def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayou
     ArgumentError
         If the view does not fit; later, if an origin would be beyond the range of indices.
     """
-    view = transform._as_view()
-    _check_rank(layout, view.output_rank)
-    if layout.rank <= 0 or view.unmoved:
+    view, rank = transform._as_view(), layout.rank
+    if rank not in {-1, view.output_rank}:
+        _refuse_rank(rank, view.output_rank)
+    if rank <= 0 or view.unmoved:
         return layout.copy()
-    return ChunkLayout.later(partial(layout.through, view))
+    return ChunkLayout.later(layout, view)
 
 
 def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
@@ -41,7 +41,8 @@ def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout
     ArgumentError
         If the view does not fit, or a hard constraint cannot be told of what is viewed.
     """
-    _check_rank(layout, transform.input_rank)
+    if layout.rank not in {-1, transform.input_rank}:
+        _refuse_rank(layout.rank, transform.input_rank)
     if layout.rank <= 0 or transform.unmoved:
         return layout.copy()
 
@@ -66,9 +67,8 @@ def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout
     )
 
 
-def _check_rank(layout: ChunkLayout, rank: int) -> None:
-    if layout.rank not in {-1, rank}:
-        raise ArgumentError(f"a chunk layout of rank {layout.rank} for a view of rank {rank}")
+def _refuse_rank(rank: int, other: int) -> NoReturn:
+    raise ArgumentError(f"a chunk layout of rank {rank} for a view of rank {other}")
 
 
 def _index(value: int) -> int:

@@ -236,13 +236,13 @@ class Schema(Parts, Indexable):
     def _seen(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view, all but its domain."""
         made = _new(type(self))
-        made._rank, made._dtype, made._codec = transform.input_rank, self._dtype, self._codec
-        made._domain, made._fill, made._units = self._domain, self._fill, self._units
+        made._rank, made._dtype, made._codec = transform._as_view().rank, self._dtype, self._codec
+        made._domain, made._fill, made._units = self._domain, self._fill, ()
         made._layout = layout_through(self._layout, transform)
         if made._fill is not None and made._fill.ndim:
             made._fill = through.array_through(made._fill, transform, self._domain)
-        if made._units:
-            made._units = units_through(made._units, transform)
+        if any(self._units):
+            made._units = units_through(self._units, transform)
         return made
 
     def viewed(self, view: IndexTransform) -> Self:
@@ -253,8 +253,9 @@ class Schema(Parts, Indexable):
         ArgumentError
             If the view does not fit.
         """
-        made = self.copy() if view.unmoved else self._seen(view)
-        made._rank, made._domain = view.input_rank, view.domain
+        seen = view._as_view()
+        made = self.copy() if seen.unmoved else self._seen(view)
+        made._rank, made._domain = seen.rank, view.domain
         return made
 
     def before(self, transform: IndexTransform) -> Schema:

@@ -157,7 +157,7 @@ class ZarrDriver(Driver):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return self.facts.chunk_layout
+        return facts_of(self._array._meta, self._field).chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
@@ -177,7 +177,7 @@ class ZarrDriver(Driver):
     @property
     def schema(self) -> Schema:
         """All that is known of it."""
-        return self.facts.schema
+        return facts_of(self._array._meta, self._field).schema
 
     @property
     def kvstore(self) -> Any:
