@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tessarr._engine import View
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.domain import INFINITE, Box, Dim
-from tessarr.space.indexable import Indexable, refuse
+from tessarr.space.indexable import refuse
 from tessarr.space.names import Name, names_of
+from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ __all__ = ["IndexDomain", "view_of"]
 _new: Final = object.__new__
 
 
-class IndexDomain(Indexable):
+class IndexDomain(Placed):
     """A box of positions: an interval, with its label, per dimension.
 
     Parameters
@@ -51,9 +52,8 @@ class IndexDomain(Indexable):
     (Dim(inclusive_min=0, exclusive_max=4, label="y"), { "x": [5, 8), "y": [5, 9) })
     """
 
-    __slots__ = ("_dims", "_view")
+    __slots__ = ("_dims",)
 
-    _view: View
     _dims: Box | None
 
     def __init__(
@@ -101,9 +101,6 @@ class IndexDomain(Indexable):
             self._dims = self._view.dims()
         return self._dims
 
-    def _as_view(self) -> View:
-        return self._view
-
     def _after(self, view: View) -> Self:
         return self.of_view(view)
 
@@ -141,60 +138,10 @@ class IndexDomain(Indexable):
             raise ArgumentError(f"{axes!r} does not name all dimensions of {self}")
         return self._after(self._view.permuted(order))
 
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return self._view.rank
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._view.rank
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
-        return self._view.origin
-
-    @property
-    def inclusive_min(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
-        return self._view.origin
-
-    @property
-    def inclusive_max(self) -> tuple[int, ...]:
-        """The greatest index of each dimension."""
-        return self._view.inclusive_max
-
-    @property
-    def exclusive_max(self) -> tuple[int, ...]:
-        """One more than the greatest index of each dimension."""
-        return self._view.exclusive_max
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
-        return self._view.shape
-
-    @property
-    def size(self) -> int:
-        """The number of positions."""
-        return self._view.size
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" where there is none."""
-        return self._view.labels
-
-    @property
-    def implicit_lower_bounds(self) -> tuple[bool, ...]:
-        """Whether the lower bound of each dimension is implicit."""
-        return self._view.implicit_lower
-
-    @property
-    def implicit_upper_bounds(self) -> tuple[bool, ...]:
-        """Whether the upper bound of each dimension is implicit."""
-        return self._view.implicit_upper
+    inclusive_min = Placed.origin
+    inclusive_max = Placed._inclusive_max
+    exclusive_max = Placed._exclusive_max
+    labels = Placed._labels
 
     @property
     def index_exp(self) -> tuple[slice, ...]:

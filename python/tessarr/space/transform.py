@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr._engine import View
 from tessarr.space.index_domain import IndexDomain, view_of
-from tessarr.space.indexable import Indexable, refuse
+from tessarr.space.indexable import refuse
 from tessarr.space.maps import (
     OutputIndexMap,
     OutputIndexMaps,
 )
+from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ __all__ = ["IndexTransform"]
 _new: Final = object.__new__
 
 
-class IndexTransform(Indexable):
+class IndexTransform(Placed):
     """A view: the domain of its positions, and an index of what is viewed for each.
 
     Parameters
@@ -56,9 +57,8 @@ class IndexTransform(Indexable):
     ({ [0, 3), [0, 2) }, (4, 2))
     """
 
-    __slots__ = ("_domain", "_output", "_view")
+    __slots__ = ("_domain", "_output")
 
-    _view: View
     _domain: IndexDomain | None
     _output: OutputIndexMaps | None
 
@@ -102,10 +102,8 @@ class IndexTransform(Indexable):
         made._domain = made._output = None
         return made
 
-    def _as_view(self) -> View:
-        return self._view
-
-    _after = of_view
+    def _after(self, view: View) -> Self:
+        return self.of_view(view)
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
@@ -184,60 +182,16 @@ class IndexTransform(Indexable):
         return self._view.position(indices)
 
     @property
-    def input_rank(self) -> int:
-        """The number of dimensions of the view."""
-        return self._view.rank
-
-    @property
     def output_rank(self) -> int:
         """The number of dimensions of what is viewed."""
         return self._view.output_rank
 
-    rank = ndim = input_rank
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
-        return self._view.origin
-
-    input_origin = input_inclusive_min = origin
-
-    @property
-    def input_inclusive_max(self) -> tuple[int, ...]:
-        """The greatest index of each dimension."""
-        return self._view.inclusive_max
-
-    @property
-    def input_exclusive_max(self) -> tuple[int, ...]:
-        """One more than the greatest index of each dimension."""
-        return self._view.exclusive_max
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
-        return self._view.shape
-
-    input_shape = shape
-
-    @property
-    def size(self) -> int:
-        """The number of positions."""
-        return self._view.size
-
-    @property
-    def input_labels(self) -> tuple[str, ...]:
-        """The label of each dimension."""
-        return self._view.labels
-
-    @property
-    def implicit_lower_bounds(self) -> tuple[bool, ...]:
-        """Whether the lower bound of each dimension is implicit."""
-        return self._view.implicit_lower
-
-    @property
-    def implicit_upper_bounds(self) -> tuple[bool, ...]:
-        """Whether the upper bound of each dimension is implicit."""
-        return self._view.implicit_upper
+    input_rank = Placed.rank
+    input_origin = input_inclusive_min = Placed.origin
+    input_inclusive_max = Placed._inclusive_max
+    input_exclusive_max = Placed._exclusive_max
+    input_shape = Placed.shape
+    input_labels = Placed._labels
 
     def to_json(self) -> JSONObject:
         """Return the transform as JSON; maps that leave positions as they are are left out."""

@@ -1,0 +1,73 @@
+"""What has positions of its own, by a view of the engine: domains and transforms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr.space.indexable import Indexable
+
+if TYPE_CHECKING:
+    from tessarr._engine import View
+
+__all__ = ["Placed"]
+
+
+class Placed(Indexable):
+    """A view of the engine, and what it says of its positions.
+
+    What is private here has one name in domains, and another in transforms.
+    """
+
+    __slots__ = ("_view",)
+
+    _view: View
+
+    def _as_view(self) -> View:
+        return self._view
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self._view.rank
+
+    ndim = rank
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+        return self._view.origin
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+        return self._view.shape
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return self._view.size
+
+    @property
+    def implicit_lower_bounds(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit."""
+        return self._view.implicit_lower
+
+    @property
+    def implicit_upper_bounds(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit."""
+        return self._view.implicit_upper
+
+    @property
+    def _inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension."""
+        return self._view.inclusive_max
+
+    @property
+    def _exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension."""
+        return self._view.exclusive_max
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The label of each dimension; "" where there is none."""
+        return self._view.labels
