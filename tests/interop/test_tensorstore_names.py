@@ -15,8 +15,6 @@ theirs = pytest.importorskip("tensorstore")
 
 _ELSEWHERE = {
     "ocdbt",  # a driver that Tessarr does not have
-    "experimental_collect_matching_metrics",
-    "experimental_collect_prometheus_format_metrics",
     "experimental_push_metrics_to_prometheus",
 }
 

@@ -45,6 +45,10 @@ from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.metrics import (
+    experimental_collect_matching_metrics,
+    experimental_collect_prometheus_format_metrics,
+)
 from tessarr.tensorstore.opening import open
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
@@ -141,6 +145,8 @@ __all__ = [
     "d",
     "downsample",
     "dtype",
+    "experimental_collect_matching_metrics",
+    "experimental_collect_prometheus_format_metrics",
     "experimental_update_verbose_logging",
     "float4_e2m1fn",
     "float8_e3m4",

@@ -34,6 +34,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SplitStore>()?;
     wrap::register(module)?;
     module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
+    module.add_function(wrap_pyfunction!(asked_of_files, module)?)?;
     Ok(())
 }
 
@@ -686,21 +687,30 @@ impl CountingStore {
     /// How often what was asked: opens, reads, read_bytes, updates, looks (opens in order to
     /// change what is there) and look_reads, written_bytes, holds, lists, delete_prefixes.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = self.counting.counts();
-        let fields = [
-            ("opens", counts.opens),
-            ("reads", counts.reads),
-            ("read_bytes", counts.read_bytes),
-            ("updates", counts.updates),
-            ("looks", counts.looks),
-            ("look_reads", counts.look_reads),
-            ("holds", counts.holds),
-            ("written_bytes", counts.written_bytes),
-            ("lists", counts.lists),
-            ("delete_prefixes", counts.delete_prefixes),
-        ];
-        fields.into_py_dict(py)
+        told(py, self.counting.counts())
     }
+}
+
+fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
+    let fields = [
+        ("opens", counts.opens),
+        ("reads", counts.reads),
+        ("read_bytes", counts.read_bytes),
+        ("updates", counts.updates),
+        ("looks", counts.looks),
+        ("look_reads", counts.look_reads),
+        ("holds", counts.holds),
+        ("written_bytes", counts.written_bytes),
+        ("lists", counts.lists),
+        ("delete_prefixes", counts.delete_prefixes),
+    ];
+    fields.into_py_dict(py)
+}
+
+/// How often what was asked of all stores in folders of this process, as of a `CountingStore`.
+#[pyfunction]
+fn asked_of_files(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    told(py, engine::asked_of_files())
 }
 
 /// Keeps documents in one store, and everything else in another.

@@ -50,28 +50,56 @@ pub struct Tally {
     delete_prefixes: AtomicU64,
 }
 
-impl Watch for Tally {
-    fn after(&self, call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
-        let add = |counter: &AtomicU64, count: u64| {
-            counter.fetch_add(count, Ordering::Relaxed);
-        };
-        add(&self.look_reads, done.looked.reads);
+impl Tally {
+    /// Counts a call that read or wrote so many bytes.
+    pub(super) fn count(&self, call: Call, bytes: u64) {
         match call {
             Call::Open => add(&self.opens, 1),
-            Call::Update if done.kept => add(&self.opens, 1),
             Call::Read => {
                 add(&self.reads, 1);
-                add(&self.read_bytes, done.bytes);
+                add(&self.read_bytes, bytes);
             }
             Call::Hold => add(&self.holds, 1),
             Call::Update => {
                 add(&self.updates, 1);
-                add(&self.looks, done.looked.opens);
-                add(&self.written_bytes, done.bytes);
+                add(&self.written_bytes, bytes);
             }
             Call::List | Call::ListDir => add(&self.lists, 1),
             Call::DeletePrefix => add(&self.delete_prefixes, 1),
         }
+    }
+
+    /// The counts so far.
+    pub(super) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            opens: read(&self.opens),
+            reads: read(&self.reads),
+            read_bytes: read(&self.read_bytes),
+            updates: read(&self.updates),
+            looks: read(&self.looks),
+            look_reads: read(&self.look_reads),
+            written_bytes: read(&self.written_bytes),
+            holds: read(&self.holds),
+            lists: read(&self.lists),
+            delete_prefixes: read(&self.delete_prefixes),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Watch for Tally {
+    fn after(&self, call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
+        add(&self.look_reads, done.looked.reads);
+        if done.kept {
+            self.count(Call::Open, done.bytes);
+            return Ok(());
+        }
+        add(&self.looks, done.looked.opens);
+        self.count(call, done.bytes);
         Ok(())
     }
 }
@@ -84,19 +112,6 @@ impl CountingStore {
 
     /// The counts so far.
     pub fn counts(&self) -> Counts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let tally = self.watch();
-        Counts {
-            opens: read(&tally.opens),
-            reads: read(&tally.reads),
-            read_bytes: read(&tally.read_bytes),
-            updates: read(&tally.updates),
-            looks: read(&tally.looks),
-            look_reads: read(&tally.look_reads),
-            written_bytes: read(&tally.written_bytes),
-            holds: read(&tally.holds),
-            lists: read(&tally.lists),
-            delete_prefixes: read(&tally.delete_prefixes),
-        }
+        self.watch().counts()
     }
 }

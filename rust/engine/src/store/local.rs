@@ -26,7 +26,9 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use super::counting::{Counts, Tally};
 use super::keylock::{Held, KeyLocks};
+use super::watched::Call;
 use super::{check_key, check_prefix, joined, no_current};
 use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
@@ -46,6 +48,14 @@ pub struct LocalStore {
 
 /// Keys, by their paths, that threads of this process are changing where no file says so.
 static CHANGING: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
+
+/// What is asked of all stores in folders.
+static ASKED: LazyLock<Tally> = LazyLock::new(Tally::default);
+
+/// How often what was asked of all stores in folders of this process.
+pub fn asked_of_files() -> Counts {
+    ASKED.counts()
+}
 
 /// What became of a change.
 enum Applied {
@@ -289,6 +299,7 @@ impl LocalStore {
 
 impl Store for LocalStore {
     fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+        ASKED.count(Call::Open, 0);
         check_key(key)?;
         thread_local! {
             static PATH: RefCell<PathBuf> = RefCell::default();
@@ -306,7 +317,13 @@ impl Store for LocalStore {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         check_key(key)?;
-        self.update_unnamed(key, need, updater).map_err(|error| error.at_key(key))
+        let made = self.update_unnamed(key, need, updater).map_err(|error| error.at_key(key))?;
+        match &made.change {
+            Change::Keep => ASKED.count(Call::Open, 0),
+            Change::Delete => ASKED.count(Call::Update, 0),
+            Change::Write(parts) => ASKED.count(Call::Update, parts.iter().map(Part::size).sum()),
+        }
+        Ok(made)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -333,6 +350,7 @@ impl Store for LocalStore {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        ASKED.count(Call::List, 0);
         check_prefix(prefix)?;
         let mut keys = tree::keys(self.path(prefix), prefix)?;
         keys.sort_unstable();
@@ -340,11 +358,13 @@ impl Store for LocalStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        ASKED.count(Call::ListDir, 0);
         check_prefix(prefix)?;
         Ok(tree::level(&self.path(prefix), prefix)?)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        ASKED.count(Call::DeletePrefix, 0);
         check_prefix(prefix)?;
         self.check_writable()?;
         match prefix.strip_suffix('/') {

@@ -30,7 +30,7 @@ pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore, Replaced};
 pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use limits::{Limited, Limits, Rate, Turn};
-pub use local::{LocalStore, Locking, Reading, Settings};
+pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;

@@ -6,9 +6,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::super::watched::Call;
 use super::super::{past_the_end, Object, Version};
 use super::mapped::Map;
-use super::{platform, tree, Reading};
+use super::{platform, tree, Reading, ASKED};
 use crate::error::{Error, Result};
 use crate::scratch::sized;
 
@@ -165,6 +166,7 @@ impl Object for LocalObject {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
+        ASKED.count(Call::Read, out.len() as u64);
         let done = match &self.view {
             View::Plain => self.file.read_exact_at(out, offset),
             View::Mapped(map) => return super::super::read_from(map.bytes(), offset, out),

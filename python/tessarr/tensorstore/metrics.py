@@ -1,0 +1,93 @@
+"""What was asked of files, as numbers of this process: metrics, as TensorStore has them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tessarr._engine import asked_of_files
+
+__all__ = [
+    "experimental_collect_matching_metrics",
+    "experimental_collect_prometheus_format_metrics",
+]
+
+_PREFIX: Final = "/tensorstore/kvstore/file/"
+# By TensorStore's name: what the store counts, and what is said of it.
+_OF_FILES: Final = {
+    "batch_read": ("reads", "reads of files that are open"),
+    "bytes_read": ("read_bytes", "bytes read"),
+    "bytes_written": ("written_bytes", "bytes written"),
+    "delete_range": ("delete_prefixes", "folders deleted"),
+    "list": ("lists", "folders listed"),
+    "open_read": ("opens", "files opened for reading, or found absent"),
+    "read": ("opens", "values looked up"),
+    "write": ("updates", "values written or deleted"),
+}
+
+
+def experimental_collect_matching_metrics(
+    metric_prefix: str = "",
+    include_zero_metrics: bool = False,  # noqa: FBT002 (as TensorStore has it)
+) -> list[dict[str, Any]]:
+    """Tell how often what was asked of files by this process.
+
+    Parameters
+    ----------
+    metric_prefix
+        How the names begin of what is wanted.
+    include_zero_metrics
+        Whether it is told, too, what was not asked.
+
+    Notes
+    -----
+    There are eight numbers, of all stores of files together. What is asked of one store,
+    whichever it is, tells `tessarr.stores.CountingStore`.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.experimental_collect_matching_metrics("/tensorstore/kvstore/file/none")
+    []
+    """
+    return [
+        {"name": name, "values": [{"value": count}]}
+        for name, _, count in _matching(metric_prefix)
+        if count or include_zero_metrics
+    ]
+
+
+def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> list[str]:
+    """Tell how often what was asked of files by this process, as lines that Prometheus reads.
+
+    Parameters
+    ----------
+    metric_prefix
+        How the names begin of what is wanted.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> lines = ts.experimental_collect_prometheus_format_metrics("/tensorstore/kvstore/file/list")
+    >>> lines[0]
+    '# HELP tensorstore_kvstore_file_list folders listed'
+    """
+    lines: list[str] = []
+    for name, meaning, count in _matching(metric_prefix):
+        plain = name[1:].replace("/", "_")
+        lines.append(f"# HELP {plain} {meaning}")
+        if meaning.startswith("bytes"):
+            lines.append(f"# UNIT {plain} bytes")
+        lines.append(f"{plain} {count}")
+    return lines
+
+
+def _matching(prefix: str) -> list[tuple[str, str, int]]:
+    """Return the name, the meaning and the number of each metric whose name begins so."""
+    if not isinstance(prefix, str):
+        raise TypeError(f"metric_prefix {prefix!r} is not a string")
+    counts = asked_of_files()
+    return [
+        (_PREFIX + name, meaning, counts[counted])
+        for name, (counted, meaning) in _OF_FILES.items()
+        if (_PREFIX + name).startswith(prefix)
+    ]
