@@ -127,3 +127,35 @@ def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool
     before = document.store.read("x.json").result().stamp.generation
     document.open("/a").write(value).result()
     assert (document.store.read("x.json").result().stamp.generation == before) == kept
+
+
+CONTEXTS: list[Any] = [
+    {},
+    None,
+    {"cache_pool": {}},
+    {"cache_pool": None},
+    {"cache_pool": "cache_pool#a", "cache_pool#a": {}},
+    {"file_io_concurrency": {"limit": "shared"}, "s3_request_retries": {"max_retries": 3}},
+]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("inside", [False, True])
+def test_defaults_of_a_context_are_told_with_those_of_the_spec(context: Any, inside: bool) -> None:
+    kvstore: Any = {"driver": "file", "path": "/a/", "context": context}
+    spec: Any = {"driver": "json", "kvstore": kvstore, "context": context}
+    if inside:
+        spec = {"driver": "cast", "base": spec, "dtype": "string", "context": context}
+    for told in (
+        lambda package: package.Spec(spec).to_json(include_defaults=True),
+        lambda package: package.KvStore.Spec(kvstore).to_json(include_defaults=True),
+    ):
+        assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize("value", [{}, {"limit": 2}, "data_copy_concurrency#x", None, 5, "x"])
+def test_stacks_say_how_many_copies_there_may_be(value: Any) -> None:
+    layer = {"driver": "array", "array": [1], "dtype": "int32"}
+    spec = {"driver": "stack", "layers": [layer], "data_copy_concurrency": value}
+    found, wanted = (outcome(lambda one=one: one.Spec(spec).rank) for one in (ts, theirs))
+    assert found == wanted

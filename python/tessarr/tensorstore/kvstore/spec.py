@@ -163,7 +163,7 @@ class Spec:
             self._driver.based.give(found, bases)
         found.update(self._references.json(naming, include_defaults=include_defaults))
         if self._context or include_defaults:
-            found["context"] = dict(self._context or {})
+            found["context"] = Context.Spec(self._context or {}).to_json(include_defaults)
         return dict(sorted(found.items()))
 
     @property

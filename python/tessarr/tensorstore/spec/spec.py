@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["Spec", "spec_of"]
+__all__ = ["Spec", "context_json", "spec_of"]
 
 _MAX_RANK = 32
 
@@ -351,7 +351,7 @@ class Spec(Indexable):
         found = naming.context()
         made = self._of(self._driver.unbind(naming), self._view, self._context)
         if found:
-            made._context = Context.Spec({**_json_of(self._context), **found})
+            made._context = Context.Spec({**context_json(self._context), **found})
         return made
 
     def _naming(self, *, bound: bool = False, brief: bool = False) -> Naming:
@@ -405,7 +405,10 @@ class Spec(Indexable):
         """Return all of the JSON but what is said of dimensions."""
         result: JSONObject = {"driver": self._driver.name}
         result.update(self._driver.members(naming, include_defaults=include_defaults))
-        context = {**_json_of(self._context), **naming.context(include_defaults=include_defaults)}
+        context = {
+            **context_json(self._context, include_defaults=include_defaults),
+            **naming.context(include_defaults=include_defaults),
+        }
         if context or include_defaults:
             result["context"] = context
         schema = self._driver.schema.to_json()
@@ -471,6 +474,7 @@ def spec_of(given: Any) -> Spec:
     return Spec(given)
 
 
-def _json_of(context: Any) -> JSONObject:
-    found: JSONObject = {} if context is None else context.to_json()
+def context_json(context: Any, *, include_defaults: bool = False) -> JSONObject:
+    """Return the JSON of the context of a spec, or of none."""
+    found: JSONObject = {} if context is None else context.to_json(include_defaults)
     return found

@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
-from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.spec import Spec, context_json
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
@@ -119,7 +119,7 @@ def nested_json(
     for name in ("context", *(() if include_defaults else without)):
         found.pop(name, None)
     if spec._context is not None or include_defaults:
-        found["context"] = {} if spec._context is None else spec._context.to_json()
+        found["context"] = context_json(spec._context, include_defaults=include_defaults)
     return found
 
 

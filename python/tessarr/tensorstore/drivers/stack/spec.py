@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
+from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import StackDriver, common_units
 from tessarr.tensorstore.drivers.stack.making import LayersKeywords, layered
 from tessarr.tensorstore.futures.future import Future
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject
 
 __all__ = ["StackSpec"]
+
+_RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 
 
 class StackSpec(ViewSpec):
@@ -42,7 +45,7 @@ class StackSpec(ViewSpec):
         for k, one in enumerate(made._nested):
             if one.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
-        members.pop("data_copy_concurrency", None)
+        References.parse(_RESOURCES, members)  # in the layers only it has an effect
         return made
 
     @classmethod
