@@ -131,7 +131,6 @@ def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool
 
 CONTEXTS: list[Any] = [
     {},
-    None,
     {"cache_pool": {}},
     {"cache_pool": None},
     {"cache_pool": "cache_pool#a", "cache_pool#a": {}},
