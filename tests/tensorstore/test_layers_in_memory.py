@@ -79,6 +79,25 @@ def test_layers_that_are_parts_of_one_array() -> None:
     np.testing.assert_array_equal(values[:, :3], np.arange(24).reshape(4, 6)[:, 3:])
 
 
+def test_layers_that_are_the_same_array() -> None:
+    """What is written twice has what belongs to one layer, never some of both."""
+    values = np.zeros((1500, 1000), "i2")
+    layer = ts.array(values)
+    items = np.repeat(np.array([1, 2], "i2"), values.size).reshape(3000, 1000)
+    ts.concat([layer, layer], axis=0).write(items).result()
+    assert np.unique(values).tolist() == [1]
+
+
+def test_layers_whose_elements_share_memory() -> None:
+    row = np.zeros(4, "i4")
+    repeated = np.lib.stride_tricks.as_strided(row, (3, 4), (0, 4))
+    layers = [ts.array(repeated), ts.array(np.zeros((3, 4), "i4"))]
+    store = ts.concat(layers, axis=0)
+    store.write(np.arange(24, dtype="i4").reshape(6, 4)).result()
+    assert row.tolist() == [8, 9, 10, 11]  # the last of those that meet
+    assert store.read().result()[:4].tolist() == [[8, 9, 10, 11]] * 3 + [[12, 13, 14, 15]]
+
+
 def test_large_layers() -> None:
     values = np.random.default_rng(0).integers(0, 99, (3, 700, 1000), "i2")
     store = ts.stack([ts.array(one.copy()) for one in values], axis=1)
@@ -141,7 +160,7 @@ def test_what_memory_cannot_do() -> None:
 
 def test_a_layer_for_writing_only_is_not_read() -> None:
     spec = {"driver": "array", "dtype": "int32", "array": [1, 2]}
-    layers = [ts.open(spec, read=False, write=True).result(), ts.array(np.int32([3, 4]))]
+    layers = [ts.open(spec, read=False, write=True).result(), ts.array(np.array([3, 4], "i4"))]
     with pytest.raises(ReadOnlyError):
         ts.concat(layers, axis=0).read().result()
 
