@@ -199,21 +199,21 @@ class Constraints(ABC):
             data = self.fill_bytes()
             fill = None if data is None else scalar_of(self.data_type, data, of)
         units = self.dimension_units
-        made = Schema(
-            dtype=None if element is None else element.dtype,
-            rank=rank,
-            domain=self.domain(schema, rank, inner),
-            chunk_layout=self.layout(schema, rank, inner),
-            codec=self.codec if schema.codec is None else self.codec.merged(schema.codec),
-            fill_value=fill,
-            dimension_units=None if units is None else (*units, *(None for _ in inner or ())),
-        )
-        left = Schema(
-            dtype=schema.dtype,
-            fill_value=schema.fill_value if self.fill is OPEN or element is None else None,
-            dimension_units=schema.dimension_units,
-        )
-        return made.merged(left)
+        made = {
+            "dtype": None if element is None else element.dtype,
+            "rank": rank,
+            "domain": self.domain(schema, rank, inner),
+            "chunk_layout": self.layout(schema, rank, inner),
+            "codec": self.codec if schema.codec is None else self.codec.merged(schema.codec),
+            "fill_value": fill,
+            "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
+        }
+        left = {
+            "dtype": schema.dtype,
+            "fill_value": schema.fill_value if self.fill is OPEN or element is None else None,
+            "dimension_units": schema.dimension_units,
+        }
+        return Schema.of(made).merged(Schema.of(left))
 
     def _rank(self, schema: Schema, inner: Shape | None) -> int | None:
         chunked = self.rank

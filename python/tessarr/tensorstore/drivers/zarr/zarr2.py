@@ -154,7 +154,7 @@ class Zarr2(Constraints):
             _KEYS[self.separator],
             spec.fill,
             _settle.of(both, spec, _order(new.layout, rank)),
-            dict(self.attributes),
+            self.attributes,
             last_is_filter=both[1] is None and bool(both[0]),
         )
 

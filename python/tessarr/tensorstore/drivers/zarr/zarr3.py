@@ -202,9 +202,9 @@ class Zarr3(Constraints):
     def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
         units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
         if units.count(None) == len(units):
-            return dict(self.attributes)
+            return self.attributes
         stated = [None if unit is None else str(unit) for unit in units]
-        return {**self.attributes, _UNITS: stated}
+        return _with_units.of(self.attributes, tuple(stated))
 
     def _new_names(self, domain: IndexDomain, rank: int) -> Names | None:
         stated = self.names if self.names is not None and _unique(self.names) else None
@@ -279,6 +279,11 @@ def _settled(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
     return codecs.resolve(spec)
 
 
+def _attributes(others: JSONObject, units: tuple[str | None, ...]) -> JSONObject:
+    return {**others, _UNITS: list(units)}
+
+
+_with_units: Final = RecallSame(_attributes)
 _complete: Final = RecallSame(_completed)
 _settle: Final = RecallSame(_settled)
 _OPEN_CHAIN: Final = Chain()
