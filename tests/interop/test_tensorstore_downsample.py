@@ -168,3 +168,17 @@ def test_positions_beyond_the_bounds_are_refused_when_they_are_read() -> None:
     view = ts.downsample(base, [2], "max")[1:99]
     with pytest.raises(ArgumentError, match="outside of"):
         view.read().result()
+
+
+def test_positions_without_end_or_beyond_all_indices_are_refused() -> None:
+    for package in (ts, theirs):
+        view = package.downsample(package.array(np.arange(9)), [2], "stride")
+        everywhere = package.IndexTransform(input_rank=1, output=[package.OutputIndexMap(0)])
+        with pytest.raises(ValueError, match="finite"):
+            view[everywhere].read().result()
+        far = package.downsample(package.array(np.arange(9)), [2**60], "stride")
+        moved = far[package.d[0].translate_to[10]]
+        with pytest.raises(ValueError, match=r"overflow|beyond the range"):
+            moved.read().result()
+        with pytest.raises(ValueError, match=r"overflow|beyond the range"):
+            moved.storage_statistics(query_not_stored=True).result()

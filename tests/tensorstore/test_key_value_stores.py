@@ -388,3 +388,29 @@ def test_results_are_pickled(protocol: int) -> None:
     found = store.read("a").result()
     assert pickle.loads(pickle.dumps(found, protocol)) == found
     assert pickle.loads(pickle.dumps(found.stamp, protocol)) == found.stamp
+
+
+def test_results_keep_no_file_open(tmp_path: Path) -> None:
+    """Somebody may have thousands of parts of files whose age tells nothing."""
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    (tmp_path / "a").write_bytes(b"1" * 100_000)
+    os.utime(tmp_path / "a", ns=(0, time.time_ns() + 10**12))
+    before = len(os.listdir("/dev/fd"))
+    kept = [store.read("a", byte_range=slice(at, at + 1)).result() for at in range(20)]
+    assert len(os.listdir("/dev/fd")) == before
+    assert len({one.stamp.generation for one in kept}) == 1
+
+
+@pytest.mark.parametrize("how", [{}, {"byte_range": slice(0, 1)}, {"if_not_equal": b"?"}])
+def test_a_stamp_is_from_before_the_read(how: dict[str, Any]) -> None:
+    """What changes while a value is read came after it."""
+    read: list[float] = []
+
+    class Noting(dict[str, bytes]):
+        def __getitem__(self, key: str) -> bytes:
+            read.append(time.time())
+            return super().__getitem__(key)
+
+    store = ts.KvStore.open({"driver": "tessarr", "store": Noting(a=b"1")}).result()
+    found = store.read("a", **how).result()
+    assert found.stamp.time <= read[0]

@@ -178,3 +178,13 @@ def test_numbers_of_one_type_are_not_converted() -> None:
     out = np.empty_like(values)
     _engine.convert(values, out, "f4", "f4")
     assert out.tobytes() == values.tobytes()
+
+
+def test_positions_that_no_layer_has_are_refused() -> None:
+    beyond = ts.array(np.arange(3)).oindex[[0, 5]]
+    store = ts.stack([beyond, ts.array(np.arange(2))])
+    for chosen in (store, store[:1]):
+        with pytest.raises(ArgumentError, match="cannot read or write"):
+            chosen.read().result()
+        with pytest.raises(ArgumentError, match="cannot read or write"):
+            chosen.write(1).result()

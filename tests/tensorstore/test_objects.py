@@ -59,3 +59,18 @@ def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
 
 def test_json_of_an_array() -> None:
     assert ts.json(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+
+
+def test_format_2_stores_no_text_without_a_filter() -> None:
+    """And what was there stays."""
+    context = ts.Context()
+    spec = {"driver": "zarr", "kvstore": "memory://a/"}
+    ts.open(spec, create=True, dtype="int32", shape=[4], context=context).result().write(1).result()
+    keys = ts.KvStore.open("memory://a/", context=context).result()
+    before = {key: keys[key] for key in keys.list().result()}
+    for name in ("string", "ustring"):
+        with pytest.raises(ValueError, match="no filter makes bytes"):
+            ts.open(
+                spec, create=True, delete_existing=True, dtype=name, shape=[4], context=context
+            ).result()
+    assert {key: keys[key] for key in keys.list().result()} == before

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tessarr.space import IndexTransform, View
     from tessarr.tensorstore.driver import Driver, Using
     from tessarr.tensorstore.futures.future import Future
 
-__all__ = ["assign", "check_finite", "copied", "look", "near", "outside", "selected"]
+__all__ = ["assign", "check_finite", "checked", "copied", "look", "near", "outside", "selected"]
+
+T = TypeVar("T")
 
 
 def near(driver: Driver, using: Using, *, write: bool = False) -> npt.NDArray[Any] | None:
@@ -61,24 +65,29 @@ def selected(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
     >>> selected(np.arange(6).reshape(2, 3), view._as_view()).tolist()
     [[2, 5], [1, 4], [0, 3]]
     """
-    try:
-        return _engine.look(values, view)
-    except SelectionError as error:
-        raise outside(error) from error
+    return checked(_engine.look, values, view)
 
 
 def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
     """Return a copy of the elements of a view: `out`, if it is given."""
-    try:
-        return _engine.take(values, view, out)
-    except SelectionError as error:
-        raise outside(error) from error
+    return checked(_engine.take, values, view, out)
 
 
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
+    checked(_engine.put, values, view, items)
+
+
+def checked(work: Callable[..., T], *arguments: Any) -> T:
+    """Do something with the elements at positions, which may be none.
+
+    Raises
+    ------
+    ArgumentError
+        If one is none.
+    """
     try:
-        _engine.put(values, view, items)
+        return work(*arguments)
     except SelectionError as error:
         raise outside(error) from error
 

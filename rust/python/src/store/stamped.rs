@@ -66,18 +66,9 @@ fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
     compared.unwrap_or_else(|| Err(Error::internal("nothing can be compared when Python ends")))
 }
 
-/// The generation of all of a value of which a part from `begin` on was read.
-fn digest_around(
-    py: Python<'_>,
-    object: &dyn engine::Object,
-    begin: usize,
-    part: &[u8],
-) -> PyResult<Vec<u8>> {
-    let whole = py.detach(|| engine::read_all(object)).map_err(|error| to_py(py, error))?;
-    match whole.get(begin..).is_some_and(|rest| rest.starts_with(part)) {
-        true => digest(py, &whole),
-        false => Ok(vec![DIGEST]), // it was changed in place since: that state is gone
-    }
+/// All of a value, if there is one.
+fn whole_of(store: &dyn engine::Store, key: &str) -> Result<Option<Vec<u8>>> {
+    store.read(key, engine::Want::Whole, |object| object.map(|object| engine::read_all(&*object)).transpose())
 }
 
 fn of_version(version: &engine::Version) -> Vec<u8> {
@@ -215,8 +206,9 @@ enum Basis {
     Version(engine::Version),
     /// The value itself.
     Value,
-    /// All of the value of which a part, from here on, was read.
-    PartOf(Arc<dyn engine::Object>, usize),
+    /// All of a value of which a part, from some byte on, was read. It is not kept open: somebody may
+    /// have thousands of results.
+    PartOf(Arc<dyn engine::Store>, String, usize),
 }
 
 /// What reading a key gave.
@@ -246,7 +238,7 @@ impl ReadResult {
     /// The stamp, made by now.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         let py = slf.py();
-        let (basis, time, value) = {
+        let (basis, mut time, value) = {
             let result = slf.borrow();
             match &result.stamp {
                 Stamp::Made(made) => return Ok(made.clone_ref(py)),
@@ -257,7 +249,17 @@ impl ReadResult {
         let generation = match &basis {
             Basis::Version(version) => of_version(version),
             Basis::Value => digest(py, value.as_bytes(py))?,
-            Basis::PartOf(object, begin) => digest_around(py, &**object, *begin, value.as_bytes(py))?,
+            Basis::PartOf(store, key, begin) => {
+                time = now();
+                let whole = py.detach(|| whole_of(&**store, key));
+                let part = value.as_bytes(py);
+                match whole.map_err(|error| to_py(py, error.at_key(key)))? {
+                    Some(whole) if whole.get(*begin..).is_some_and(|rest| rest.starts_with(part)) => {
+                        digest(py, &whole)?
+                    }
+                    _ => vec![DIGEST], // it was changed since: that state is gone
+                }
+            }
         };
         let made = Py::new(py, TimestampedStorageGeneration::of(py, &generation, time))?;
         let mut result = slf.borrow_mut();
@@ -372,14 +374,18 @@ enum Found {
     Value(engine::Loaded, Option<engine::Version>),
     /// A part of a value without a version, and all of it.
     Part(Vec<u8>, Vec<u8>),
-    /// A part of a value without a version, where it begins, and what all of it can be had from.
-    PartOf(Vec<u8>, usize, Box<dyn engine::Object>),
+    /// A part of a value without a version, and where it begins.
+    PartOf(Vec<u8>, usize),
     /// More than may be read now.
     More(Box<dyn engine::Object>),
 }
 
 /// What somebody wants to know of a value.
 struct Wish {
+    store: Arc<dyn engine::Store>,
+    key: String,
+    /// When he asked: what is found was so since then, or is newer.
+    time: f64,
     /// The generation that he has; empty: none.
     known: Vec<u8>,
     /// Which bytes; None: all.
@@ -419,12 +425,12 @@ impl Wish {
         object.read_at(begin as u64, &mut part)?;
         Ok(match version {
             Some(_) => Found::Value(engine::Loaded::Copied(part), version),
-            None => Found::PartOf(part, begin, object),
+            None => Found::PartOf(part, begin),
         })
     }
 
     fn answer(self, py: Python<'_>, found: Found) -> PyResult<Answer> {
-        let time = now();
+        let time = self.time;
         let stamp = |generation: &[u8]| {
             Ok::<_, PyErr>(Stamp::Made(Py::new(py, TimestampedStorageGeneration::of(py, generation, time))?))
         };
@@ -438,8 +444,8 @@ impl Wish {
             Found::Part(value, whole) => {
                 (State::Value, PyBytes::new(py, &value), stamp(&digest(py, &whole)?)?)
             }
-            Found::PartOf(value, begin, object) => {
-                let basis = Basis::PartOf(object.into(), begin);
+            Found::PartOf(value, begin) => {
+                let basis = Basis::PartOf(self.store, self.key, begin);
                 (State::Value, PyBytes::new(py, &value), Stamp::Of(basis, time))
             }
             Found::More(object) => {
@@ -462,7 +468,8 @@ impl Unread {
         let Some((object, wish)) = slf.borrow_mut().0.take() else {
             return Err(to_py(py, Error::internal("a value that was opened once is read again")));
         };
-        let found = py.detach(|| wish.find(Some(object), u64::MAX)).map_err(|error| to_py(py, error))?;
+        let found = py.detach(|| wish.find(Some(object), u64::MAX));
+        let found = found.map_err(|error| to_py(py, error.at_key(&wish.key)))?;
         wish.answer(py, found)
     }
 }
@@ -497,7 +504,8 @@ pub(super) fn read(
     span: Option<Span>,
     most: u64,
 ) -> PyResult<Answer> {
-    let wish = Wish { known: known.to_vec(), span };
+    let wish =
+        Wish { store: store.inner.clone(), key: key.to_owned(), time: now(), known: known.to_vec(), span };
     let want = if known.is_empty() && span.is_none() { engine::Want::Whole } else { engine::Want::Ranges };
     let found = py.detach(|| store.inner.read(key, want, |object| wish.find(object, most)));
     wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)

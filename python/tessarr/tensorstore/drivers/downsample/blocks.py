@@ -100,7 +100,22 @@ class BlockGrid:
         return _behind_view(view, dims, offsets)
 
     def strided(self, view: IndexTransform) -> IndexTransform:
-        """Return the view of the base that has the first element of each block."""
+        """Return the view of the base that has the first element of each block.
+
+        Raises
+        ------
+        ArgumentError
+            If one would be beyond the range of indices.
+        """
+        try:
+            return self._strided(view)
+        except OverflowError:
+            raise ArgumentError(
+                f"blocks of {list(self.factors)} elements: the first of {view.domain} would be "
+                "beyond the range of indices"
+            ) from None
+
+    def _strided(self, view: IndexTransform) -> IndexTransform:
         maps = []
         for one, factor in zip(view.output, self.factors, strict=True):
             offset, stride = one.offset * factor, one.factor * factor

@@ -26,7 +26,7 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reducing import Cut, check_method, reduce
-from tessarr.tensorstore.drivers.in_memory import copied, look, outside
+from tessarr.tensorstore.drivers.in_memory import check_finite, copied, look, outside
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
@@ -200,6 +200,7 @@ class DownsampleDriver(Driver):
         """Read blocks, and reduce them."""
         try:
             if self.method == "stride":
+                check_finite(view)
                 strided = self._of._view[self._blocks.strided(view)]
                 return self._of._driver.read(strided, out, using)
             behind = self._cut.behind(view._as_view())

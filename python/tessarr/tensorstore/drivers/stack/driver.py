@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, ReadOnlyError, SelectionError
+from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import Driver, Using
-from tessarr.tensorstore.drivers.in_memory import assign, near, outside, selected
+from tessarr.tensorstore.drivers.in_memory import assign, checked, near, selected
 from tessarr.tensorstore.futures.after import all_done, chained, converted, written
 from tessarr.tensorstore.futures.future import failed
 from tessarr.tensorstore.futures.writes import WriteFutures
@@ -132,7 +132,7 @@ class StackDriver(Driver):
                 n, found, _ = seen.far()[0]
                 return self._read(n, found, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
-            seen.take(result)
+            checked(seen.take, result)
             reads = [self._read_part(*one, result, using) for one in seen.far()]
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
@@ -169,7 +169,7 @@ class StackDriver(Driver):
                 raise ArgumentError(f"layer {n} cannot be written")
         if seen.alone:
             return self._write(far[0][0], far[0][1], values, using)
-        seen.put(values)
+        checked(seen.put, values)
         return written([self._write(n, v, selected(values, at), using) for n, v, at in far])
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
@@ -204,10 +204,7 @@ class StackDriver(Driver):
         ArgumentError
             If a position belongs to none.
         """
-        try:
-            return self._placed.seen(view._as_view(), self._near(using, write=write))
-        except SelectionError as error:
-            raise outside(error) from error
+        return checked(self._placed.seen, view._as_view(), self._near(using, write=write))
 
     def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
         """Return the array that each layer is a view of, if it is in memory."""
