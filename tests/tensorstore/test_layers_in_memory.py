@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import tracemalloc
 from types import FrameType
 from typing import Any
 
@@ -188,3 +190,23 @@ def test_positions_that_no_layer_has_are_refused() -> None:
             chosen.read().result()
         with pytest.raises(ArgumentError, match="cannot read or write"):
             chosen.write(1).result()
+
+
+def test_values_that_share_memory_with_layers_are_copied_once() -> None:
+    values = np.arange(1 << 20, dtype="i4").reshape(64, -1)
+    expected = values[::-1].copy()
+    layers = ts.stack([ts.array(row) for row in values])
+    tracemalloc.start()
+    layers.write(values[::-1]).result()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.array_equal(values, expected)
+    assert peak < 3 * values.nbytes
+
+
+def test_stores_that_layers_have_for_themselves_stay_apart_in_a_pickle() -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+    apart = [ts.open(spec, create=True, dtype="int32", shape=[3]).result() for _ in range(2)]
+    store = pickle.loads(pickle.dumps(ts.stack(apart)))
+    store[0] = 7
+    assert store.read().result().tolist() == [[7, 7, 7], [0, 0, 0]]

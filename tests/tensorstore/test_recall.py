@@ -76,3 +76,9 @@ def test_what_is_nested_deeply_has_no_key() -> None:
     assert key_of(nested) is None
     while nested:  # taken apart one by one
         nested = nested[0]
+
+
+def test_what_has_many_empty_parts_has_no_key() -> None:
+    assert key_of([[]] * 1000) is not None
+    assert key_of([[]] * 100_000) is None
+    assert key_of([{}, ()] * 100_000) is None

@@ -357,3 +357,17 @@ def test_making_again_refuses_what_making_refuses() -> None:
     assert resolve.new_metadata("zarr3", {}, labelled).dimension_names == ("x", "y")
     with pytest.raises(ValueError, match="rank"):
         resolve.new_metadata("zarr3", {"shape": [4]}, ts.Schema(dtype="int8", rank=2))
+
+
+def test_domains_whose_labels_are_one_together_are_refused() -> None:
+    schema = ts.Schema(domain=ts.IndexDomain(labels=["y", ""], shape=[2, 3]))
+    with pytest.raises(ValueError, match="'y' stands for several dimensions"):
+        schema.update(domain=ts.IndexDomain(labels=["", "y"], shape=[2, 3]))
+    schema.update(domain=ts.IndexDomain(labels=["", "x"], shape=[2, 3]))
+    assert schema.domain == ts.IndexDomain(labels=["y", "x"], shape=[2, 3])
+
+
+def test_what_is_told_of_codecs_is_a_copy() -> None:
+    spec = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib", "level": 1}})
+    spec.to_json()["compressor"]["level"] = 9
+    assert spec.to_json()["compressor"] == {"id": "zlib", "level": 1}

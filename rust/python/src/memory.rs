@@ -1,5 +1,6 @@
 //! Views of NumPy's arrays: where their elements are, and copies from and to them.
 
+use std::collections::HashMap;
 use std::ffi::c_int;
 
 use numpy::npyffi::{self, npy_intp, NPY_TYPES, PY_ARRAY_API};
@@ -133,9 +134,15 @@ pub(crate) fn copy(py: Python<'_>, mut pairs: Vec<Pair<'_, '_>>, apart: bool) ->
     let Some(dtype) = pairs.first().map(|pair| pair.from.0.dtype()) else { return Ok(()) };
     pairs.iter().try_for_each(|pair| pair.check(&dtype))?;
     let written = Extents::of(pairs.iter().map(|pair| extent(&pair.to.0)));
+    // Many pairs may be from one array, which is kept so that no other is where it is.
+    let mut copied: HashMap<*mut ffi::PyObject, (Array<'_>, Array<'_>)> = HashMap::new();
     for pair in &mut pairs {
-        if written.meet(extent(&pair.from.0)) {
-            pair.from.0 = pair.from.0.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+        let array = &mut pair.from.0;
+        if let Some((_, made)) = copied.get(&array.as_ptr()) {
+            *array = made.clone();
+        } else if written.meet(extent(array)) {
+            let made = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+            copied.insert(array.as_ptr(), (std::mem::replace(array, made.clone()), made));
         }
     }
     let mut copies = Vec::with_capacity(pairs.len());

@@ -24,18 +24,18 @@ fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> 
         return plain(key, b's', text.to_str().ok()?.as_bytes());
     }
     if let Ok(object) = value.cast_exact::<PyDict>() {
-        start(key, b'd', object.len());
+        start(key, b'd', object.len())?;
         return object.iter().try_for_each(|(name, member)| {
             add(key, &name, depth)?;
             add(key, &member, depth)
         });
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        start(key, b'l', list.len());
+        start(key, b'l', list.len())?;
         return list.iter().try_for_each(|item| add(key, &item, depth));
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        start(key, b't', tuple.len());
+        start(key, b't', tuple.len())?;
         return tuple.iter_borrowed().try_for_each(|item| add(key, &item, depth));
     }
     if let Ok(number) = value.cast_exact::<PyInt>() {
@@ -60,14 +60,14 @@ fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> 
 }
 
 fn plain(key: &mut Vec<u8>, kind: u8, bytes: &[u8]) -> Option<()> {
-    start(key, kind, bytes.len());
-    key.extend_from_slice(bytes.get(..LONGEST.checked_sub(key.len())?.min(bytes.len()))?);
-    (key.len() < LONGEST).then_some(())
+    start(key, kind, bytes.len())?;
+    (bytes.len() <= LONGEST - key.len()).then(|| key.extend_from_slice(bytes))
 }
 
-fn start(key: &mut Vec<u8>, kind: u8, length: usize) {
+fn start(key: &mut Vec<u8>, kind: u8, length: usize) -> Option<()> {
     key.push(kind);
     key.extend_from_slice(&(length as u64).to_le_bytes());
+    (key.len() < LONGEST).then_some(())
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,9 +9,10 @@ from typing import Any, Final, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.notation.members import expected
+from tessarr.tensorstore.notation.reading import copied
 from tessarr.tensorstore.notation.show import shown
 
-__all__ = ["Context", "ContextSpec", "Own", "Resource", "ResourceLike", "copied", "reference"]
+__all__ = ["Context", "ContextSpec", "Own", "Resource", "ResourceLike", "reference"]
 
 _making: Final = RLock()
 
@@ -73,13 +74,6 @@ class Resource:
 
 def _resource(kind: str, json: Any, key: str) -> Resource:
     return Resource._of(KINDS[kind], json, key)
-
-
-def copied(json: Any) -> Any:
-    """Return a copy of JSON that shares no container with it."""
-    if isinstance(json, dict):
-        return {name: copied(value) for name, value in json.items()}
-    return [*map(copied, json)] if isinstance(json, list) else json
 
 
 def _default(kind: Kind) -> Any:

@@ -11,11 +11,11 @@ from tessarr.tensorstore.context.context import (
     Own,
     Resource,
     ResourceLike,
-    copied,
     reference,
 )
 from tessarr.tensorstore.context.resources import KINDS, Kind
 from tessarr.tensorstore.notation.members import expected, within
+from tessarr.tensorstore.notation.reading import copied
 
 __all__ = ["Naming", "References"]
 
@@ -36,6 +36,10 @@ class Naming:
         self._brief = brief
         self._uses: dict[int, tuple[Resource, int]] = {}
         self._named: dict[int, str] | None = None
+
+    def name_all(self) -> None:
+        """Leave out nothing: what several arrays have for themselves stays apart."""
+        self._brief = False
 
     def omits(self, references: References) -> bool:
         """Whether nothing is said of the resources of a spec."""

@@ -19,6 +19,7 @@ __all__ = [
     "as_integer",
     "choice",
     "compare",
+    "copied",
     "given",
     "integer",
     "items",
@@ -190,6 +191,13 @@ def compare(what: str, wanted: Any, found: Any) -> None:
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
         raise ArgumentError(f"{what}: {wanted!r} is expected, there is {found!r}")
+
+
+def copied(json: Any) -> Any:
+    """Return a copy of JSON that shares no container with it."""
+    if isinstance(json, dict):
+        return {name: copied(value) for name, value in json.items()}
+    return [*map(copied, json)] if isinstance(json, list) else json
 
 
 def plain(value: Any, what: str, depth: int = 0) -> Any:

@@ -12,7 +12,14 @@ from tessarr import codec as codecs
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.notation.members import refusal
-from tessarr.tensorstore.notation.reading import integer, items, members_of, nothing_else, plain
+from tessarr.tensorstore.notation.reading import (
+    copied,
+    integer,
+    items,
+    members_of,
+    nothing_else,
+    plain,
+)
 from tessarr.tensorstore.notation.recall import Recall
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.chain import Chain, merged_chains
@@ -214,8 +221,8 @@ class CodecSpec:
                 result["codecs"] = self.chain.to_json()
             return result
         if self.compression.compressor is not OPEN:
-            result["compressor"] = self.compression.compressor
-        result["filters"] = self.compression.filters or None
+            result["compressor"] = copied(self.compression.compressor)
+        result["filters"] = copied(self.compression.filters) or None
         return result
 
     def __eq__(self, other: object) -> bool:

@@ -212,7 +212,8 @@ impl View {
 
     /// What both domains say together.
     fn merged(&self, py: Python<'_>, other: &View) -> PyResult<View> {
-        self.joined(py, other, space::Dim::merged)
+        let View(made) = self.joined(py, other, space::Dim::merged)?;
+        told(py, space::checked_labels(made.dims)).map(View::of_dims)
     }
 
     /// The index of what is viewed at a position.
