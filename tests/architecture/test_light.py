@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,11 +43,14 @@ def calls_of(action: Any) -> list[tuple[str, str]]:
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             seen.append((frame.f_globals["__name__"], frame.f_code.co_qualname))
 
+    gc.collect()
+    gc.disable()  # what is thrown away meanwhile is not the action's
     sys.setprofile(profile)
     try:
         action()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return seen
 
 
