@@ -363,6 +363,8 @@ def test_domains_whose_labels_are_one_together_are_refused() -> None:
     schema = ts.Schema(domain=ts.IndexDomain(labels=["y", ""], shape=[2, 3]))
     with pytest.raises(ValueError, match="'y' stands for several dimensions"):
         schema.update(domain=ts.IndexDomain(labels=["", "y"], shape=[2, 3]))
+    with pytest.raises(ValueError, match=r"dimension 1: .*does not match"):
+        schema.update(domain=ts.IndexDomain(shape=[2, 4]))
     schema.update(domain=ts.IndexDomain(labels=["", "x"], shape=[2, 3]))
     assert schema.domain == ts.IndexDomain(labels=["y", "x"], shape=[2, 3])
 

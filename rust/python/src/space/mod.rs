@@ -444,12 +444,14 @@ impl View {
         other: &View,
         join: fn(&space::Dim, &space::Dim) -> tessarr_engine::Result<space::Dim>,
     ) -> PyResult<View> {
-        let pairs = self.0.dims.iter().zip(&other.0.dims);
+        let pairs = self.0.dims.iter().zip(&other.0.dims).enumerate();
         let (rank, another) = (self.0.dims.len(), other.0.dims.len());
         if rank != another {
             return Err(argument(py, format!("domains of rank {rank} and {another}")));
         }
-        let dims: tessarr_engine::Result<_> = pairs.map(|(one, other)| join(one, other)).collect();
+        let of = |k, error: Error| Error { message: format!("dimension {k}: {}", error.message), ..error };
+        let joined = pairs.map(|(k, (one, other))| join(one, other).map_err(|error| of(k, error)));
+        let dims: tessarr_engine::Result<_> = joined.collect();
         told(py, dims).map(View::of_dims)
     }
 }
