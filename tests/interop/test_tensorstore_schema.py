@@ -555,3 +555,22 @@ def _opened(driver: str, first: JSON, metadata: JSON, schema: JSON) -> Any:
     spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, "schema": schema}
     theirs.open(spec, open=True, context=context).result()
     return "opened"
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("kind", ["chunk", "read_chunk", "write_chunk", "codec_chunk"])
+@pytest.mark.parametrize("count", [0, 1, 2**62 - 2, 2**62 - 1, 2**62])
+def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> None:
+    def layout(package: Any, name: str, shape: list[int]) -> Any:
+        schema = {
+            "dtype": "uint8",
+            "domain": {"shape": shape},
+            "chunk_layout": {kind: {name: count}},
+        }
+        spec = {"driver": driver, "kvstore": "memory://", "schema": schema}
+        return package.open(spec, create=True).result().chunk_layout.to_json()
+
+    for name in ("elements", "elements_soft_constraint"):
+        for shape in ([100, 100], [0, 5], []):
+            _, here, there = both(layout, name, shape)
+            assert agree(here, there), (name, shape, here, there)

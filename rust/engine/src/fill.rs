@@ -206,8 +206,8 @@ impl Wanted {
             other: others.get(k).copied().unwrap_or(0),
         };
         let sides: Vec<_> = domain.iter().enumerate().map(side).collect();
-        let elements = self.elements.map_or(0, |(elements, _)| elements);
-        fill(&sides, if elements == 0 { ELEMENTS } else { elements }, fit)
+        let target = self.elements.map_or(ELEMENTS, |(elements, _)| elements.max(1));
+        fill(&sides, target, fit)
     }
 }
 

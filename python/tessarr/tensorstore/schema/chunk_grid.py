@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tessarr.errors import ArgumentError
+from tessarr.space import INFINITE
 from tessarr.tensorstore.notation.reading import (
     as_float,
     as_integer,
@@ -35,7 +36,7 @@ from tessarr.types import JSONObject
 
 __all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
 
-LONGEST: Final = 2**63 - 1
+LONGEST: Final = INFINITE - 1
 """The longest chunk there is."""
 
 
@@ -143,7 +144,7 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
         return GridConstraints(lengths=row_of(value, hard, _length, name))
     if name == "aspect_ratio":
         return GridConstraints(ratios=row_of(value, hard, _ratio, name))
-    return GridConstraints(elements=Wish(integer(0)(value, "elements"), hard))
+    return GridConstraints(elements=Wish(integer(0, LONGEST)(value, "elements"), hard))
 
 
 class Grid:
