@@ -281,9 +281,6 @@ def check_codecs(
     given = spec
     bytes_from: Codec | None = None
     codecs = [*filters, *([] if compressor is None else [compressor])]
-    made_bytes = any(isinstance(codec, ArrayBytesCodec) for codec in codecs)
-    if spec.data_type.elements is not None and not made_bytes:
-        problems.add("/dtype", "no filter makes bytes of the objects", "missing_member")
     for codec, loc in zip(codecs, [*places, "/compressor"], strict=False):
         if isinstance(codec, BytesBytesCodec):
             bytes_from = bytes_from or codec
@@ -301,6 +298,9 @@ def check_codecs(
                 bytes_from = codec
             else:
                 given = codec.encoded(given)
+    made_bytes = any(isinstance(codec, ArrayBytesCodec) for codec in codecs)
+    if given.data_type.elements is not None and not made_bytes:
+        problems.add("/dtype", "no filter makes bytes of the objects", "missing_member")
 
 
 def chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
