@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interop.test_tensorstore_requests import Side, requests
+from interop.asking import Side, requests
 
 LENGTHS = (64, 60, 48)
 STEPS = (

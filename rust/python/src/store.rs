@@ -1,23 +1,25 @@
 //! The stores as Python classes, which `tessarr.store.mapping` makes mappings of, and documents.
 
+mod counting;
 mod foreign;
+mod local;
+mod memory;
+mod python;
+mod split;
 mod stamped;
 mod wrap;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyMapping, PyMemoryView, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyMemoryView};
 use pyo3::PyClass;
 use tessarr_engine::store as engine;
-use tessarr_engine::{Error, Kind};
+use tessarr_engine::Error;
 
-use self::foreign::PyForeign;
 use self::stamped::{ReadResult, TimestampedStorageGeneration, Unread};
-use crate::error::{argument, foreign, to_py};
+use crate::error::{foreign, to_py};
 
 /// Adds the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -27,15 +29,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReadResult>()?;
     module.add_class::<Unread>()?;
     module.add_class::<TimestampedStorageGeneration>()?;
-    module.add_class::<LocalStore>()?;
-    module.add_class::<MemoryStore>()?;
-    module.add_class::<ForeignStore>()?;
-    module.add_class::<CountingStore>()?;
-    module.add_class::<SplitStore>()?;
-    wrap::register(module)?;
-    module.add_function(wrap_pyfunction!(unpickle_memory_store, module)?)?;
-    module.add_function(wrap_pyfunction!(asked_of_files, module)?)?;
-    Ok(())
+    module.add_class::<local::LocalStore>()?;
+    module.add_class::<python::ForeignStore>()?;
+    module.add_class::<split::SplitStore>()?;
+    memory::register(module)?;
+    counting::register(module)?;
+    wrap::register(module)
 }
 
 /// Raises what a signal handler raised (Ctrl-C) in a thread that waits for another writer.
@@ -389,374 +388,4 @@ where
     S: PyClass<BaseType = Store>,
 {
     PyClassInitializer::from(Store { inner }).add_subclass(store)
-}
-
-/// A store in a folder: the file ``path/key`` holds the value of ``key``.
-#[pyclass(extends = Store, subclass, frozen, eq, hash, module = "tessarr._engine")]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct LocalStore(Arc<engine::LocalStore>);
-
-#[pymethods]
-impl LocalStore {
-    #[new]
-    #[pyo3(signature = (
-        path, *, read_only = false, durable = false, reading = "default", locking = "os", lock_timeout_s = 60.0
-    ))]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        read_only: bool,
-        durable: bool,
-        reading: &str,
-        locking: &str,
-        lock_timeout_s: f64,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let settings = engine::Settings {
-            read_only,
-            durable,
-            reading: named(py, "reading", &READINGS, reading)?,
-            locking: named(py, "locking", &LOCKINGS, locking)?,
-            patience: wrap::duration(py, "lock_timeout_s", lock_timeout_s)?,
-        };
-        let store = engine::LocalStore::new(&path, settings);
-        let store = Arc::new(store.map_err(|error| to_py(py, error))?);
-        Ok(initializer(LocalStore(store.clone()), store))
-    }
-
-    /// The folder, absolute.
-    #[getter]
-    fn path(&self) -> &std::ffi::OsStr {
-        self.0.root().as_os_str()
-    }
-
-    /// Whether changes are synchronised with the disk.
-    #[getter]
-    fn durable(&self) -> bool {
-        self.0.settings().durable
-    }
-
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&std::ffi::OsStr,), Bound<'py, PyDict>)> {
-        Ok(((self.path(),), options(py, self.0.settings())?))
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (py, this) = (slf.py(), slf.get());
-        let mut text = format!("{}({}", slf.get_type().name()?, this.path().into_pyobject(py)?.repr()?);
-        for (name, value) in options(py, this.0.settings())? {
-            text.push_str(&format!(", {name}={}", value.repr()?));
-        }
-        Ok(text + ")")
-    }
-}
-
-/// The keywords that make `settings`, without those that are as they are by default.
-fn options<'py>(py: Python<'py>, settings: &engine::Settings) -> PyResult<Bound<'py, PyDict>> {
-    let (options, plain) = (PyDict::new(py), engine::Settings::default());
-    if settings.read_only != plain.read_only {
-        options.set_item("read_only", settings.read_only)?;
-    }
-    if settings.durable != plain.durable {
-        options.set_item("durable", settings.durable)?;
-    }
-    if settings.reading != plain.reading {
-        options.set_item("reading", name_of(&READINGS, settings.reading))?;
-    }
-    if settings.locking != plain.locking {
-        options.set_item("locking", name_of(&LOCKINGS, settings.locking))?;
-    }
-    if settings.patience != plain.patience {
-        let endless = settings.patience == Duration::MAX;
-        let patience_s = if endless { f64::INFINITY } else { settings.patience.as_secs_f64() };
-        options.set_item("lock_timeout_s", patience_s)?;
-    }
-    Ok(options)
-}
-
-/// The words for what may be chosen: those of TensorStore.
-const READINGS: [(&str, engine::Reading); 3] = [
-    ("default", engine::Reading::Plain),
-    ("memmap", engine::Reading::Mapped),
-    ("direct", engine::Reading::Direct),
-];
-const LOCKINGS: [(&str, engine::Locking); 4] = [
-    ("os", engine::Locking::System),
-    ("lockfile", engine::Locking::File),
-    ("none", engine::Locking::Nothing),
-    ("non_atomic", engine::Locking::InPlace),
-];
-
-/// What `word` stands for.
-fn named<T: Copy>(py: Python<'_>, what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
-    let found = words.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<String> = words.iter().map(|(name, _)| format!("{name:?}")).collect();
-        argument(py, format!("{what} must be one of {}, not {word:?}", names.join(", ")))
-    })
-}
-
-/// The word that stands for `value`.
-fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name)
-}
-
-/// A store in memory.
-#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct MemoryStore {
-    store: Arc<engine::MemoryStore>,
-    name: Option<String>,
-}
-
-#[pymethods]
-impl MemoryStore {
-    #[new]
-    #[pyo3(signature = (items = None, *, name = None))]
-    fn new(
-        py: Python<'_>,
-        items: Option<&Bound<'_, PyAny>>,
-        name: Option<String>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let store = match &name {
-            None => Arc::new(engine::MemoryStore::new()),
-            Some(name) => py.detach(|| engine::MemoryStore::named(name)),
-        };
-        if let Some(items) = items {
-            for item in items.cast::<PyMapping>()?.items()?.iter() {
-                let (key, data) = item.extract::<(String, Bound<'_, PyAny>)>()?;
-                let data = bytes_of(&data)?;
-                let put = py.detach(|| (&*store as &dyn engine::Store).put(&key, &data));
-                put.map_err(|error| to_py(py, error))?;
-            }
-        }
-        Ok(initializer(MemoryStore { store: store.clone(), name }, store))
-    }
-
-    /// The name that it is shared by; None if it has none.
-    #[getter]
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<MemoryStore>().is_ok_and(|other| Arc::ptr_eq(&self.store, &other.get().store))
-    }
-
-    fn __hash__(&self) -> usize {
-        Arc::as_ptr(&self.store) as usize >> 4
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let this = slf.get();
-        let class = slf.get_type();
-        if let Some(name) = &this.name {
-            let rebuild = py.import("tessarr._engine")?.getattr("unpickle_memory_store")?;
-            return Ok((rebuild, (class, name, std::process::id()).into_pyobject(py)?));
-        }
-        let items = PyDict::new(py);
-        let store: &dyn engine::Store = &*this.store;
-        for key in py.detach(|| store.list("")).map_err(|error| to_py(py, error))? {
-            let opened = store.open(&key, engine::Want::Whole).map_err(|error| to_py(py, error))?;
-            if let Some(object) = opened {
-                items.set_item(&key, PyBytes::new(py, object.bytes().unwrap_or_default()))?;
-            }
-        }
-        Ok((class.into_any(), (items,).into_pyobject(py)?))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(match &self.name {
-            None => "MemoryStore()".to_owned(),
-            Some(name) => format!("MemoryStore(name={})", name.into_pyobject(py)?.repr()?),
-        })
-    }
-}
-
-/// The memory store `name`, of class `class`, of process `process`, if this is that process.
-#[pyfunction]
-#[pyo3(signature = (class, name, process, /))]
-fn unpickle_memory_store<'py>(
-    class: &Bound<'py, PyType>,
-    name: &str,
-    process: u32,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = class.py();
-    let here = std::process::id();
-    if process != here {
-        let kind = Kind::Store { retryable: false, errno: None };
-        let message = format!(
-            "the memory store {name:?} lives in process {process}, this is process {here}; \
-             use a folder, or a memory store without a name, whose pickle holds its contents"
-        );
-        return Err(to_py(py, Error::new(kind, message)));
-    }
-    let options = PyDict::new(py);
-    options.set_item("name", name)?;
-    class.call((), Some(&options))
-}
-
-/// A store that a Python object implements.
-#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
-
-#[pymethods]
-impl ForeignStore {
-    #[new]
-    #[pyo3(signature = (object, *, read_only = false))]
-    fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<PyClassInitializer<Self>> {
-        let (foreign, changeable) = PyForeign::new(object, read_only)?;
-        let identity = object.as_ptr() as usize;
-        let store = Arc::new(engine::ForeignStore::new(foreign, read_only || !changeable, identity));
-        Ok(initializer(ForeignStore(store.clone()), store))
-    }
-
-    /// The Python object.
-    #[getter]
-    fn object(&self, py: Python<'_>) -> Py<PyAny> {
-        self.0.foreign().object().clone_ref(py)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = other.py();
-        let Ok(other) = other.cast::<ForeignStore>() else { return Ok(false) };
-        let (here, there) = (&self.0, &other.get().0);
-        if engine::Store::read_only(&**here) != engine::Store::read_only(&**there) {
-            return Ok(false);
-        }
-        let (mine, theirs) = (here.foreign().object(), there.foreign().object());
-        // Mappings are compared by what is in them, which is not what is asked here.
-        let by_identity = here.foreign().is_mapping() || there.foreign().is_mapping();
-        if mine.is(theirs) || by_identity {
-            return Ok(mine.is(theirs));
-        }
-        mine.bind(py).eq(theirs)
-    }
-
-    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        let foreign = self.0.foreign();
-        if foreign.is_mapping() {
-            return Ok((foreign.object().as_ptr() as isize) >> 4);
-        }
-        foreign.object().bind(py).hash()
-    }
-
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyAny>,), Bound<'py, PyDict>)> {
-        let options = PyDict::new(py);
-        options.set_item("read_only", engine::Store::read_only(&*self.0))?;
-        Ok(((self.object(py),), options))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        // Not the repr of the object: a dict would show every chunk.
-        let class = self.0.foreign().object().bind(py).get_type();
-        let read_only = if engine::Store::read_only(&*self.0) { ", read_only=True" } else { "" };
-        Ok(format!("ForeignStore(<{}>{read_only})", class.fully_qualified_name()?))
-    }
-}
-
-/// Passes everything on to another store and counts it.
-#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct CountingStore {
-    counting: Arc<engine::CountingStore>,
-    store: Py<Store>,
-}
-
-#[pymethods]
-impl CountingStore {
-    #[new]
-    fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
-        let counting = Arc::new(engine::CountingStore::new(store.get().engine()));
-        let store = store.clone().unbind();
-        initializer(CountingStore { counting: counting.clone(), store }, counting)
-    }
-
-    /// The store that does the work.
-    #[getter]
-    fn store(&self, py: Python<'_>) -> Py<Store> {
-        self.store.clone_ref(py)
-    }
-
-    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>,) {
-        (self.store(py),)
-    }
-
-    fn __repr__(&self) -> String {
-        let counts = self.counting.counts();
-        format!("CountingStore(opens={}, updates={}, lists={})", counts.opens, counts.updates, counts.lists)
-    }
-
-    /// How often what was asked: opens, reads, read_bytes, updates, looks (opens in order to
-    /// change what is there) and look_reads, written_bytes, holds, lists, delete_prefixes.
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        told(py, self.counting.counts())
-    }
-}
-
-fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
-    let fields = [
-        ("opens", counts.opens),
-        ("reads", counts.reads),
-        ("read_bytes", counts.read_bytes),
-        ("updates", counts.updates),
-        ("looks", counts.looks),
-        ("look_reads", counts.look_reads),
-        ("holds", counts.holds),
-        ("written_bytes", counts.written_bytes),
-        ("lists", counts.lists),
-        ("delete_prefixes", counts.delete_prefixes),
-    ];
-    fields.into_py_dict(py)
-}
-
-/// How often what was asked of all stores in folders of this process, as of a `CountingStore`.
-#[pyfunction]
-fn asked_of_files(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    told(py, engine::asked_of_files())
-}
-
-/// Keeps documents in one store, and everything else in another.
-#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct SplitStore {
-    metadata: Py<Store>,
-    chunks: Py<Store>,
-}
-
-#[pymethods]
-impl SplitStore {
-    #[new]
-    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>) -> PyClassInitializer<Self> {
-        let split = Arc::new(engine::SplitStore::new(metadata.get().engine(), chunks.get().engine()));
-        let (metadata, chunks) = (metadata.clone().unbind(), chunks.clone().unbind());
-        initializer(SplitStore { metadata, chunks }, split)
-    }
-
-    /// Where documents are.
-    #[getter]
-    fn metadata(&self, py: Python<'_>) -> Py<Store> {
-        self.metadata.clone_ref(py)
-    }
-
-    /// Where chunks are.
-    #[getter]
-    fn chunks(&self, py: Python<'_>) -> Py<Store> {
-        self.chunks.clone_ref(py)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = other.py();
-        let Ok(other) = other.cast::<SplitStore>() else { return Ok(false) };
-        let same = |here: &Py<Store>, there: &Py<Store>| here.bind(py).eq(there);
-        Ok(same(&self.metadata, &other.get().metadata)? && same(&self.chunks, &other.get().chunks)?)
-    }
-
-    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        (self.metadata(py), self.chunks(py)).into_pyobject(py)?.hash()
-    }
-
-    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>) {
-        (self.metadata(py), self.chunks(py))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("SplitStore({}, {})", self.metadata.bind(py).repr()?, self.chunks.bind(py).repr()?))
-    }
 }

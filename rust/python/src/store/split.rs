@@ -1,0 +1,56 @@
+//! One store for documents and one for chunks.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use tessarr_engine::store as engine;
+
+use super::{initializer, Store};
+
+/// Keeps documents in one store, and everything else in another.
+#[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
+pub(crate) struct SplitStore {
+    metadata: Py<Store>,
+    chunks: Py<Store>,
+}
+
+#[pymethods]
+impl SplitStore {
+    #[new]
+    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let split = Arc::new(engine::SplitStore::new(metadata.get().engine(), chunks.get().engine()));
+        let (metadata, chunks) = (metadata.clone().unbind(), chunks.clone().unbind());
+        initializer(SplitStore { metadata, chunks }, split)
+    }
+
+    /// Where documents are.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> Py<Store> {
+        self.metadata.clone_ref(py)
+    }
+
+    /// Where chunks are.
+    #[getter]
+    fn chunks(&self, py: Python<'_>) -> Py<Store> {
+        self.chunks.clone_ref(py)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        let Ok(other) = other.cast::<SplitStore>() else { return Ok(false) };
+        let same = |here: &Py<Store>, there: &Py<Store>| here.bind(py).eq(there);
+        Ok(same(&self.metadata, &other.get().metadata)? && same(&self.chunks, &other.get().chunks)?)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.metadata(py), self.chunks(py)).into_pyobject(py)?.hash()
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>) {
+        (self.metadata(py), self.chunks(py))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("SplitStore({}, {})", self.metadata.bind(py).repr()?, self.chunks.bind(py).repr()?))
+    }
+}
