@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import tessarr
+from calls import calls_of
 from tessarr.space import IndexDomain, IndexTransform
-
-PACKAGE = str(Path(tessarr.__file__).parent)
 
 # Every module of ours that is not needed to open and read an
 # array is imported where it is used.
+PACKAGE = str(Path(tessarr.__file__).parent)
 MODULES = 66
 
 
@@ -35,29 +33,16 @@ def test_import_loads_few_modules_beyond_numpy() -> None:
     assert not heavy & set(loaded)
 
 
-def calls_of(action: Any) -> list[tuple[str, str]]:
+def ours(action: Callable[[], object]) -> list[tuple[str, str]]:
     """Return the Python functions of ours that `action` calls, with their modules."""
-    seen: list[tuple[str, str]] = []
-
-    def profile(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            seen.append((frame.f_globals["__name__"], frame.f_code.co_qualname))
-
-    gc.collect()
-    gc.disable()  # what is thrown away meanwhile is not the action's
-    sys.setprofile(profile)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return seen
+    found = calls_of(action).python
+    return [(call.module, call.name) for call in found if call.file.startswith(PACKAGE)]
 
 
 def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
     a = tessarr.create_array(tmp_path, shape=(100, 100), dtype="i4", chunks=(10, 10))
     a[:] = np.arange(10000).reshape(100, 100)
-    plain = calls_of(lambda: a[10:20, :10])
+    plain = ours(lambda: a[10:20, :10])
     assert plain == []  # from the bracket to the bytes there is no Python at all
     actions: list[Callable[[], object]] = [
         lambda: a[10:20, None, :10],
@@ -68,11 +53,11 @@ def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
     ]
     for action in actions:
         action()
-        calls = calls_of(action)
+        calls = ours(action)
         modules = {module for module, _ in calls}
         assert 0 < len(calls) <= 60, calls
         assert len(modules) <= 8, modules
-    basic = calls_of(lambda: a.read((slice(10, 20), slice(10))).result())
+    basic = ours(lambda: a.read((slice(10, 20), slice(10))).result())
     assert len(basic) <= 15, basic
     assert len({module for module, _ in basic}) <= 6, basic
 
@@ -80,7 +65,7 @@ def test_reading_a_chunk_takes_few_calls_in_few_modules(tmp_path: Path) -> None:
 def test_opening_again_parses_nothing(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, shape=(100, 100), dtype="i4", chunks=(10, 10))
     tessarr.open_array(tmp_path)
-    calls = calls_of(lambda: tessarr.open_array(str(tmp_path)))
+    calls = ours(lambda: tessarr.open_array(str(tmp_path)))
     assert not any("metadata" in module or "codec" in module for module, _ in calls), calls
     assert len(calls) <= 20, calls
 
@@ -99,5 +84,5 @@ def test_indexing_a_view_takes_few_calls() -> None:
         lambda: taken[10:500],
     ]
     for action in actions:
-        calls = calls_of(action)
+        calls = ours(action)
         assert 0 < len(calls) <= 60, calls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import tessarr
 import tessarr.stores
 import tessarr.tensorstore as ts
+from calls import calls_of
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore
@@ -249,18 +249,8 @@ def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> No
 def calls(action: Any) -> int:
     """Return how many functions are called, in Python and from it, once all is recalled."""
     action()
-    found = [0]
-
-    def count(_frame: Any, event: str, _of: Any) -> None:
-        found[0] += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
-    return found[0]
+    found = calls_of(action)
+    return len(found.python) + len(found.native)
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])

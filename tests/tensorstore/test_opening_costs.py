@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from calls import calls_of
 from tessarr.store import CountingStore, MemoryStore
 
 WANTED: dict[str, Any] = {"dtype": ts.uint16, "shape": [100, 100]}
@@ -24,24 +23,8 @@ def calls(act: Callable[[], object]) -> Counter[str]:
 
     What is recalled is forgotten when there is too much of it, which may be one of these times.
     """
-    return min((calls_once(act) for _ in range(2)), key=Counter.total)
-
-
-def calls_once(act: Callable[[], object]) -> Counter[str]:
-    """Count the functions of Python that an act calls when it is done again."""
-    found: Counter[str] = Counter()
-
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            found[frame.f_code.co_qualname] += 1
-
-    act()
-    sys.setprofile(watch)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return found
+    act()  # what is made once
+    return min((calls_of(act).names for _ in range(2)), key=Counter.total)
 
 
 FORMS: dict[str, tuple[int, Callable[[Any, str, ts.Context], Any]]] = {

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from calls import calls_of
 from tessarr.tensorstore.driver import Resizing
 from tessarr.tensorstore.drivers.zarr.facts import Facts, facts_of
 from tessarr.tensorstore.schema.element import WHOLE
@@ -24,23 +23,9 @@ LISTED = VIEW[LONG]
 
 def calls(act: Callable[[], object]) -> tuple[Counter[str], Counter[str]]:
     """Count the functions of Python, and those of C, that an act calls."""
-    python: Counter[str] = Counter()
-    native: Counter[str] = Counter()
-
-    def watch(frame: FrameType, event: str, what: Any) -> None:
-        if event == "call":
-            python[frame.f_code.co_qualname] += 1
-        elif event == "c_call":
-            native[what.__qualname__] += 1
-
     act()  # what is made once
-    sys.setprofile(watch)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    native.pop("setprofile", None)
-    return python, native
+    found = calls_of(act)
+    return found.names, Counter(found.native)
 
 
 ACTS: dict[str, tuple[Callable[[], object], int]] = {
