@@ -652,6 +652,9 @@ class View:
     def shape(self) -> tuple[int, ...]:
         """The size of each dimension."""
     @property
+    def mere_shape(self) -> tuple[int, ...] | None:
+        """The shape of dimensions of which nothing else is said; None of others."""
+    @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
     @property

@@ -9,6 +9,7 @@ be wrong with the new node is found before a request changes anything: with
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tessarr.drive import Create, Delete, Flow, Get, Put, Seen
 from tessarr.errors import ArgumentError, ExistsError
@@ -18,6 +19,9 @@ from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
 from tessarr.keys import ancestors, node_path, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+if TYPE_CHECKING:
+    from tessarr.types import Shape
 
 __all__ = ["ancestors_of", "commit", "create", "create_all", "documents"]
 
@@ -125,11 +129,32 @@ def create_all(
     return done
 
 
-def documents(meta: Node) -> dict[str, bytes]:
-    """Return the documents of a node by name, the one that makes it first."""
+def documents(meta: Node, like: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+    """Return the documents of a node by name, the one that makes it first.
+
+    Parameters
+    ----------
+    meta
+        The node.
+    like
+        The documents of an array that differs from it in shape alone, if they are known.
+    """
+    if like is not None and isinstance(meta, ArrayMeta):
+        name = next(iter(like))
+        return {**like, name: _reshaped(like[name], meta.shape)}
     if meta.zarr_format == 3:
         return {"zarr.json": v3.dump(meta)}
     return v2.dump(meta)
+
+
+def _reshaped(document: bytes, shape: Shape) -> bytes:
+    """Return a document that was written here, with another shape of the same rank."""
+    indent = document[1 : document.index(b'"')]  # of members, with the line break before
+    start = document.index(indent + b'"shape": [') + len(indent) + len(b'"shape": [')
+    end = document.index(b"]", start)
+    items = [b"%b%b%d" % (indent, indent[1:], length) for length in shape]
+    lengths = b",".join(items) + indent if items else b""
+    return document[:start] + lengths + document[end:]
 
 
 def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:

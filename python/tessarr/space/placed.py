@@ -43,6 +43,11 @@ class Placed(Indexable):
         return self._view.shape
 
     @property
+    def mere_shape(self) -> tuple[int, ...] | None:
+        """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
+        return self._view.mere_shape
+
+    @property
     def size(self) -> int:
         """The number of positions."""
         return self._view.size

@@ -16,7 +16,12 @@ _KEPT: Final = 256
 
 
 class Recall(Generic[T]):
-    """What was made of values, by their keys: a few hundred that must not be modified.
+    """What was made of values, by their keys: some that must not be modified.
+
+    Parameters
+    ----------
+    room
+        How many.
 
     Examples
     --------
@@ -26,10 +31,11 @@ class Recall(Generic[T]):
     ('one', None, None)
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_kept", "_room")
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = _KEPT) -> None:
         self._kept: dict[Hashable, T] = {}
+        self._room = room
 
     def made(self, value: Any, make: Callable[[Any], T]) -> T:
         """Return what a value makes, or recall it."""
@@ -48,7 +54,7 @@ class Recall(Generic[T]):
         """Remember what was made of a value."""
         if key is None:
             return
-        if len(self._kept) >= _KEPT:
+        if len(self._kept) >= self._room:
             self._kept.clear()
         self._kept[key] = made
 

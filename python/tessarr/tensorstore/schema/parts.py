@@ -38,18 +38,20 @@ class Parts:
     _units: Units
 
     def _merge(self, other: Parts) -> None:
-        if other._rank is not None:
+        if other._rank is not None and other._domain is None:
             self._fix_rank(other._rank, "schema")
         if other._dtype is not None:
             self._add_dtype(other._dtype)
         if other._domain is not None:
             self._add_domain(other._domain)
-        self._add_layout(other._layout)
+        if other._layout is not NO_LAYOUT:
+            self._add_layout(other._layout)
         if other._fill is not None:
             self._add_fill(other._fill)
         if other._codec is not None:
             self._add_codec(other._codec)
-        self._add_units(other._units)
+        if other._units:
+            self._add_units(other._units)
 
     def _fix_rank(self, rank: int, what: str) -> None:
         if not 0 <= rank <= MAX_RANK:
@@ -77,8 +79,6 @@ class Parts:
         self._domain = merged
 
     def _add_layout(self, layout: ChunkLayout) -> None:
-        if layout is NO_LAYOUT:
-            return
         merged = self._layout.merge(layout)
         if merged.rank >= 0:
             self._fix_rank(merged.rank, "chunk_layout")
@@ -113,6 +113,12 @@ class Parts:
 
     def _values(self) -> Hashable:
         """Return what only equal constraints have, or None where that is not known."""
+        lasting = self.lasting
+        return None if lasting is None else (self._domain, lasting)
+
+    @property
+    def lasting(self) -> Hashable:
+        """What only constraints have that are equal but for the domain; None: nobody knows."""
         codec = bits = None
         if self._fill is not None:
             fill = self._fill
@@ -124,8 +130,8 @@ class Parts:
             if codec is None:
                 return None
         units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
-        layout = self._layout._values()
-        return self._rank, self._dtype, self._domain, units, layout, codec, bits
+        layout = None if self._layout is NO_LAYOUT else self._layout._values()
+        return self._rank, self._dtype, units, layout, codec, bits
 
     @property
     def says_nothing(self) -> bool:

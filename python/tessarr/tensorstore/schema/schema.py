@@ -420,4 +420,5 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
     if not hasattr(shape, "__iter__"):
         raise TypeError(f"shape: {shape!r} is not a list")
-    return IndexDomain(shape=[as_integer(length) for length in items(shape, "shape")])
+    lengths = items(shape, "shape")
+    return IndexDomain(shape=[n if type(n) is int else as_integer(n) for n in lengths])

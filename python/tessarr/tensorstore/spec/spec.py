@@ -303,6 +303,21 @@ class Spec(Indexable):
         self._take(made)
 
     def _changed(self, keywords: SpecKeywords) -> Spec:
+        """Return the spec with keywords.
+
+        The shape is often another one: what all else makes is recalled without it.
+        """
+        if "shape" not in keywords or len(keywords) == 1:
+            return self._with(keywords)
+        rest = keywords.copy()
+        shape = rest.pop("shape")
+        try:
+            found = self._with(rest)
+        except (ArgumentError, TypeError):
+            return self._with(keywords)  # which tells what is wrong in the order of keywords
+        return found._with({"shape": shape})
+
+    def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
         key = None if self._made_of is None else key_with(self._made_of, keywords)
         found = _read.find(key)
@@ -310,13 +325,13 @@ class Spec(Indexable):
             return found
         changes: dict[str, Any] = given(keywords, SpecKeywords)
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
-        options = Options.of(changes)
+        options = Options.of(changes) if changes else Options()
         if parts:
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
         if key is not None:
             made._made_of = key
-            _read.keep(key, made.copy())
+            _read.keep(key, made)
         return made
 
     def _minimal(self) -> Spec:

@@ -157,6 +157,14 @@ impl View {
         PyTuple::new(py, self.0.dims.iter().map(space::Dim::size))
     }
 
+    /// The shape of dimensions of which nothing else is said: finite, from 0 on, explicit, and without
+    /// labels; None of others.
+    #[getter]
+    fn mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mere = |dim: &space::Dim| *dim == space::Dim::new(0, dim.upper) && dim.is_finite();
+        self.0.dims.iter().all(mere).then(|| self.shape(py)).transpose()
+    }
+
     /// The least index of each dimension.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -32,7 +32,28 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "New", "array_view", "data_type_from_json"]
+__all__ = ["Constraints", "New", "Settled", "array_view", "data_type_from_json"]
+
+
+class Settled(NamedTuple):
+    """What is settled of a new array, whatever its lengths.
+
+    Parameters
+    ----------
+    data_type
+        Its elements.
+    labels
+        Of all its dimensions; "" where there is none.
+    layout
+        What is known of its chunks.
+    chunked
+        The number of dimensions of chunks, which are the first.
+    """
+
+    data_type: data_types.DataType
+    labels: tuple[str, ...]
+    layout: ChunkLayout
+    chunked: int
 
 
 class New(NamedTuple):
@@ -40,8 +61,8 @@ class New(NamedTuple):
 
     Parameters
     ----------
-    domain, layout
-        What is known of its bounds, and of its chunks.
+    settled
+        What does not depend on its lengths.
     read
         The shape of the smallest chunks.
     shape, grid
@@ -50,8 +71,7 @@ class New(NamedTuple):
         One of these.
     """
 
-    domain: IndexDomain
-    layout: ChunkLayout
+    settled: Settled
     read: Shape
     shape: Shape
     grid: RegularGrid
@@ -145,8 +165,14 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
-        """Return the shapes of chunks of a new array, read and written, in the first dimensions."""
+    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks of a new array, read and written.
+
+        Raises
+        ------
+        ArgumentError
+            If there are none that meet all constraints.
+        """
 
     @abstractmethod
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
@@ -295,25 +321,48 @@ class Constraints(ABC):
         known = self.chunks(chunked, rank, inner)
         return known if given is NO_LAYOUT else given.merge(known)
 
-    def create(self, schema: Schema, of: Field = WHOLE) -> ArrayMeta:
+    def settle(self, schema: Schema, of: Field) -> tuple[Settled, IndexDomain]:
+        """Return what is settled of a new array, and its domain.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other, or leave shape or data type open.
+        UnsupportedError
+            If the format does not have such elements.
+        """
+        stored = self._stored(schema, of)
+        inner = element_of(stored, of).inner
+        domain = self._bounds(schema, self._rank(schema, inner), inner)
+        if domain is None or not all(dim.finite for dim in domain.dims):
+            raise ArgumentError("an array is created with a finite domain: give shape or domain")
+        layout = self.layout(schema, domain.rank, inner)
+        return Settled(stored, domain.labels, layout, domain.rank - len(inner)), domain
+
+    def create(
+        self, schema: Schema, settled: Settled, shape: Shape, cut: tuple[Shape, Shape]
+    ) -> ArrayMeta:
         """Return the metadata of a new array; that they meet all of the schema is to be checked.
+
+        Parameters
+        ----------
+        schema, settled
+            What is asked for, and what was settled.
+        shape, cut
+            Its shape, and those of its chunks, read and written.
 
         Raises
         ------
         ArgumentError, MetadataError
-            If constraints contradict each other, or leave shape or data type open.
-        UnsupportedError
-            If the format does not have such an array.
+            If constraints contradict each other.
         """
-        stored = self._stored(schema, of)
-        domain, layout, (read, write) = self._bounded(schema, element_of(stored, of).inner)
-        shape, problems = domain.shape[: len(write)], Problems()
+        (read, write), stored, problems = cut, settled.data_type, Problems()
         spec = ArraySpec(write, stored, self.new_fill(schema, stored))
         check_sizes(shape, spec, "/shape", "/chunk_shape", problems)
         grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
         problems.check("metadata")
         assert grid is not None
-        return self._created(schema, New(domain, layout, read, shape, grid, spec))
+        return self._created(schema, New(settled, read, shape, grid, spec))
 
     def _stored(self, schema: Schema, of: Field) -> data_types.DataType:
         """Return the data type of a new array."""
@@ -330,17 +379,6 @@ class Constraints(ABC):
                 f"dtype {stored}: {why}", kind="unsupported_data_type", extension=str(stored)
             )
         return stored
-
-    def _bounded(
-        self, schema: Schema, inner: Shape
-    ) -> tuple[IndexDomain, ChunkLayout, tuple[Shape, Shape]]:
-        """Return domain and layout of a new array, and the shapes of its chunks."""
-        rank = self._rank(schema, inner)
-        domain = self._bounds(schema, rank, inner)
-        if domain is None or not all(dim.finite for dim in domain.dims):
-            raise ArgumentError("an array is created with a finite domain: give shape or domain")
-        layout = self.layout(schema, domain.rank, inner)
-        return domain, layout, self._cut(domain, domain.rank - len(inner), layout)
 
     def new_fill(self, schema: Schema, stored: data_types.DataType) -> bytes | None:
         """Return the fill value of a new array as the bytes of one element; None leaves it open.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tessarr.dtype import DataType
     from tessarr.indexing.fields import Fields
     from tessarr.metadata.node import ArrayMeta
+    from tessarr.space import IndexDomain, IndexTransform
     from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
@@ -66,20 +67,25 @@ class Facts:
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
-        self._bound()
-
-    def _bound(self) -> None:
-        self.whole = array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
-        self.domain = self.whole.domain
+        self._like: Facts | None = None  # those that differ in shape alone, and last
 
     def resized(self, meta: ArrayMeta) -> Facts:
         """Return what follows from metadata that have another shape only."""
         made = object.__new__(Facts)
         known = vars(self)
         vars(made).update({name: known[name] for name in _LASTING if name in known})
-        made.meta = meta
-        made._bound()
+        made.meta, made._like = meta, self
         return made
+
+    @cached_property
+    def whole(self) -> IndexTransform:
+        """The view of the whole domain."""
+        return array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
+
+    @cached_property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self.whole.domain
 
     @property
     def inner_shape(self) -> Shape:
@@ -151,7 +157,7 @@ class Facts:
     @cached_property
     def documents(self) -> dict[str, bytes]:
         """The documents of a new array, by their names; not to be modified."""
-        found = documents(self.meta)
+        found = documents(self.meta, None if self._like is None else self._like.documents)
         if not self.meta.attributes:
             found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
         return found

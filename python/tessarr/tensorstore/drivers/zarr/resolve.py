@@ -5,28 +5,35 @@ Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.metadata.node import ArrayMeta
+from tessarr.problems import INT64_MAX
 from tessarr.tensorstore.drivers.zarr.constraints import Constraints
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.drivers.zarr.zarr2 import Zarr2
 from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
 from tessarr.tensorstore.notation.reading import compare
-from tessarr.tensorstore.notation.recall import Recall, key_of
+from tessarr.tensorstore.notation.recall import Recall, RecallSame, key_of
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
 from tessarr.tensorstore.schema.through import merged_domains
 from tessarr.tensorstore.schema.units import merged_units
 
 if TYPE_CHECKING:
-    from tessarr.metadata.node import ArrayMeta
+    from collections.abc import Hashable
+
+    from tessarr.tensorstore.drivers.zarr.constraints import Settled
     from tessarr.tensorstore.drivers.zarr.facts import Facts
     from tessarr.tensorstore.schema.schema import Schema
 
 _FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
 
 __all__ = ["check", "effective", "new_metadata", "read_constraints"]
+
+_CUTS: Final = 16  # so many shapes of chunks of arrays that are alike are recalled
 
 
 def read_constraints(driver: str, metadata: Any = None) -> Constraints:
@@ -49,13 +56,13 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     >>> read_constraints("zarr3", {"codecs": ["gzip"]}).to_json()
     {'codecs': [{'name': 'gzip'}]}
     """
-    if isinstance(metadata, Constraints):
-        return metadata
     form = _FORMS.get(driver)
     if form is None:
         raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
     if metadata is None:
         return _NOTHING[form]
+    if isinstance(metadata, Constraints):
+        return metadata
     key = key_of((form.driver, metadata))
     found = _read.find(key)
     if found is None:
@@ -104,14 +111,63 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    found = constraints.create(schema, field)
-    check(found, metadata, schema, field)
-    return found
+    domain, lasting = schema.domain, None
+    if domain is not None and domain.mere_shape is not None and constraints.shape is None:
+        lasting = schema.lasting
+    if lasting is None:
+        return Alike(constraints, field).metadata(schema)
+    return _alike.of(constraints, field, schema.rank, lasting).metadata(schema)
+
+
+class Alike:
+    """New arrays that differ in shape alone: what is found out of one holds for all.
+
+    What is found out and checked depends on the shape only by the chunks that are chosen for it,
+    and by its size.
+
+    Parameters
+    ----------
+    constraints, field
+        As they are for all; so are schemas, but for the shape.
+    """
+
+    __slots__ = ("_constraints", "_field", "_made", "_settled")
+
+    def __init__(self, constraints: Constraints, field: Field, *_: Hashable) -> None:
+        self._constraints, self._field = constraints, field
+        self._settled: Settled | None = None
+        self._made = Recall[ArrayMeta](_CUTS)
+
+    def metadata(self, schema: Schema) -> ArrayMeta:
+        """Return the metadata of a new array.
+
+        Raises
+        ------
+        ArgumentError, MetadataError, UnsupportedError
+            As `new_metadata` does.
+        """
+        constraints, settled, domain = self._constraints, self._settled, schema.domain
+        if settled is None or domain is None:
+            settled, domain = constraints.settle(schema, self._field)
+            if settled.chunked == domain.rank:  # else lengths of the schema are those of elements
+                self._settled = settled
+        shape, cut = domain.shape[: settled.chunked], constraints.cut(settled, domain)
+        like = self._made.find(cut)
+        if like is not None and prod(shape) <= INT64_MAX:
+            return like.resized(shape, like.chunk_grid)
+        made = constraints.create(schema, settled, shape, cut)
+        check(made, constraints, schema, self._field)
+        if 0 not in cut[1]:  # else the grid depends on the shape
+            self._made.keep(cut, made)
+        return made
 
 
 _NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
 _read: Final = Recall[Constraints]()
 """Constraints that were read."""
+
+_alike: Final = RecallSame(Alike)
+"""New arrays, by what is asked for of them."""
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -122,9 +178,9 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    if metadata is not None:
-        driver = "zarr3" if meta.zarr_format == 3 else "zarr"
-        read_constraints(driver, metadata).check_members(meta)
+    constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
+    if constraints is not _NOTHING[type(constraints)]:
+        constraints.check_members(meta)
     if schema.says_nothing:
         return
     facts = facts_of(meta, field)

@@ -21,7 +21,6 @@ from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.zarr import resolve
 from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
-from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import KvStore
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Zarr3Spec", "ZarrSpec"]
@@ -194,14 +192,9 @@ class ZarrSpec(PlacedSpec):
         """Return the metadata of a new array."""
         found: ArrayMeta = self._recalled(
             "metadata",
-            lambda: resolve.new_metadata(self.name, self._stated, self.schema, self._field),
+            lambda: resolve.new_metadata(self.name, self._wanted, self.schema, self._field),
         )
         return found
-
-    @property
-    def _stated(self) -> Constraints | None:
-        """The constraints on metadata, or None where there are none."""
-        return None if self._wanted is self._nothing else self._wanted
 
     def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
         """Return what follows from schema and metadata: with other resources it is the same."""
@@ -310,12 +303,12 @@ class ZarrSpec(PlacedSpec):
 
     def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
-        if view is not None or self.schema.domain is None or not any(self.schema.domain.labels):
+        given = self.schema.domain
+        if view is not None or given is None or not any(given.labels):
             return view
         domain = facts_of(array._meta, self._field).domain
         labels = [
-            dim.label or given.label
-            for dim, given in zip(domain.dims, self.schema.domain.dims, strict=True)
+            dim.label or asked.label for dim, asked in zip(domain.dims, given.dims, strict=True)
         ]
         return IndexTransform(domain.label[labels] if labels else domain)
 
@@ -372,7 +365,7 @@ class ZarrSpec(PlacedSpec):
     def _check(self, meta: ArrayMeta) -> None:
         """Raise an error if metadata are not as they have to be; what is found is recalled."""
         if self._known.get("checked") is not meta:
-            resolve.check(meta, self._stated, self.schema, self._field)
+            resolve.check(meta, self._wanted, self.schema, self._field)
             self._known["checked"] = meta
 
     def _key(self, at: str) -> str:
@@ -423,7 +416,7 @@ class Zarr3Spec(ZarrSpec):
 
     name = "zarr3"
     zarr_format = 3
-    _nothing = Zarr3()
+    _nothing = resolve.read_constraints("zarr3")
     _marker = "zarr.json"
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}

@@ -11,8 +11,8 @@ from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.metadata import v2
 from tessarr.store.aliased import aliased
+from tessarr.tensorstore.drivers.zarr.resolve import read_constraints
 from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
-from tessarr.tensorstore.drivers.zarr.zarr2 import Zarr2
 from tessarr.tensorstore.notation.reading import choice, text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Zarr2Spec(ZarrSpec):
 
     name = "zarr"
     zarr_format = 2
-    _nothing = Zarr2()
+    _nothing = read_constraints("zarr")
     _marker = v2.ARRAY
     _scheme = "zarr2"
 

@@ -16,6 +16,7 @@ from tessarr.space import IndexDomain
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     New,
+    Settled,
     data_type_from_json,
 )
 from tessarr.tensorstore.notation.reading import (
@@ -133,9 +134,9 @@ class Zarr2(Constraints):
             return _known(rank, rank, None, None, ())
         return _known(chunked, rank, self.chunk_shape, self.order, inner)
 
-    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        one = choose_one(layout, domain, domain.rank)[:chunked]
+        one = choose_one(settled.layout, domain, domain.rank)[: settled.chunked]
         return one, one
 
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
@@ -153,7 +154,7 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            _settle.of(both, spec, _order(new.layout, rank)),
+            _settle.of(both, spec, _order(new.settled.layout, rank)),
             self.attributes,
             last_is_filter=both[1] is None and bool(both[0]),
         )

@@ -18,6 +18,7 @@ from tessarr.tensorstore.drivers.zarr.completing import Wanted, complete
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     New,
+    Settled,
     data_type_from_json,
 )
 from tessarr.tensorstore.notation.reading import (
@@ -169,9 +170,10 @@ class Zarr3(Constraints):
         """Return what is known of chunks."""
         return _known(chunked, rank, self.chunk_shape, self.chain, inner)
 
-    def _cut(self, domain: IndexDomain, chunked: int, layout: ChunkLayout) -> tuple[Shape, Shape]:
+    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
-        layout = layout.leading(chunked)
+        chunked = settled.chunked
+        layout = settled.layout.leading(chunked)
         if self.chain is not None and self.chain.height == 0:
             one = choose_one(layout, domain, chunked)  # it says that there are no shards
             return one, one
@@ -184,7 +186,7 @@ class Zarr3(Constraints):
         chain = chain or _OPEN_CHAIN
         # What is not sharded does not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
-        wish = new.layout.leading(rank).order
+        wish = new.settled.layout.leading(rank).order
         codecs = _complete.of(chain, data_type, rank, read, None if wish is None else wish.value)
         return ArrayMeta(
             3,
@@ -195,7 +197,7 @@ class Zarr3(Constraints):
             new.spec.fill,
             _settle.of(codecs, new.spec),
             self._new_attributes(schema, rank),
-            self._new_names(new.domain, rank),
+            self._new_names(new.settled.labels, rank),
             extra=self.extra,
         )
 
@@ -206,13 +208,13 @@ class Zarr3(Constraints):
         stated = [None if unit is None else str(unit) for unit in units]
         return _with_units.of(self.attributes, tuple(stated))
 
-    def _new_names(self, domain: IndexDomain, rank: int) -> Names | None:
+    def _new_names(self, labels: tuple[str, ...], rank: int) -> Names | None:
         stated = self.names if self.names is not None and _unique(self.names) else None
-        if stated is None and not any(domain.labels):
+        if stated is None and not any(labels):
             return None
         names = [
             label or ("" if stated is not None and stated[k] is not None else None)
-            for k, label in enumerate(domain.labels[:rank])
+            for k, label in enumerate(labels[:rank])
         ]
         return tuple(names) if any(name is not None for name in names) else None
 
