@@ -8,7 +8,7 @@ import pytest
 
 from tessarr.drive import run
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow.create import create
+from tessarr.flow.create import create, documents
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import GroupMeta
 
@@ -43,6 +43,21 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
     # Whether there is a node, whether groups above keep copies, and the new one.
     assert len(store.log) == 4 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4), (1, 22, 333)])
+def test_documents_are_made_of_those_that_differ_in_shape(zarr_format: Any, shape: Any) -> None:
+    meta = array_meta(
+        shape=shape,
+        chunks=(2,) * len(shape),
+        dtype="int8",
+        zarr_format=zarr_format,
+        attributes={"shape": [1], "a": '\n    "shape": [2]'},
+    )
+    other = meta.resized(tuple(7 * size + 1 for size in shape), meta.chunk_grid)
+    assert documents(other, documents(meta)) == documents(other)
+    assert documents(meta, documents(other)) == documents(meta)
 
 
 @pytest.mark.parametrize("old", [2, 3])

@@ -28,13 +28,15 @@ def key_with(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
     key = key_of((made_of, keywords))
     if key is not None:
         return key
-    told = tuple([_told(name, value) for name, value in keywords.items()])
+    told = [key_of(value) or _told(name, value) for name, value in keywords.items()]
     before = made_of if isinstance(made_of, tuple) else (made_of,)
-    return None if None in told or len(before) > _CHANGES else (*before, told)
+    if None in told or len(before) > _CHANGES:
+        return None
+    return *before, (*keywords, *told)
 
 
 def _told(name: str, value: Any) -> Hashable:
-    """Return what only keywords have that are equal, or None."""
+    """Return what only keywords have that are equal, but for plain values, or None."""
     if isinstance(value, type | np.dtype) and name == "dtype":
         value = DataType(value)
     if isinstance(value, ChunkLayout | Schema | OpenMode):
@@ -42,5 +44,5 @@ def _told(name: str, value: Any) -> Hashable:
     elif isinstance(value, DataType | IndexDomain):
         key = value
     else:
-        key = key_of(value.to_json() if isinstance(value, CodecSpec) else value)
-    return None if key is None else (name, type(value), key)
+        key = key_of(value.to_json()) if isinstance(value, CodecSpec) else None
+    return None if key is None else (type(value), key)
