@@ -6,13 +6,12 @@ elements, in the engine (``fill.rs``), so that write chunks are multiples of rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tessarr._engine import chosen
 
 if TYPE_CHECKING:
     from tessarr.space import IndexDomain
-    from tessarr.tensorstore.schema.chunk_grid import GridConstraints
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.types import Shape
 
@@ -49,7 +48,7 @@ def choose(layout: ChunkLayout, domain: IndexDomain, rank: int) -> tuple[Shape, 
     ((64, 64), (384, 384))
     """
     write, read, _ = layout.grids
-    return chosen(_told(write), _told(read), domain._as_view(), rank)
+    return chosen(write, read, domain._as_view(), rank)
 
 
 def choose_one(layout: ChunkLayout, domain: IndexDomain, rank: int) -> Shape:
@@ -63,8 +62,4 @@ def choose_one(layout: ChunkLayout, domain: IndexDomain, rank: int) -> Shape:
     """
     write, read, _ = layout.grids
     both = read.merged(write, "write_chunk")
-    return chosen(_told(both), None, domain._as_view(), rank)[0]
-
-
-def _told(grid: GridConstraints) -> tuple[Any, Any, Any]:
-    return grid.lengths, grid.ratios, grid.elements
+    return chosen(both, None, domain._as_view(), rank)[0]

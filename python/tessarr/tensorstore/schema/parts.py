@@ -131,7 +131,8 @@ class Parts:
                 return None
         units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
         layout = None if self._layout is NO_LAYOUT else self._layout._values()
-        return self._rank, self._dtype, units, layout, codec, bits
+        dtype = None if self._dtype is None else self._dtype.name
+        return self._rank, dtype, units, layout, codec, bits
 
     @property
     def says_nothing(self) -> bool:

@@ -61,7 +61,7 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
         raise ArgumentError(f"driver {driver!r} is not 'zarr3' or 'zarr'")
     if metadata is None:
         return _NOTHING[form]
-    if isinstance(metadata, Constraints):
+    if isinstance(metadata, form):
         return metadata
     key = key_of((form.driver, metadata))
     found = _read.find(key)
