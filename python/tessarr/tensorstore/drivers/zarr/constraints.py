@@ -285,7 +285,8 @@ class Constraints(ABC):
         chunked = self._chunked(rank, inner)
         if rank is None:
             return given
-        scalar = chunked == 0 and (schema.rank is not None or self.zarr_format == 2)
+        whole = schema.rank is not None or self.data_type is not None
+        scalar = chunked == 0 and whole
         told = self.shape is not None or self.dimension_names is not None or scalar
         if given is None and not (told and (inner is not None or rank == chunked)):
             return None
