@@ -546,9 +546,7 @@ def _stored(driver: str, first: JSON) -> dict[str, bytes]:
     return {key.decode(): keys[key] for key in keys.list().result()}
 
 
-def _opened(
-    ts: Any, driver: str, stored: dict[str, bytes], metadata: JSON, schema: JSON
-) -> Any:
+def _opened(ts: Any, driver: str, stored: dict[str, bytes], metadata: JSON, schema: JSON) -> Any:
     context = ts.Context()
     keys = ts.KvStore.open("memory://", context=context).result()
     for key, value in stored.items():
@@ -575,3 +573,52 @@ def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> 
         for shape in ([100, 100], [0, 5], []):
             _, here, there = both(layout, name, shape)
             assert agree(here, there), (name, shape, here, there)
+
+
+_SCALARS: list[JSON] = [
+    {"driver": "zarr3", "rank": 0},
+    {"driver": "zarr3", "schema": {"rank": 0, "dtype": "int8"}},
+    {"driver": "zarr3", "schema": {"dimension_units": []}},
+    {"driver": "zarr3", "schema": {"chunk_layout": {"inner_order": []}}},
+    {"driver": "zarr3", "metadata": {"data_type": "int8", "chunk_grid": {
+        "name": "regular", "configuration": {"chunk_shape": []}}}},
+    {"driver": "zarr", "rank": 0},
+    {"driver": "zarr", "schema": {"rank": 0, "dtype": "int8"}},
+    {"driver": "zarr", "metadata": {"chunks": []}},
+    {"driver": "zarr", "metadata": {"chunks": [], "dtype": "<i2"}},
+    {"driver": "json"},
+    {"driver": "auto", "rank": 0},
+]  # fmt: skip
+_OF_SCALARS: list[JSON] = [
+    {"driver": "cast", "dtype": "int8", "base": {"driver": "zarr3", "rank": 0}},
+    {"driver": "cast", "dtype": "int8", "rank": 0, "base": {"driver": "zarr3"}},
+    {"driver": "downsample", "downsample_method": "mean", "downsample_factors": [],
+     "base": {"driver": "zarr3"}},
+    {"driver": "downsample", "downsample_method": "mean", "downsample_factors": [],
+     "base": {"driver": "zarr3", "rank": 0}},
+    {"driver": "stack", "layers": [{"driver": "zarr3", "rank": 0}]},
+    {"driver": "stack", "layers": [], "schema": {"domain": {"rank": 0}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", [*_SCALARS, *_OF_SCALARS], ids=json.dumps)
+def test_specs_of_scalars_tell_alike(spec: JSON) -> None:
+    """Where there is no dimension, the domain is known wherever TensorStore knows it."""
+
+    def told(ts: Any, what: str) -> Any:
+        found = getattr(ts.Spec(_placed(spec)), what)
+        found = found() if callable(found) else found
+        return found.to_json() if hasattr(found, "to_json") else found
+
+    for what in ("to_json", "domain", "rank", "transform", "schema", "shape", "dimension_units"):
+        _, here, there = both(told, what)
+        assert agree(here, there), (what, here, there)
+
+
+def _placed(spec: JSON) -> JSON:
+    """Return a spec whose arrays are in memory."""
+    if "base" in spec:
+        return {**spec, "base": _placed(spec["base"])}
+    if "layers" in spec:
+        return {**spec, "layers": [_placed(one) for one in spec["layers"]]}
+    return {**spec, "kvstore": "memory://"}

@@ -448,8 +448,6 @@ class Spec(Indexable):
         known = self._driver.outline()
         if known.domain is not None:
             return {"transform": IndexTransform(known.domain).to_json()}
-        if known.rank == 0:
-            return {"transform": {"input_rank": 0}}
         return {} if known.rank is None else {"rank": known.rank}
 
     def __eq__(self, other: object) -> bool:

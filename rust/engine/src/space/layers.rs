@@ -101,7 +101,7 @@ impl Layers {
         &self.views
     }
 
-    /// The domain that contains all layers. Bounds that are given, and not infinite and implicit, take the
+    /// The domain that contains all layers; along each dimension, those that are empty add nothing. Bounds that are given, and not infinite and implicit, take the
     /// place of these.
     ///
     /// # Errors
@@ -120,7 +120,11 @@ impl Layers {
         for (at, label) in labels.into_iter().enumerate() {
             let mut dim = Dim::new(i64::MAX, i64::MIN);
             for (lower, upper) in self.bounds.iter().map(|bounds| bounds[at]) {
-                (dim.lower, dim.upper) = (dim.lower.min(lower), dim.upper.max(upper));
+                if dim.lower >= dim.upper {
+                    (dim.lower, dim.upper) = (lower, upper);
+                } else if lower < upper {
+                    (dim.lower, dim.upper) = (dim.lower.min(lower), dim.upper.max(upper));
+                }
             }
             dim.label = label.map(Into::into);
             if let Some(wanted) = given.map(|given| &given[at]) {

@@ -127,6 +127,8 @@ class DownsampleSpec(ViewSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsampled(base.domain, self._factors, self._method))
+        elif not self._factors:
+            known.update(domain=IndexDomain(0))
         seen = base.schema.viewed(self._strided())
         known.update(
             codec=seen.codec, chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.space import IndexDomain, Layers, Seen, View
+    from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
@@ -66,11 +67,11 @@ class StackDriver(Driver):
         Where they belong in the domain.
     known
         What they have in common.
-    context
-        What layers that are specs are opened with.
+    references
+        Its resources.
     """
 
-    __slots__ = ("_arrays", "_context", "_data_type", "_domain", "_layers", "_placed", "_units")
+    __slots__ = ("_arrays", "_data_type", "_domain", "_layers", "_placed", "_units", "references")
 
     name = "stack"
 
@@ -79,12 +80,12 @@ class StackDriver(Driver):
         layers: Sequence[Layer],
         placed: Layers,
         known: Known,
-        context: Any,
+        references: References,
     ) -> None:
         self._layers = layers
         self._placed = placed
         self._data_type, self._domain, self._units = known
-        self._context = context
+        self.references = references
         # To read from, and to write to; not looked for yet.
         self._arrays: dict[bool, list[npt.NDArray[Any] | None]] = {}
 
@@ -194,7 +195,7 @@ class StackDriver(Driver):
             return begin(found)
 
         opening = Opening(not write, write, using.transaction)
-        return chained(open_spec(self._layers[n], opening, self._context), opened)
+        return chained(open_spec(self._layers[n], opening), opened)
 
     def _seen(self, view: IndexTransform, using: Using, *, write: bool) -> Seen:
         """Return what a view sees of each layer.

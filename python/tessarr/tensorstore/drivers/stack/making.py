@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, Layers
-from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.context import Context, Own
+from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import Known, Layer, StackDriver
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.notation.reading import given, of_class
 from tessarr.tensorstore.schema.data_type import DTypeLike
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import UnitLike
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction import Transaction
 
-__all__ = ["LayersKeywords", "concat", "layered", "overlay", "stack"]
+__all__ = [
+    "RESOURCES",
+    "LayersKeywords",
+    "concat",
+    "layered",
+    "overlaid",
+    "overlay",
+    "stack",
+    "typed",
+]
+
+RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
+"""What a spec of layers says of resources: it has an effect in the layers only."""
 
 
 class LayersKeywords(TypedDict, total=False):
@@ -107,7 +121,13 @@ def stack(
     return layered(layers, "stack", _number(axis), keywords)
 
 
-def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywords) -> TensorStore:
+def layered(
+    layers: Any,
+    how: str,
+    axis: int | str | None,
+    keywords: LayersKeywords,
+    references: References | None = None,
+) -> TensorStore:
     """Return the handle of layers, which are put together as `tessarr.space.Layers` says."""
     if isinstance(layers, TensorStore):
         raise TypeError("give a sequence of layers, not one TensorStore")
@@ -115,15 +135,45 @@ def layered(layers: Any, how: str, axis: int | str | None, keywords: LayersKeywo
     options = given(keywords, LayersKeywords)
     asked = "".join(way[0] for way in ("read", "write") if options.pop(way, False))
     context = of_class(options.pop("context", None), Context, "context")
+    if references is None:
+        references = References(RESOURCES, {})
+        if context is not None:
+            references = references.bind(context)
     transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
     wanted = _schema(options)
     data_type = _data_type(found, wanted)
+    found = _bound(found, data_type, Own() if context is None else context)
     placed = Layers([layer._as_view() for layer in found], how, axis)
     within = wanted.domain
     whole = placed.domain(wanted.rank, None if within is None else within._as_view())
     known = Known(data_type, IndexDomain.of_view(whole), wanted.dimension_units)
-    driver = StackDriver(found, placed, known, context)
+    driver = StackDriver(found, placed, known, references)
     return handle(driver, None, _mode(found, asked), _transaction(found, transaction))
+
+
+def overlaid(layers: Iterable[Layer]) -> IndexDomain:
+    """Return the smallest domain that contains those of all layers."""
+    placed = Layers([layer._as_view() for layer in layers], "overlay", None)
+    return IndexDomain.of_view(placed.domain(None, None))
+
+
+def typed(layer: Spec, data_type: DataType) -> Spec:
+    """Return a layer with its data type, where that is open."""
+    if layer.dtype is not None:
+        return layer
+    made = layer.copy()
+    made.update(dtype=data_type)
+    return made
+
+
+def _bound(layers: Sequence[Layer], data_type: DataType, context: Context) -> tuple[Layer, ...]:
+    """Return the layers; specs as they are opened when they are needed."""
+    return tuple(
+        [
+            layer if isinstance(layer, TensorStore) else typed(layer, data_type)._bound(context)
+            for layer in layers
+        ]
+    )
 
 
 def _mode(layers: Sequence[Layer], asked: str) -> str:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import StackDriver, common_units
-from tessarr.tensorstore.drivers.stack.making import LayersKeywords, layered
+from tessarr.tensorstore.drivers.stack.making import (
+    RESOURCES,
+    LayersKeywords,
+    layered,
+    overlaid,
+    typed,
+)
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, Opened, Opening
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, spec_inside
 
 if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject
 
 __all__ = ["StackSpec"]
-
-_RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 
 
 class StackSpec(ViewSpec):
@@ -32,7 +37,7 @@ class StackSpec(ViewSpec):
 
     name = "stack"
 
-    _context: Any = None
+    _references: References
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
@@ -41,12 +46,24 @@ class StackSpec(ViewSpec):
         if not isinstance(layers, list):
             raise ArgumentError(f'"layers": {layers!r} is not a list')
         made = cls(schema)
+        made._references = References.parse(RESOURCES, members)
         made._set_nested(spec_inside(one) for one in layers)
         for k, one in enumerate(made._nested):
             if one.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
-        References.parse(_RESOURCES, members)  # in the layers only it has an effect
+        made._share_type()
         return made
+
+    def _constrain(self, schema: Schema) -> None:
+        """Add constraints; the data type is that of all layers."""
+        super()._constrain(schema)
+        self._share_type()
+
+    def _share_type(self) -> None:
+        """Give layers whose data type is open that of the others."""
+        shared = self.effective().dtype
+        if shared is not None:
+            self._set_nested(typed(one, shared) for one in self._nested)
 
     @classmethod
     def of(
@@ -57,6 +74,7 @@ class StackSpec(ViewSpec):
         made = cls(Schema(dtype=driver.dtype, domain=driver.domain))
         if any(unit is not None for unit in driver.dimension_units):
             made.schema.update(dimension_units=driver.dimension_units)
+        made._references = driver.references
         made._set_nested(
             one._spec(minimal=minimal) if isinstance(one, TensorStore) else one
             for one in driver.layers
@@ -65,11 +83,39 @@ class StackSpec(ViewSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
+        layers = [
+            nested_json(one, naming, include_defaults=include_defaults) for one in self._nested
+        ]
         return {
-            "layers": [
-                nested_json(one, naming, include_defaults=include_defaults) for one in self._nested
-            ]
+            "layers": layers,
+            **self._references.json(naming, include_defaults=include_defaults),
         }
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources are used."""
+        super().see(naming)
+        self._references.see(naming)
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same."""
+        assert isinstance(other, StackSpec)
+        return super().same(other) and self._references.same(other._references)
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context."""
+        return super().bind(context)._referring(self._references.bind(context))
+
+    def strip(self) -> Self:
+        """Return the spec without resources."""
+        return super().strip()._referring(self._references.strip())
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return super().unbind(naming)._referring(self._references.unbind(naming))
+
+    def _referring(self, references: References) -> Self:
+        self._references = references  # of what was just made
+        return self
 
     def _effective(self) -> Schema:
         known = self.schema.copy()
@@ -78,7 +124,7 @@ class StackSpec(ViewSpec):
                 known.update(dtype=one.dtype)
         domains = [one.domain for one in self._nested]
         if known.domain is None and domains and None not in domains:
-            known.update(domain=self._layered(None).domain)
+            known.update(domain=overlaid(self._nested))
         if known.rank is not None:
             stated = known.dimension_units or (None,) * known.rank
             known.update(dimension_units=common_units(stated, self._nested))
@@ -90,10 +136,12 @@ class StackSpec(ViewSpec):
         modes = [one.open_mode for one in self._nested]
         return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 
-    def _layered(self, transaction: Any) -> TensorStore:
-        keywords: LayersKeywords = {"transaction": transaction, "schema": self.schema}
-        return layered(self._nested, "overlay", None, keywords)
-
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Open no layer yet: each is opened when it is needed."""
-        return start(lambda: Opened(self._layered(opening.transaction)._driver, view), here=True)
+
+        def opened() -> Opened:
+            keywords: LayersKeywords = {"transaction": opening.transaction, "schema": self.schema}
+            made = layered(self._nested, "overlay", None, keywords, self._references)
+            return Opened(made._driver, view)
+
+        return start(opened, here=True)

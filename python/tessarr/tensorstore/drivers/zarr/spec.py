@@ -178,7 +178,7 @@ class ZarrSpec(PlacedSpec):
     def outline(self) -> Schema:
         """Return what is known of the rank, the data type and the domain."""
         given = self.schema
-        if self._wanted is self._nothing and given.domain is None:
+        if self._wanted is self._nothing and given.domain is None and given.rank != 0:
             return given
         found: Schema = self._recalled(
             "outline",

@@ -1,0 +1,129 @@
+"""Layers, and what specs tell of them, are as TensorStore has them.
+
+A difference on purpose: what a handle tells of layers that were open before names their own
+resources, which TensorStore leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from tessarr.errors import NotFoundError
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_NUMBERS = {"driver": "array", "array": [1, 2], "dtype": "int8"}
+_OPEN = {"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": {"shape": [2]}}}
+_TYPED = {**_OPEN, "dtype": "int8"}
+_LIMITED = {**_OPEN, "data_copy_concurrency": {"limit": 7}}
+_LIMIT = {"data_copy_concurrency": {"limit": 3}}
+
+
+def _changed(spec: Any, **keywords: Any) -> Any:
+    spec.update(**keywords)
+    return spec
+
+
+_TOLD = [
+    "ts.Spec(stack(NUMBERS, **LIMIT))",
+    "ts.Spec(stack(NUMBERS, data_copy_concurrency='data_copy_concurrency#a'))",
+    "ts.Spec(stack(NUMBERS, data_copy_concurrency='data_copy_concurrency'))",
+    "ts.Spec(stack(NUMBERS, context=LIMIT))",
+    "ts.Spec(stack(NUMBERS)).to_json(include_defaults=True)",
+    "ts.Spec(stack(LIMITED, **LIMIT))",
+    "ts.Spec(stack(LIMITED, TYPED, **LIMIT))",
+    "ts.open(stack(NUMBERS, **LIMIT)).result().spec()",
+    "ts.open(stack(NUMBERS, **LIMIT)).result().spec(retain_context=True)",
+    "ts.open(stack(NUMBERS, **LIMIT)).result().spec(unbind_context=True)",
+    "ts.open(stack(NUMBERS), context=ts.Context(LIMIT)).result().spec(unbind_context=True)",
+    "ts.open(stack(NUMBERS), context=ts.Context(LIMIT)).result().spec()",
+    "repr(ts.open(stack(NUMBERS), context=ts.Context(LIMIT)).result())",
+    "repr(ts.open(stack(NUMBERS)).result())",
+    "repr(ts.overlay([ts.array(np.array([1, 2]))]))",
+    "ts.overlay([ts.Spec(TYPED)], context=ts.Context(LIMIT)).spec(unbind_context=True)",
+    "ts.overlay([ts.Spec(TYPED)]).spec(unbind_context=True)",
+    "ts.overlay([ts.Spec(TYPED), ts.Spec(LIMITED)]).spec(unbind_context=True)",
+    "ts.overlay([ts.Spec(OPEN), ts.Spec(TYPED)]).spec()",
+    "ts.overlay([ts.Spec(OPEN)], dtype='int8').spec()",
+    "ts.stack([ts.Spec(OPEN)], dtype='int8').spec()",
+    "ts.Spec(stack(OPEN, TYPED))",
+    "ts.Spec(stack(OPEN, OPEN, dtype='int8'))",
+    "ts.Spec(stack(OPEN, OPEN))",
+    "ts.Spec(stack(OPEN, OPEN)).dtype",
+    "ts.Spec(stack(OPEN, NUMBERS)).dtype.name",
+    "changed(ts.Spec(stack(OPEN, OPEN)), dtype='int8')",
+    "changed(ts.Spec(stack(OPEN, TYPED)), dtype='int16')",
+    "ts.open(stack(OPEN, OPEN), dtype='int8').result().spec()",
+    "ts.open(stack(OPEN, OPEN)).result().spec()",
+    "changed(ts.Spec(stack(NUMBERS, **LIMIT)), context=ts.Context(LIMIT))",
+    "changed(ts.Spec(stack(NUMBERS, **LIMIT)), strip_context=True)",
+    "changed(ts.Spec(stack(NUMBERS)), context=ts.Context(LIMIT), unbind_context=True)",
+    "repr(changed(ts.Spec(stack(NUMBERS)), context=ts.Context(LIMIT)))",
+    "ts.Spec(stack(NUMBERS, **LIMIT)) == ts.Spec(stack(NUMBERS))",
+    "pickle.loads(pickle.dumps(ts.open(stack(NUMBERS, **LIMIT)).result())).spec()",
+]
+
+
+@pytest.mark.parametrize("text", _TOLD)
+def test_specs_of_layers_tell_alike(text: str) -> None:
+    """A stack has resources of its own; the data type is that of all layers."""
+
+    def stack(*layers: Any, **members: Any) -> dict[str, Any]:
+        return {"driver": "stack", "layers": list(layers), **members}
+
+    def told(ts: Any) -> Any:
+        names = {"NUMBERS": _NUMBERS, "OPEN": _OPEN, "TYPED": _TYPED, "LIMITED": _LIMITED}
+        names |= {"LIMIT": _LIMIT, "stack": stack, "changed": _changed}
+        try:
+            found = eval(text, {"ts": ts, "np": np, "pickle": pickle, **names})
+        except ValueError:
+            return ValueError
+        return json.loads(json.dumps(found.to_json() if hasattr(found, "to_json") else found))
+
+    assert told(ours) == told(theirs)
+
+
+def test_layers_that_are_specs_share_memory() -> None:
+    """What is written to a layer that is a spec is there when it is read."""
+    store = ours.overlay([ours.Spec({**_TYPED, "open": True, "create": True})])
+    store.write([1, 2]).result()
+    later = ours.overlay([ours.Spec(_TYPED)], context=ours.Context())
+    with pytest.raises(NotFoundError):
+        later.read().result()
+    reading = store.spec(open_mode=ours.OpenMode(open=True), retain_context=True)
+    assert ours.open(reading).result().read().result().tolist() == [1, 2]
+
+
+def test_empty_layers_add_nothing() -> None:
+    """Along each dimension, layers that are empty do not count where others are not."""
+    draw = random.Random(3)
+
+    def domain(ts: Any, how: str, layers: list[tuple[list[int], list[int]]]) -> Any:
+        made = [ts.array(np.zeros(shape, "i1")).translate_to[tuple(at)] for at, shape in layers]
+        axis = {"overlay": {}, "concat": {"axis": 0}, "stack": {"axis": 0}}[how]
+        try:
+            store = getattr(ts, how)(made, **axis)
+        except ValueError:
+            return ValueError
+        try:
+            return repr(store.domain), store.read().result().shape
+        except ValueError:
+            return repr(store.domain), ValueError
+
+    for _ in range(1000):
+        rank, how = draw.choice([1, 2]), draw.choice(["overlay", "concat", "stack"])
+        layers = [
+            (
+                [draw.choice([0, 1, 5, -2]) for _ in range(rank)],
+                [draw.choice([0, 0, 1, 3]) for _ in range(rank)],
+            )
+            for _ in range(draw.choice([1, 2, 2, 3]))
+        ]
+        assert domain(ours, how, layers) == domain(theirs, how, layers), (how, layers)
