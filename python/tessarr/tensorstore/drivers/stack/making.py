@@ -22,6 +22,7 @@ from tessarr.tensorstore.transaction import Transaction
 __all__ = [
     "RESOURCES",
     "LayersKeywords",
+    "check_parts",
     "concat",
     "layered",
     "overlaid",
@@ -203,13 +204,24 @@ def _schema(constraints: dict[str, Any]) -> Schema:
     if not constraints:
         return schema
     schema.update(**constraints)
+    check_parts(schema)
+    return schema
+
+
+def check_parts(schema: Schema) -> None:
+    """Refuse constraints on what layers do not have in common.
+
+    Raises
+    ------
+    ArgumentError
+        If there are any.
+    """
     if schema.codec is not None:
         raise ArgumentError("a stack has no codec")
     if schema.fill_value is not None:
         raise ArgumentError("a stack has no fill value")
     if set(schema.chunk_layout.to_json()) - {"rank"}:
         raise ArgumentError("a stack has no chunk layout")
-    return schema
 
 
 def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:

@@ -11,6 +11,7 @@ from tessarr.tensorstore.drivers.stack.driver import StackDriver, common_units
 from tessarr.tensorstore.drivers.stack.making import (
     RESOURCES,
     LayersKeywords,
+    check_parts,
     layered,
     overlaid,
     typed,
@@ -51,16 +52,17 @@ class StackSpec(ViewSpec):
         for k, one in enumerate(made._nested):
             if one.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
-        made._share_type()
+        made._settle()
         return made
 
     def _constrain(self, schema: Schema) -> None:
         """Add constraints; the data type is that of all layers."""
         super()._constrain(schema)
-        self._share_type()
+        self._settle()
 
-    def _share_type(self) -> None:
-        """Give layers whose data type is open that of the others."""
+    def _settle(self) -> None:
+        """Check constraints, and give layers whose data type is open that of the others."""
+        check_parts(self.schema)
         shared = self.effective().dtype
         if shared is not None:
             self._set_nested(typed(one, shared) for one in self._nested)
