@@ -148,7 +148,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
-    if exact and not np.array_equal(back, given):
+    if exact and not (back == given).all():
         raise ArgumentError(
             f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
         )

@@ -113,18 +113,13 @@ class Parts:
 
     def _values(self) -> Hashable:
         """Return what only equal constraints have, or None where that is not known."""
-        lasting = self.lasting
-        return None if lasting is None else (self._domain, lasting)
+        parts = self.lasting, self.fill_bits
+        return None if None in parts else (self._domain, *parts)
 
     @property
     def lasting(self) -> Hashable:
-        """What only constraints have that are equal but for the domain; None: nobody knows."""
-        codec = bits = None
-        if self._fill is not None:
-            fill = self._fill
-            if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
-                return None
-            bits = fill.dtype.str, fill.shape, fill.tobytes()  # which NaNs have, too
+        """What only constraints have that are equal but for domain and fill value, or None."""
+        codec = None
         if self._codec is not None:
             codec = key_of(self._codec.to_json())
             if codec is None:
@@ -132,7 +127,17 @@ class Parts:
         units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
         layout = None if self._layout is NO_LAYOUT else self._layout._values()
         dtype = None if self._dtype is None else self._dtype.name
-        return self._rank, dtype, units, layout, codec, bits
+        return self._rank, dtype, units, layout, codec
+
+    @property
+    def fill_bits(self) -> tuple[Hashable, ...] | None:
+        """What only equal fill values have, NaNs too; None where that is not known."""
+        fill = self._fill
+        if fill is None:
+            return ()
+        if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
+            return None
+        return fill.dtype.str, fill.shape, fill.tobytes()
 
     @property
     def says_nothing(self) -> bool:

@@ -19,6 +19,7 @@ from tessarr.tensorstore.notation.reading import compare
 from tessarr.tensorstore.notation.recall import Recall, RecallSame, key_of
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
+from tessarr.tensorstore.schema.parts import NO_LAYOUT
 from tessarr.tensorstore.schema.through import merged_domains
 from tessarr.tensorstore.schema.units import merged_units
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
 
-__all__ = ["check", "effective", "new_metadata", "read_constraints"]
+__all__ = ["check", "check_chunks", "effective", "new_metadata", "read_constraints"]
 
 _CUTS: Final = 16  # so many shapes of chunks of arrays that are alike are recalled
 
@@ -114,13 +115,13 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     domain, lasting = schema.domain, None
     if domain is not None and domain.mere_shape is not None and constraints.shape is None:
         lasting = schema.lasting
-    if lasting is None:
+    if lasting is None or schema.fill_bits is None:
         return Alike(constraints, field).metadata(schema)
-    return _alike.of(constraints, field, schema.rank, lasting).metadata(schema)
+    return _alike.of(constraints, field, lasting).metadata(schema)
 
 
 class Alike:
-    """New arrays that differ in shape alone: what is found out of one holds for all.
+    """New arrays that differ in shape and fill value alone: what is found of one holds for all.
 
     What is found out and checked depends on the shape only by the chunks that are chosen for it,
     and by its size.
@@ -128,15 +129,16 @@ class Alike:
     Parameters
     ----------
     constraints, field
-        As they are for all; so are schemas, but for the shape.
+        As they are for all; so are schemas, but for shape and fill value.
     """
 
-    __slots__ = ("_constraints", "_field", "_made", "_settled")
+    __slots__ = ("_checked", "_constraints", "_field", "_made", "_settled")
 
     def __init__(self, constraints: Constraints, field: Field, *_: Hashable) -> None:
         self._constraints, self._field = constraints, field
         self._settled: Settled | None = None
-        self._made = Recall[ArrayMeta](_CUTS)
+        self._checked: Hashable = None  # the fill value of what was, but for chunks
+        self._made: Recall[ArrayMeta] = Recall(_CUTS)
 
     def metadata(self, schema: Schema) -> ArrayMeta:
         """Return the metadata of a new array.
@@ -152,13 +154,18 @@ class Alike:
             if settled.chunked == domain.rank:  # else lengths of the schema are those of elements
                 self._settled = settled
         shape, cut = domain.shape[: settled.chunked], constraints.cut(settled, domain)
-        like = self._made.find(cut)
+        fill = schema.fill_bits
+        like = self._made.find((cut, fill))
         if like is not None and prod(shape) <= INT64_MAX:
             return like.resized(shape, like.chunk_grid)
         made = constraints.create(schema, settled, shape, cut)
-        check(made, constraints, schema, self._field)
+        if settled is self._settled and fill is not None and fill == self._checked:
+            check_chunks(made, constraints, schema, self._field)
+        else:
+            check(made, constraints, schema, self._field)
+            self._checked = fill
         if 0 not in cut[1]:  # else the grid depends on the shape
-            self._made.keep(cut, made)
+            self._made.keep((cut, fill), made)
         return made
 
 
@@ -178,9 +185,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
-    if constraints is not _NOTHING[type(constraints)]:
-        constraints.check_members(meta)
+    check_chunks(meta, metadata, schema, field)
     if schema.says_nothing:
         return
     facts = facts_of(meta, field)
@@ -189,7 +194,6 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
         compare("dtype", schema.dtype.name, facts.dtype.name)
     if schema.domain is not None:
         merged_domains(facts.domain, schema.domain)
-    _check_chunks(facts, schema)
     _check_fill(facts, schema)
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
@@ -198,8 +202,21 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
         merged_units(facts.dimension_units, units)
 
 
-def _check_chunks(facts: Facts, schema: Schema) -> None:
+def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
+    """Refuse an existing array whose chunks are cut or encoded otherwise, or other metadata.
+
+    Raises
+    ------
+    ArgumentError
+        If they are not as they have to be.
+    """
+    constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
+    if constraints is not _NOTHING[type(constraints)]:
+        constraints.check_members(meta)
     layout = schema.layout
+    if layout is NO_LAYOUT and schema.codec is None:
+        return
+    facts = facts_of(meta, field)
     if layout.rank >= 0:
         layout.merge(facts.chunk_layout)
         _, _, codec = layout.grids

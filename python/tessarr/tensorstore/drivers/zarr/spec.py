@@ -113,8 +113,8 @@ class ZarrSpec(PlacedSpec):
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
         found: tuple[Any, Any] = driver.specs.get(minimal, (None, None))
-        if found[0] is not driver.facts:
-            found = driver.specs[minimal] = driver.facts, cls._of(driver, minimal=minimal)
+        if found[0] is not (meta := driver.array._meta):
+            found = driver.specs[minimal] = meta, cls._of(driver, minimal=minimal)
         return found[1], view
 
     @classmethod

@@ -188,9 +188,10 @@ def _settled(both: Both, spec: ArraySpec, order: Order) -> Chain:
     problems = Problems()
     v2.check_codecs(spec, *both, problems)
     problems.check("metadata")
-    return v2.chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
+    return _chain.of(both, order, len(spec.shape)).resolve(spec, 2)
 
 
+_chain: Final = RecallSame(lambda both, order, rank: v2.chain(order == "F", rank, *both))
 _settle: Final = RecallSame(_settled)
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
 _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
