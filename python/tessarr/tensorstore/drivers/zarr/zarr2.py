@@ -191,7 +191,12 @@ def _settled(both: Both, spec: ArraySpec, order: Order) -> Chain:
     return _chain.of(both, order, len(spec.shape)).resolve(spec, 2)
 
 
-_chain: Final = RecallSame(lambda both, order, rank: v2.chain(order == "F", rank, *both))
+def _chained(both: Both, order: Order, rank: int) -> Chain:
+    """Return the codecs that members of the document mean."""
+    return v2.chain(order == "F", rank, *both)
+
+
+_chain: Final = RecallSame(_chained)
 _settle: Final = RecallSame(_settled)
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
 _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
