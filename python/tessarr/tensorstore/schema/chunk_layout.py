@@ -159,8 +159,7 @@ class ChunkLayout:
             # Only what is yet to be found is absent.
             if name == "_seen" or name not in ChunkLayout.__slots__:
                 raise AttributeError(f"a chunk layout has no {name!r}")
-            layout, view = self._seen
-            self._take(layout.through(view))
+            self._see(*self._seen)
             return getattr(self, name)
 
     def update(self, *, finalize: bool = False, **parts: Any) -> None:
@@ -271,19 +270,19 @@ class ChunkLayout:
         self._rank, self._order, self._origin = other._rank, other._order, other._origin
         self._grids = other._grids
 
-    def through(self, view: View) -> ChunkLayout:
-        """Return the constraints along the dimensions of a view of what these are of.
+    def _see(self, layout: ChunkLayout, view: View) -> None:
+        """Become the constraints of a layout along the dimensions of a view of what it is of.
 
         Raises
         ------
         ArgumentError
             If an origin would be beyond the range of indices.
         """
-        made = ChunkLayout.__new__(ChunkLayout)
-        made._rank, order = view.rank, self._order
-        made._order = order and Wish(view.ordered(order.value), order.hard)
-        made._origin, made._grids = view.carried(self._origin, self._grids)
-        return made
+        order = layout._order
+        if order is not None and (moved := view.ordered(order.value)) != order.value:
+            order = Wish(moved, order.hard)
+        self._origin, self._grids = view.carried(layout._origin, layout._grids)
+        self._rank, self._order = view.rank, order
 
     def hard(self) -> ChunkLayout:
         """Return the hard constraints alone."""

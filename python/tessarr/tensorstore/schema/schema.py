@@ -230,14 +230,14 @@ class Schema(Parts, Indexable):
         if self._domain is not None:
             transform = transform.settled(self._domain)
         made = self._seen(transform)
+        made._rank = transform._as_view().rank
         made._domain = None if self._domain is None else transform.domain
         return made
 
     def _seen(self, transform: IndexTransform) -> Self:
-        """Return the constraints of a view, all but its domain."""
+        """Return the constraints of a view, all but its rank and its domain."""
         made = _new(type(self))
-        made._rank, made._dtype, made._codec = transform._as_view().rank, self._dtype, self._codec
-        made._domain, made._fill, made._units = self._domain, self._fill, ()
+        made._dtype, made._codec, made._fill, made._units = self._dtype, self._codec, self._fill, ()
         made._layout = layout_through(self._layout, transform)
         if made._fill is not None and made._fill.ndim:
             made._fill = through.array_through(made._fill, transform, self._domain)
