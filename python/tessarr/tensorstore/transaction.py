@@ -92,6 +92,7 @@ class Transaction:
         "_future",
         "_in_the_end",
         "_lock",
+        "_made",
         "_pools",
         "_promise",
         "_repeatable",
@@ -108,6 +109,7 @@ class Transaction:
         self._stages: dict[Any, StagedStore] = {}
         self._arrays: dict[tuple[int, str], list[_Kept]] = {}
         self._changes: dict[tuple[int, str], list[Change]] = {}
+        self._made: dict[tuple[int, str], ArrayMeta] = {}
         self._aside: dict[Any, Aside] = {}
         self._pools: set[CachePool] = set()
         self._in_the_end: list[Callable[[], object]] = []
@@ -184,7 +186,8 @@ class Transaction:
         self._promise.set_exception(ArgumentError("CANCELLED: Transaction aborted"))
 
     def _clear(self) -> None:
-        for kept in (self._stages, self._arrays, self._changes, self._aside, self._in_the_end):
+        self._stages.clear()
+        for kept in (self._arrays, self._changes, self._made, self._aside, self._in_the_end):
             kept.clear()
 
     def _all(self) -> list[_Kept]:
@@ -294,11 +297,11 @@ class Transaction:
         with self._lock:
             stage = self._staged(store)
             self._settle(stage, first, last)
-            if writes:
-                for number, key in list(self._changes):
+            for known in (self._changes, self._made) if writes else ():
+                for number, key in list(known):
                     behind = first <= key.encode() and (not last or key.encode() < last)
                     if number == id(stage) and behind:
-                        del self._changes[number, key]
+                        del known[number, key]
             return stage
 
     def _change(self, store: Store, key: str, change: Change) -> None:
@@ -341,6 +344,15 @@ class Transaction:
                 self._arrays.setdefault((id(store), array._path), []).append(kept)
             same = kept.array._meta is array._meta
             return kept.array if same else aside(array, store, kept.overlay)
+
+    def _make(self, stage: Store, key: str, meta: ArrayMeta) -> None:
+        """Have all handles that take part know what a document tells that was changed here."""
+        with self._lock:
+            self._made[id(stage), key] = meta
+
+    def _made_of(self, stage: Store, key: str) -> ArrayMeta | None:
+        """Return what a document tells that was changed here; None if it was not."""
+        return self._made.get((id(stage), key)) if self._made else None
 
     def _kept(self, store: Store, array: Array) -> _Kept | None:
         """Return what keeps elements of the chunks that an array has."""

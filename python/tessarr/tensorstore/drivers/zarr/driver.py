@@ -222,7 +222,16 @@ class ZarrDriver(Driver):
         staged = self._staged.get(using.transaction)
         if staged is None:
             staged = self._staged[using.transaction] = using.transaction._array(array)
+        made = using.transaction._made_of(staged._store, self._document)
+        if made is not None and made is not staged._meta:
+            _check_same(staged._meta, made)
+            staged._set_meta(made)
         return staged
+
+    @property
+    def _document(self) -> str:
+        """The key of the metadata."""
+        return prefix_of(self._array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
 
     def _looked_at(self, using: Using) -> Array:
         """Return the array, in the transaction if there is one, with bounds of due age."""
@@ -390,13 +399,14 @@ class ZarrDriver(Driver):
         transaction = using.transaction
         kept = transaction._resizable(array)  # handles that know the array keep their bounds
         array = kept.array
-        document = prefix_of(array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
+        document = self._document
         overtaken: list[ArrayMeta] = []
         change = again(array, how.applied, overtaken.append)
         if not self._grow_aside(array, how, transaction, document, change):
             self._resize(array, how)
             array._trim_kept()
         transaction._may_redo(array._store, document, change)
+        transaction._make(array._store, document, array._meta)
 
         def after() -> None:
             self._accept(self._array, kept.array._meta)

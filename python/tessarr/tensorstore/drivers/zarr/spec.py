@@ -16,6 +16,7 @@ from tessarr.flow.create import commit
 from tessarr.metadata.node import ArrayMeta
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
+from tessarr.store.kept import StagedStore
 from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.zarr import resolve
@@ -268,6 +269,8 @@ class ZarrSpec(PlacedSpec):
         elif memory is not None:
             known = Known(meta, now, seen)
             memory.add((store, key), known)
+        elif told is not None:  # it is to be told when all is done
+            known = told.find((store, key))
         driver = ZarrDriver(
             array, self._field, self, store=store, looked_s=now, known=known, seen=seen
         )
@@ -396,6 +399,8 @@ class ZarrSpec(PlacedSpec):
         stored = facts_of(meta, self._field).documents
         seen = Seen()
         if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
+            if isinstance(store, StagedStore):
+                store.owner._make(store, open_flow.prefix_of(at) + self._marker, meta)
             return meta, seen
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)

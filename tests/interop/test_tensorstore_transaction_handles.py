@@ -1,0 +1,95 @@
+"""Handles in a transaction that changes their array see the change, or refuse it, as there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_PLACE = {"driver": "zarr3", "kvstore": "memory://"}
+
+
+def _created(
+    ts: Any, context: Any, shape: int, data_type: str, chunk: int, fill: int, **how: Any
+) -> Any:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [chunk]}}
+    metadata = {"shape": [shape], "data_type": data_type, "fill_value": fill, "chunk_grid": grid}
+    spec = {**_PLACE, "metadata": metadata}
+    return ts.open(spec, create=True, context=context, **how).result()
+
+
+def _outcome(do: Callable[[], Any]) -> Any:
+    try:
+        found = do()
+    except ValueError:
+        return ValueError
+    return found.tolist() if hasattr(found, "tolist") else repr(found)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "made",
+    [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (2, "uint8", 2, 0), (4, "uint8", 4, 0),
+     (4, "int16", 2, 0), (4, "uint8", 2, 7)],
+    ids=str,
+)  # fmt: skip
+def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
+    """An old handle has the new bounds, and is refused where chunks would be others."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0)
+        outside.write([1, 2, 3, 4]).result()
+        transaction = ts.Transaction()
+        old = outside.with_transaction(transaction)
+        found = [_outcome(lambda: old.read().result())] if when == "before" else []
+        anew = {"delete_existing": True, "transaction": transaction}
+        new = _created(ts, context, *made, **anew)
+        handles = (old, new, outside)
+        found += [_outcome(lambda h=h: h.read().result()) for h in handles]
+        found += [_outcome(lambda: old[:2].write([8, 9]).result())]
+        found += [_outcome(lambda h=h: h.read().result()) for h in handles]
+        new[1:2].write([5]).result()
+        found += [_outcome(lambda h=h: h.read().result()) for h in (old, new)]
+        transaction.commit_async().result()
+        found += [_outcome(lambda: outside.read().result())]
+        found += [_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
+        return found
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("recheck", [False, True, "open"])
+@pytest.mark.parametrize("who", ["itself", "another"])
+@pytest.mark.parametrize("opened", ["before", "in"])
+@pytest.mark.parametrize("read_first", [False, True])
+def test_an_array_that_a_transaction_resizes(
+    recheck: Any, who: str, opened: str, read_first: bool
+) -> None:
+    """All handles in the transaction have the bounds of it, whatever they recheck."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0)
+        outside.write([1, 2, 3, 4]).result()
+        transaction = ts.Transaction()
+        how = {"context": context, "recheck_cached_metadata": recheck}
+        apart = ts.open(_PLACE, **how).result()
+        within = apart.with_transaction(transaction)
+        if opened == "in":
+            within = ts.open(_PLACE, **how, transaction=transaction).result()
+        found = [_outcome(lambda: within.read().result())] if read_first else []
+        one = within if who == "itself" else outside.with_transaction(transaction)
+        one.resize(exclusive_max=[6]).result()
+        found += [_outcome(lambda h=h: h.read().result()) for h in (within, one, apart, outside)]
+        for handle in (within, apart.with_transaction(transaction), apart):
+            found.append(_outcome(lambda h=handle: h.resolve().result().domain))
+        transaction.commit_async().result()
+        return [*found, *(_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
+
+    assert told(ours) == told(theirs)
