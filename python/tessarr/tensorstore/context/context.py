@@ -168,7 +168,7 @@ class Context:
     Notes
     -----
     Two contexts share nothing, if one is not the parent of the other. A pickle holds the
-    JSON: what comes of it has resources of its own.
+    JSON: what comes of it has resources of its own, which what is pickled together shares.
 
     Limits hold for all stores together that have the resource. Where the limit is ``"shared"``,
     32 requests are under way to S3, to GCS and to web servers each, and the engine decides on
@@ -271,19 +271,30 @@ class Context:
         return f"Context({self._spec!r})" if self._spec is not None else "Context()"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What was had from it stays the same within a pickle.
+        # What was had from it, and is more than its JSON, stays the same within a pickle.
+        found = {name: one for name, one in self._found.items() if not one._kind.plain}
         if self._spec is None:
-            return type(self), (), self._found
-        return Context, (self._spec, self._parent), self._found
+            return Context, (), found or None
+        return Context, (self._spec, self._parent), found or None
 
     def __setstate__(self, found: dict[str, Resource]) -> None:
         self._found = found
+
+    @classmethod
+    def _of(cls, json: Any, found: dict[str, Resource]) -> Context:
+        """Return a context that has resources already, by the names in its JSON."""
+        made = cls(json)
+        made._found = found
+        return made
 
 
 class Own(Context):
     """A context that one open array has for itself: nothing in it is shared."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Own, ()  # views of one array, in one pickle, have one again
 
 
 ResourceLike: TypeAlias = "str | Resource | Any"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import ArgumentError
@@ -28,31 +28,55 @@ class Naming:
     bound : bool
         Whether to mark them as being meant themselves: ``["cache_pool"]``.
     brief : bool
-        Whether to leave out those that nobody shares, and that are as by default.
+        Whether to leave out all, if one context has them.
     """
 
     def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
         self._bound = bound
         self._brief = brief
+        self._seen: list[References] = []
         self._uses: dict[int, tuple[Resource, int]] = {}
         self._named: dict[int, str] | None = None
 
-    def name_all(self) -> None:
-        """Leave out nothing: what several arrays have for themselves stays apart."""
-        self._brief = False
+    @property
+    def omits(self) -> bool:
+        """Whether nothing is said of resources."""
+        return self._brief and self._within is not None
 
-    def omits(self, references: References) -> bool:
-        """Whether nothing is said of the resources of a spec."""
-        return self._brief and references.alone
+    @property
+    def _within(self) -> Context | None:
+        """The context that has all, if it is one and nobody asked for others."""
+        contexts = {id(one.context): one.context for one in self._seen}
+        return next(iter(contexts.values())) if len(contexts) == 1 else None
 
-    def see(self, resource: Resource) -> None:
-        """Count one use of a resource: all are counted before the first is named."""
+    def beside(self, *, own: Callable[[dict[str, Resource]], Any] | None = None) -> Context | None:
+        """Return a context that has what is told by name or left out; None if a part is not bound.
+
+        Parameters
+        ----------
+        own
+            Makes resources that the context is to have in place of those that there are.
+        """
+        if own is None and self.omits:
+            return self._within
+        if not self._seen or not all(one.bound for one in self._seen):
+            return None
+        found = {name: self._uses[number][0] for number, name in self._names().items()}
+        return Context._of(self.context(), found if own is None else own(found))
+
+    def see(self, references: References) -> None:
+        """Take resources that are used: all are seen before the first is named."""
         self._named = None
-        found = self._uses.get(id(resource))
-        self._uses[id(resource)] = (resource, 1 if found is None else found[1] + 1)
+        self._seen.append(references)
 
     def _names(self) -> dict[int, str]:
         if self._named is None:
+            self._uses = {}
+            for one in self._seen:
+                for value in one.values.values():
+                    if isinstance(value, Resource):
+                        _, uses = self._uses.get(id(value), (value, 0))
+                        self._uses[id(value)] = (value, uses + 1)
             self._named = self._found()
         return self._named
 
@@ -65,7 +89,7 @@ class Naming:
                 continue
             if one._key and keys.count(one._key) == 1:
                 names[number] = one._key
-            elif one._key or uses > 1:
+            elif one._key or uses > 1 or self._brief:
                 kind = one._kind.name
                 at = counts.get(kind, 0)
                 while f"{kind}#{at}" in keys:
@@ -103,7 +127,7 @@ class References:
         Members that mean nothing where they are absent.
     """
 
-    __slots__ = ("_context", "_values", "kinds", "optional")
+    __slots__ = ("_found", "_values", "context", "kinds", "optional")
 
     def __init__(
         self,
@@ -114,32 +138,43 @@ class References:
         self.kinds = kinds
         self.optional = optional
         self._values = dict(values)
-        self._context: Context | None = None  # where all are, if nobody asked for them yet
+        self._found: dict[str, Any] | None = None  # what it has of the context
+        self.context: Context | None = None
+        """Where all are; None if something was said of one, or if they are not bound."""
 
     @property
     def values(self) -> dict[str, Any]:
         """The resources by the names of members, or their references or JSON."""
-        context = self._context
-        if context is not None:
-            self._values = self._bound(context)
-            self._context = None
-        return self._values
+        if self.context is None:
+            return self._values
+        if self._found is None:
+            self._found = self._bound(self.context)
+        return self._found
 
     @property
     def plain(self) -> bool:
         """Whether nothing is said, neither here nor by the context: all is as by default."""
-        return self._context is not None and not self._context._says(self.kinds.values())
+        return self.context is not None and not self.context._says(self.kinds.values())
 
     def says(self, member: str) -> bool:
         """Return whether a member may not be as by default."""
-        if self._context is None or member in self._values:
+        if self.context is None or member in self._values:
             return True
-        return self._context._says((self.kinds[member],))
+        return self.context._says((self.kinds[member],))
+
+    @property
+    def bound(self) -> bool:
+        """Whether all are resources, and none a reference to one or its JSON."""
+        needed = self.kinds.keys() - self.optional
+        return self.context is not None or (
+            needed <= self._values.keys()
+            and all(isinstance(value, Resource) for value in self._values.values())
+        )
 
     @property
     def alone(self) -> bool:
         """Whether all are as by default, and nobody shares them."""
-        return type(self._context) is Own
+        return type(self.context) is Own
 
     def has(self, member: str) -> bool:
         """Return whether anything was said of a member."""
@@ -186,13 +221,13 @@ class References:
 
     def bind(self, context: Context) -> References:
         """Return all with the resources of a context; those that are bound stay."""
-        if self._context is not None:
+        if self.context is not None:
             return self
         if self._values or context._refers:
             return References(self.kinds, self._bound(context), self.optional)
         made = object.__new__(References)
         made.kinds, made.optional, made._values = self.kinds, self.optional, {}
-        made._context = context
+        made._found, made.context = None, context
         return made
 
     def _bound(self, context: Context) -> dict[str, Any]:
@@ -221,16 +256,14 @@ class References:
 
     def see(self, naming: Naming) -> None:
         """Tell which resources are used, of those that are bound."""
-        if not naming.omits(self):
-            for value in self.values.values():
-                if isinstance(value, Resource):
-                    naming.see(value)
+        if self.kinds:
+            naming.see(self)
 
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; it has to be bound."""
-        if self._context is not None:
+        if self.context is not None:
             name = self.kinds[member]
-            return self._context._found.get(name) or self._context._resolve(name, ())
+            return self.context._found.get(name) or self.context._resolve(name, ())
         found = self._values[member]
         if not isinstance(found, Resource):
             raise TypeError(f"{member} is not bound to a context")
@@ -239,7 +272,7 @@ class References:
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the members of the JSON."""
         found: dict[str, Any] = {}
-        if naming.omits(self):
+        if naming.omits:
             return found
         for member, kind in self.kinds.items():
             value = self.values.get(member)

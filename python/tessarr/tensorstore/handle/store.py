@@ -491,7 +491,7 @@ class TensorStore(Indexable):
 
     def __deepcopy__(self, memo: Any) -> TensorStore:
         again, (spec, *more) = self.__reduce__()
-        opened: TensorStore = again(spec._unbound(), *more)  # with resources of its own
+        opened: TensorStore = again(spec._apart(memo), *more)  # with resources of its own
         return opened
 
     def __len__(self) -> NoReturn:

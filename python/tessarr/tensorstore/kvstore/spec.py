@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import deepcopy
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -180,7 +181,13 @@ class Spec:
         return shown("KvStore.Spec", self._whole(naming))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Spec, (self.to_json(),)
+        naming = Naming(brief=True)
+        self._see(naming)
+        json, beside = self._whole(naming), naming.beside()
+        if beside is None:
+            return Spec, (json,)
+        json.pop("context", None)
+        return _restored, (json, beside)
 
     # Members
 
@@ -281,6 +288,13 @@ class Spec:
             context.update(own.context())
         return self._with(self._references.unbind(own), bases, context or None)
 
+    def _apart(self, memo: dict[int, Any]) -> Spec:
+        """Return the spec with resources that are deep copies."""
+        naming = Naming(brief=True)
+        self._see(naming)
+        beside = naming.beside(own=lambda found: deepcopy(found, memo))
+        return self._unbound() if beside is None else self._unbound(naming)._bound(beside)
+
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
         bases = tuple([base._below() for base in self._bases])
@@ -292,6 +306,11 @@ class Spec:
         """Return the place for one that stands on this: its path belongs to the place."""
         place = self._open()
         return place._replace(prefix=place.prefix + self._path)
+
+
+def _restored(json: dict[str, Any], context: Context) -> Spec:
+    """Return what was pickled, with the resources of a context."""
+    return Spec(json)._bound(context)
 
 
 _recall: Final[Recall[Spec]] = Recall()

@@ -188,7 +188,12 @@ class KvStore:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a key-value store with a transaction cannot be pickled")
-        return _reopened, (self.spec(unbind_context=True),)
+        return _reopened, (self._own(),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
+        again, (spec,) = self.__reduce__()
+        opened: KvStore = again(spec._apart(memo))  # with resources of its own
+        return opened
 
     def with_transaction(self, transaction: Transaction | None) -> KvStore:
         """Return this store, its changes staged in a transaction."""

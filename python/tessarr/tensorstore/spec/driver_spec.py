@@ -173,8 +173,8 @@ class DriverSpec:
     name: ClassVar[str]
 
     schema: Schema
-    told: dict[tuple[bool, bool], JSONObject] | None = None
-    """Its JSON, as `Naming` has it bound and brief, if that is kept: not to be modified."""
+    told: dict[str, tuple[JSONObject, Context | None]] | None = None
+    """Its JSON by its form, and what stands beside it, if that is kept: not to be modified."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

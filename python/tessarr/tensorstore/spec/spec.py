@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -369,6 +370,14 @@ class Spec(Indexable):
             made._context = Context.Spec({**context_json(self._context), **found})
         return made
 
+    def _apart(self, memo: dict[int, Any]) -> Spec:
+        """Return the spec with resources that are deep copies."""
+        naming = self._naming(brief=True)
+        beside = naming.beside(own=lambda found: deepcopy(found, memo))
+        if beside is None:
+            return self._unbound()
+        return self._of(self._driver.unbind(naming), self._view)._bound(beside)
+
     def _naming(self, *, bound: bool = False, brief: bool = False) -> Naming:
         naming = Naming(bound=bound, brief=brief)
         self._driver.see(naming)
@@ -401,15 +410,38 @@ class Spec(Indexable):
             found = ordered(self._told())
         return found
 
-    def _told(self, *, bound: bool = False, brief: bool = False) -> JSONObject:
+    def _told(self, *, bound: bool = False) -> JSONObject:
         """Return the JSON without defaults, parts of which are not to be modified, in any order."""
+
+        def tell() -> tuple[JSONObject, None]:
+            return self._parts(self._naming(bound=bound)), None
+
+        return {**self._kept("bound" if bound else "", tell)[0], **self._dimensions()}
+
+    def _pickled(self) -> tuple[JSONObject, Context | None]:
+        """Return the JSON as above, and the context that it is to be bound with, if it is."""
+
+        def tell() -> tuple[JSONObject, Context | None]:
+            naming = self._naming(brief=True)
+            found, beside = self._parts(naming), naming.beside()
+            if beside is not None:
+                found.pop("context", None)
+            return found, beside
+
+        found, beside = self._kept("pickled", tell)
+        return {**found, **self._dimensions()}, beside
+
+    def _kept(
+        self, form: str, tell: Callable[[], tuple[JSONObject, Context | None]]
+    ) -> tuple[JSONObject, Context | None]:
+        """Return what was told in a form before, or tell it."""
         kept = self._driver.told if self._context is None else None
-        found = None if kept is None else kept.get((bound, brief))
+        found = None if kept is None else kept.get(form)
         if found is None:
-            found = self._parts(self._naming(bound=bound, brief=brief))
+            found = tell()
             if kept is not None:
-                kept[bound, brief] = found
-        return {**found, **self._dimensions()}
+                kept[form] = found
+        return found
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
         """Return the JSON by the names of resources; not to be modified, in any order."""
@@ -468,10 +500,15 @@ class Spec(Indexable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            return Spec, (ordered(self._told(brief=True)),)
+            json, beside = self._pickled()
         except UnsupportedError:  # functions are no JSON
-            unbound = self._unbound()
-            return Spec._of, (unbound._driver, unbound._view, unbound._context)
+            return Spec._of, (self._driver, self._view, self._context)
+        return (Spec, (ordered(json),)) if beside is None else (_restored, (ordered(json), beside))
+
+
+def _restored(json: JSONObject, context: Context) -> Spec:
+    """Return what was pickled, with the resources of a context."""
+    return Spec(json)._bound(context)
 
 
 _read: Final = Recall[Spec]()

@@ -79,8 +79,6 @@ class ViewSpec(DriverSpec):
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
-        if len(self._nested) > 1:
-            naming.name_all()
         for one in self._nested:
             one._driver.see(naming)
 

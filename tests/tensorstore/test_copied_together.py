@@ -1,0 +1,83 @@
+"""Pickles and deep copies of several things: what shared resources shares them again."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+
+
+def _pair(*, named: bool = False) -> list[ts.TensorStore]:
+    """Return two handles of an array in one store in memory, which are opened apart."""
+    name = "memory_key_value_store#a" if named else "memory_key_value_store"
+    context = ts.Context({name: {}})
+    place = {"driver": "memory", "path": "x/", "memory_key_value_store": name}
+    spec = {"driver": "zarr3", "kvstore": place}
+    made = ts.open(spec, context=context, create=True, dtype="int8", shape=[3]).result()
+    return [made, ts.open(spec, context=context).result()]
+
+
+def _share(value: int, one: ts.TensorStore, other: ts.TensorStore) -> bool:
+    """Whether a value, which stands in neither, is seen in one when it is written to the other."""
+    one[...] = value
+    return other.read().result().tolist() == [value] * 3
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_what_is_copied_together_shares_as_before(copied: Any, named: bool) -> None:
+    """And shares nothing with what it was copied of, nor with other copies."""
+    pair = _pair(named=named)
+    one, other = copied(pair)
+    assert _share(1, one, other)
+    assert not _share(2, pair[0], one)
+    assert not _share(3, one, copied(other))
+    first, second = copied([store.kvstore for store in pair])
+    first["k"] = b"1"
+    assert second["k"] == b"1"
+    pair[0].kvstore["k"] = b"2"
+    assert (first["k"], copied(first).list().result()) == (b"1", [])
+
+
+def test_views_of_an_array_of_nobody_else_share_in_a_pickle() -> None:
+    one = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://"}, create=True, dtype="int8", shape=[3]
+    ).result()
+    again, part = pickle.loads(pickle.dumps([one, one[1:]]))
+    again[1] = 9
+    assert part.read().result().tolist() == [9, 0]
+    store, view = pickle.loads(pickle.dumps([one.kvstore, one]))
+    view[...] = 1
+    assert store.list().result()
+
+
+def test_bound_specs_stay_bound_in_a_pickle() -> None:
+    one, other = _pair(named=True)
+    bound = [store.spec(retain_context=True) for store in (one, other)]
+    again = pickle.loads(pickle.dumps(bound))
+    assert repr(again) == repr(bound)
+    assert again[0] == again[1] != bound[0]
+    places = [spec.kvstore for spec in bound]
+    found = pickle.loads(pickle.dumps([*places, bound[0].kvstore]))
+    assert repr(found[0]) == repr(places[0])
+    assert found[0] == found[1] != places[0]
+    loose = ts.Spec({"driver": "zarr3", "kvstore": places[0]})
+    assert repr(pickle.loads(pickle.dumps(one.spec()))) == repr(one.spec())
+    assert pickle.loads(pickle.dumps(loose)).to_json() == loose.to_json()
+
+
+def test_a_cache_is_one_within_a_pickle(tmp_path: Path) -> None:
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 1000000}})
+    options: dict[str, Any] = {"recheck_cached_data": False, "recheck_cached_metadata": False}
+    spec = {"driver": "zarr", "kvstore": tmp_path.as_uri(), **options}
+    stated: dict[str, Any] = {"dtype": "int8", "shape": [3]}
+    first = ts.open(spec, context=context, create=True, **stated).result()
+    pair = pickle.loads(pickle.dumps([first, ts.open(spec, context=context).result()]))
+    pair[0][...] = 4
+    ts.open(spec, create=True, delete_existing=True, **stated).result()
+    assert [store.read().result().tolist() for store in pair] == [[4, 4, 4]] * 2
