@@ -439,3 +439,28 @@ def test_arrays_without_axes() -> None:
         assert int(read(transaction, array, ())) == 3
         assert int(array[()]) == 0
     assert int(array[()]) == 3
+
+
+class Told(dict[str, bytes]):
+    """Notes the threads that write."""
+
+    threads: set[int]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.threads.add(threading.get_ident())
+        super().__setitem__(key, value)
+
+
+def test_who_commits_does_it_himself() -> None:
+    mapping = Told()
+    mapping.threads = set()
+    store = ts.KvStore.open({"driver": "tessarr", "store": mapping}).result()
+    for key in "abc":
+        with ts.Transaction() as transaction:
+            store.with_transaction(transaction)[key] = b"1"
+    assert sorted(mapping) == ["a", "b", "c"]
+    assert mapping.threads == {threading.get_ident()}
+
+
+def test_a_commit_of_nothing_is_done_at_once() -> None:
+    assert ts.Transaction().commit_async().done()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
@@ -12,7 +12,7 @@ from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.promise import Promise
-from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.threads import submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,12 +150,11 @@ class Transaction:
 
     def commit_async(self) -> Future[None]:
         """Begin to make the changes; return `future`."""
-        with self._lock:
-            if self.open:
-                self._committing = True
-                for kept in self._all():
-                    kept.overlay.close()
-                start(self._commit).add_done_callback(self._tell)
+        if self._closed():
+            if self._stages or self._arrays or self._aside:
+                self._future._work = submit(self._end)
+            else:
+                self._end()
         return self._future
 
     def commit_sync(self) -> None:
@@ -169,7 +168,19 @@ class Transaction:
         ArgumentError
             If they have to be made at once and cannot; or the transaction was aborted.
         """
-        self.commit_async().result()
+        if self._closed():
+            self._end()
+        self._future.result()
+
+    def _closed(self) -> bool:
+        """Have nothing more take part; False if that is so already."""
+        with self._lock:
+            if not self.open:
+                return False
+            self._committing = True
+            for kept in self._all():
+                kept.overlay.close()
+            return True
 
     def abort(self) -> None:
         """Give up the changes; without effect where they are being made already."""
@@ -193,8 +204,13 @@ class Transaction:
     def _all(self) -> list[_Kept]:
         return [kept for some in self._arrays.values() for kept in some]
 
-    def _tell(self, done: Future[None]) -> None:
-        error = done.exception()
+    def _end(self) -> None:
+        """Make the changes, and tell how that ended."""
+        error: BaseException | None = None
+        try:
+            self._commit()
+        except BaseException as failure:  # noqa: BLE001 (told to who waits)
+            error = failure
         with self._lock:
             stages, calls = list(self._stages.values()), list(self._in_the_end)
             self._clear()
