@@ -147,3 +147,44 @@ def test_missing_parts_of_shards_are_told() -> None:
         inside[2:8] = 1
         assert inside[2:8].read().result().tolist() == [1] * 6
     assert handle.read().result().tolist() == [5, 0, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("fill", [0, 1])
+@pytest.mark.parametrize("kind", ["uint16", "bool"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [np.s_[2:7, 3:4]],
+        [np.s_[:3], np.s_[5:]],
+        [np.s_[::2, 1:, 1], np.s_[9, ::3]],
+        [np.s_[4:, :, :2], np.s_[4:, :, 2:]],
+        [np.s_[:]],
+    ],
+)
+def test_chunks_without_codecs_keep_what_others_wrote(
+    keys: list[Any], kind: str, fill: int
+) -> None:
+    """Whatever of a chunk was written: boxes, several of them, steps, and all inside the array."""
+    draw = np.random.default_rng(5)
+    store = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://", "metadata": {"codecs": [{"name": "bytes"}]}},
+        create=True,
+        dtype=kind,
+        shape=[10, 7, 3],
+        fill_value=np.array(fill, kind),
+        chunk_layout=ts.ChunkLayout(chunk_shape=[4, 4, 3]),
+    ).result()
+    expected = np.full((10, 7, 3), fill, kind)
+    expected[3:6] = draw.integers(0, 2, (3, 7, 3))
+    store[3:6] = expected[3:6]
+    with ts.Transaction() as transaction:
+        staged = store.with_transaction(transaction)
+        parts = [(key, draw.integers(0, 2, expected[key].shape).astype(kind)) for key in keys]
+        for key, values in parts:
+            staged[key].write(values).result()
+        # Others change what is written here, too, and what is not.
+        expected[3:9, 2:] = fill
+        store[3:9, 2:] = expected[3:9, 2:]
+    for key, values in parts:
+        expected[key] = values
+    np.testing.assert_array_equal(store.read().result(), expected)

@@ -14,6 +14,7 @@ import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.tensorstore.driver import Resizing
 from tessarr.tensorstore.drivers.zarr.facts import Facts, facts_of
+from tessarr.tensorstore.futures import threads
 from tessarr.tensorstore.schema.element import WHOLE
 
 VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
@@ -84,6 +85,23 @@ def test_what_stands_behind_blocks_is_one_call_of_the_engine(key: Any) -> None:
     python, native = calls(lambda: store.read().result())
     assert native["Blocks.behind"] == native["Behind.part"] == native["reduce"] == 1, native
     assert python.total() <= 50, python
+
+
+def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
+    monkeypatch.setattr(threads, "_pools", {})  # this thread does what it waits for
+    monkeypatch.setattr("atexit.register", lambda _: None)
+    store = ts.virtual_chunked(
+        lambda _, chunk, __: chunk.fill(3),
+        dtype=ts.uint16,
+        shape=[100, 100],
+        chunk_layout=ts.ChunkLayout(chunk_shape=[10, 10]),
+        context=ts.Context({"cache_pool": {"total_bytes_limit": 10**6}}),
+    )
+    python, native = calls(lambda: store[5:, 3:].read().result())
+    assert native["put_all"] == 1, native
+    assert native["put"] == native["look"] == 0, native
+    assert python.total() <= 3 * 100 + 30, python
 
 
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])

@@ -244,9 +244,14 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
             let writer = Writer::new(operation, spread);
-            match pad.take_whole(level) {
-                Some(bytes) => writer.whole(key, level, bytes, scratch),
-                None => writer.chunk(key, &KeptNew { pad: &pad, level, origin }, scratch),
+            let raw = pad.take_raw(level);
+            let new = KeptNew { pad: &pad, level, origin };
+            match raw {
+                Some(values) => {
+                    let complete = |values: &mut [u8], rest: &[u8]| new.complete(values, rest);
+                    writer.raw_chunk(key, &new, Arc::new(values), &complete, scratch)
+                }
+                None => writer.chunk(key, &new, scratch),
             }
         });
         scratch.key = key;
@@ -342,10 +347,10 @@ impl Pad {
         })
     }
 
-    /// The bytes of a chunk all of which was written and that no codec changes.
-    fn take_whole(&mut self, level: &Level) -> Option<Vec<u8>> {
+    /// The elements of a chunk that no codec changes; which of them are new is still told.
+    fn take_raw(&mut self, level: &Level) -> Option<Vec<u8>> {
         match self {
-            Pad::Leaf(leaf) if level.is_raw() && leaf.written.is_all(level) => {
+            Pad::Leaf(leaf) if level.is_raw() && !leaf.values.is_empty() => {
                 Some(std::mem::take(&mut leaf.values))
             }
             _ => None,
@@ -479,6 +484,15 @@ struct KeptNew<'a, 'p> {
     pad: &'a Pad,
     level: &'p Level,
     origin: &'p [u64],
+}
+
+impl KeptNew<'_, '_> {
+    /// Copies what was not written of a chunk of elements from `rest` to `values`.
+    fn complete(&self, values: &mut [u8], rest: &[u8]) {
+        if let Pad::Leaf(leaf) = self.pad {
+            leaf.written.complete(self.level, values, rest);
+        }
+    }
 }
 
 impl<'a> New<'a> for KeptNew<'a, '_> {

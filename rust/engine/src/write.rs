@@ -8,6 +8,8 @@
 mod given;
 mod shards;
 
+use std::sync::Arc;
+
 use crate::array::{Array, Body, Level, Shard};
 use crate::codec::BytesCodec;
 use crate::copy;
@@ -100,24 +102,45 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Gives the chunk at `key` these bytes, which are all of it as it is stored without codecs.
-    pub(crate) fn whole(
+    /// Gives the chunk at `key`, which no codec changes, the elements at `values`, once `complete` has
+    /// put those to them that are not new: as the current chunk has them, or fill.
+    pub(crate) fn raw_chunk(
         &self,
         key: &str,
-        level: &Level,
-        mut bytes: Vec<u8>,
+        new: &dyn New<'a>,
+        mut values: Arc<Vec<u8>>,
+        complete: &dyn Fn(&mut [u8], &[u8]),
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let fill = self.is_fill(level, &bytes);
-        let made = self.operation.store.update(key, Need::NOTHING, &mut |_| match fill {
-            true => Ok(Change::Delete),
-            // Nothing is read: it is decided once.
-            false if bytes.is_empty() => Err(Error::internal("a blind change was decided on twice")),
-            false => Ok(Change::Write(vec![Part::Owned(std::mem::take(&mut bytes))])),
+        let level = new.level();
+        let full = new.is_full(self.array);
+        let kept = full && self.inside(new);
+        self.operation.store.update(key, Need::of_current(!full), &mut |object| {
+            let _turn = self.operation.store.decoding()?;
+            // Whoever is asked again has the same values: no store has kept those of before.
+            let bytes = Arc::make_mut(&mut values);
+            if !kept {
+                let mut rest = scratch.take();
+                let done = sized(&mut rest, level.decoded_bytes).and_then(|rest| {
+                    match object.filter(|_| !full) {
+                        Some(object) => level.load(Source::of(object), rest, &mut Vec::new(), scratch)?,
+                        None => fill_all(rest, &level.stored_fill),
+                    }
+                    complete(bytes, rest);
+                    Ok(())
+                });
+                scratch.give(rest);
+                done?;
+                if self.array.is_bool {
+                    copy::canonical_bools(bytes);
+                }
+            }
+            Ok(match self.is_fill(level, bytes) {
+                true if !full && object.is_none() => Change::Keep,
+                true => Change::Delete,
+                false => Change::Write(vec![Part::Shared(values.clone())]),
+            })
         })?;
-        if let Change::Write(parts) = made.change {
-            recycle(parts, scratch);
-        }
         Ok(())
     }
 
@@ -317,6 +340,7 @@ fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> R
         match part {
             Part::Owned(bytes) => out.extend_from_slice(bytes),
             Part::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Part::Shared(bytes) => out.extend_from_slice(bytes),
             Part::Current { offset, size } => {
                 let source = current.ok_or_else(|| Error::internal("a kept part without a current value"))?;
                 append(source.part(*offset, *size)?, out)?;

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["ChunkCache", "ChunkShelf"]
+__all__ = ["ChunkCache", "ChunkShelf", "Kept"]
 
 Kept: TypeAlias = "tuple[npt.NDArray[Any], bytes, float]"
+"""A chunk, its generation, and when it was that."""
 
 
 class ChunkShelf:

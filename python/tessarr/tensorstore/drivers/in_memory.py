@@ -9,7 +9,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Driver, Using
     from tessarr.tensorstore.futures.future import Future
 
-__all__ = ["assign", "check_finite", "checked", "copied", "look", "near", "outside", "selected"]
+__all__ = [
+    "assign",
+    "assign_all",
+    "check_finite",
+    "checked",
+    "copied",
+    "look",
+    "near",
+    "outside",
+    "selected",
+]
 
 T = TypeVar("T")
 
@@ -76,6 +86,21 @@ def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
     checked(_engine.put, values, view, items)
+
+
+def assign_all(
+    values: npt.NDArray[Any], pieces: Sequence[tuple[View, npt.NDArray[Any], View]]
+) -> None:
+    """Store elements of other arrays at the positions of views, of which no two have the same.
+
+    Parameters
+    ----------
+    values
+        Where they go.
+    pieces
+        Where, from which array, and a view of that.
+    """
+    checked(_engine.put_all, values, pieces)
 
 
 def checked(work: Callable[..., T], *arguments: Any) -> T:

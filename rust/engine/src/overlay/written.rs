@@ -70,6 +70,15 @@ impl Mask {
         fields.iter().map(|field| (field.item, field.bytes)).collect()
     }
 
+    /// Copies what stands where there are ones, or zeros; both sides are laid out as decoded.
+    fn copy_runs(&self, mark: u8, level: &Level, from: &[u8], to: &mut [u8]) {
+        let bytes = level.item_bytes / self.unit;
+        for run in runs(&self.ones, mark) {
+            let run = run.start * bytes..run.end * bytes;
+            to[run.clone()].copy_from_slice(&from[run]);
+        }
+    }
+
     /// Mark bytes, and not items.
     fn widen(&mut self, level: &Level) -> Result<()> {
         if self.unit == level.item_bytes {
@@ -103,6 +112,31 @@ fn box_axes(part: &[Range<u64>], strides: &[isize]) -> (isize, PerAxis<Axis<'sta
         dst: stride,
     });
     (start, axes.collect())
+}
+
+/// Boxes that are, together, what a chunk has outside of one.
+fn around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> {
+    let mut left: PerAxis<Range<u64>> = level.shape.iter().map(|&size| 0..size).collect();
+    let mut found = Vec::new();
+    for (axis, range) in part.iter().enumerate() {
+        for beside in [0..range.start, range.end..level.shape[axis]] {
+            let mut one = left.clone();
+            one[axis] = beside;
+            found.push(one);
+        }
+        left[axis] = range.clone();
+    }
+    found.retain(|one| one.iter().all(|range| !range.is_empty()));
+    found
+}
+
+/// Copies a box; both sides are laid out as decoded.
+fn copy_box(level: &Level, part: &[Range<u64>], from: &[u8], to: &mut [u8]) {
+    assert!(from.len() >= level.decoded_bytes && to.len() >= level.decoded_bytes);
+    let (start, axes) = box_axes(part, &level.strides);
+    let item = Item { bytes: level.item_bytes, swap: 0 };
+    // SAFETY: the box lies inside the chunk, whose bytes both have.
+    unsafe { copy::copy(from.as_ptr().offset(start), to.as_mut_ptr().offset(start), &axes, item) };
 }
 
 /// The box that is the two together, if there is one.
@@ -212,22 +246,21 @@ impl Written {
     pub(super) fn merge(&self, level: &Level, values: &[u8], chunk: &mut [u8]) {
         match self {
             Written::Nothing => {}
+            Written::Box(part) => copy_box(level, part, values, chunk),
+            Written::Mask(mask) => mask.copy_runs(1, level, values, chunk),
+        }
+    }
+
+    /// Copies what was not written from `rest` to `values`, both of which are laid out as decoded.
+    pub(super) fn complete(&self, level: &Level, values: &mut [u8], rest: &[u8]) {
+        match self {
+            Written::Nothing => values.copy_from_slice(rest),
             Written::Box(part) => {
-                let (start, axes) = box_axes(part, &level.strides);
-                let item = Item { bytes: level.item_bytes, swap: 0 };
-                // SAFETY: the box lies inside the chunk, whose bytes both have.
-                unsafe {
-                    let (from, to) = (values.as_ptr().offset(start), chunk.as_mut_ptr().offset(start));
-                    copy::copy(from, to, &axes, item);
+                for beside in around(level, part) {
+                    copy_box(level, &beside, rest, values);
                 }
             }
-            Written::Mask(mask) => {
-                let bytes = level.item_bytes / mask.unit;
-                for run in runs(&mask.ones) {
-                    let run = run.start * bytes..run.end * bytes;
-                    chunk[run.clone()].copy_from_slice(&values[run]);
-                }
-            }
+            Written::Mask(mask) => mask.copy_runs(0, level, rest, values),
         }
     }
 
@@ -291,12 +324,12 @@ unsafe fn give(from: &[u8], to: *mut u8, unit: usize) {
     }
 }
 
-/// Where runs of ones begin and end.
-fn runs(ones: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+/// Where runs of ones, or of zeros, begin and end.
+fn runs(ones: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let start = at + next(&ones[at..], 1)?;
-        at = next(&ones[start..], 0).map_or(ones.len(), |count| start + count);
+        let start = at + next(&ones[at..], mark)?;
+        at = next(&ones[start..], 1 - mark).map_or(ones.len(), |count| start + count);
         Some(start..at)
     })
 }

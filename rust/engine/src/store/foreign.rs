@@ -135,6 +135,7 @@ impl<F: Foreign> ForeignStore<F> {
             Change::Write(parts) => Some(match &parts[..] {
                 [super::Part::Owned(bytes)] => &bytes[..],
                 [super::Part::Borrowed(bytes)] => bytes,
+                [super::Part::Shared(bytes)] => &bytes[..],
                 _ => {
                     single = joined(parts, current.flatten())?;
                     &single[..]

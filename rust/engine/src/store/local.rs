@@ -402,6 +402,7 @@ fn write_parts(lock: &Lock, parts: &[Part<'_>], current: Option<&LocalObject>) -
         match part {
             Part::Owned(bytes) => pending.push(IoSlice::new(bytes)),
             Part::Borrowed(bytes) => pending.push(IoSlice::new(bytes)),
+            Part::Shared(bytes) => pending.push(IoSlice::new(bytes)),
             Part::Current { offset, size } => {
                 at += write_all(&lock.file, &mut pending).map_err(fail)?;
                 let current = current.ok_or_else(no_current)?;

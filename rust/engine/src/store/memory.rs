@@ -24,7 +24,7 @@ pub struct MemoryStore {
 }
 
 struct Value {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     state: u64,
 }
 
@@ -166,7 +166,7 @@ impl Store for MemoryStore {
             values.push(match &change.new {
                 New::Value(bytes) => {
                     let state = STATES.fetch_add(1, Ordering::Relaxed);
-                    Some(Arc::new(Value { bytes: bytes.to_vec(), state }))
+                    Some(Arc::new(Value { bytes: bytes.clone(), state }))
                 }
                 New::Same | New::Nothing => None,
             });
@@ -249,15 +249,16 @@ impl Store for MemoryStore {
     }
 }
 
-/// The bytes of a new value. A worker's buffer that fits is taken as it is,
+/// The bytes of a new value. What is shared is kept, a worker's buffer that fits taken as it is,
 /// else its bytes are copied and it goes back to the worker.
-pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
-    if let [Part::Owned(bytes)] = parts {
-        if bytes.capacity() - bytes.len() <= bytes.len() / 8 {
-            return Ok(std::mem::take(bytes));
+pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Arc<Vec<u8>>> {
+    match parts {
+        [Part::Shared(bytes)] => Ok(bytes.clone()),
+        [Part::Owned(bytes)] if bytes.capacity() - bytes.len() <= bytes.len() / 8 => {
+            Ok(Arc::new(std::mem::take(bytes)))
         }
+        _ => joined(parts, current).map(Arc::new),
     }
-    joined(parts, current)
 }
 
 struct MemoryObject(Arc<Value>);

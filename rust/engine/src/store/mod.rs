@@ -21,6 +21,7 @@ mod wait;
 mod watched;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 
@@ -124,6 +125,8 @@ pub enum Part<'a> {
     Owned(Vec<u8>),
     /// Bytes of the caller.
     Borrowed(&'a [u8]),
+    /// Bytes that the store may keep as they are.
+    Shared(Arc<Vec<u8>>),
     /// `size` bytes of the current value from `offset`, copied as they are.
     Current {
         /// First byte in the current value.
@@ -138,6 +141,7 @@ impl Part<'_> {
         match self {
             Part::Owned(bytes) => Part::Borrowed(bytes),
             Part::Borrowed(bytes) => Part::Borrowed(bytes),
+            Part::Shared(bytes) => Part::Shared(bytes.clone()),
             Part::Current { offset, size } => Part::Current { offset: *offset, size: *size },
         }
     }
@@ -147,6 +151,7 @@ impl Part<'_> {
         match self {
             Part::Owned(bytes) => bytes.len() as u64,
             Part::Borrowed(bytes) => bytes.len() as u64,
+            Part::Shared(bytes) => bytes.len() as u64,
             Part::Current { size, .. } => *size,
         }
     }
@@ -570,6 +575,7 @@ fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
         match part {
             Part::Owned(bytes) => out.extend_from_slice(bytes),
             Part::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Part::Shared(bytes) => out.extend_from_slice(bytes),
             Part::Current { offset, size } => {
                 let current = current.ok_or_else(no_current)?;
                 let start = out.len();

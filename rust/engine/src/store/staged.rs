@@ -256,7 +256,7 @@ impl StagedStore {
                 return Ok(match &exchange.new {
                     New::Same => Change::Keep,
                     New::Nothing => Change::Delete,
-                    New::Value(bytes) => Change::Write(vec![Part::Borrowed(bytes)]),
+                    New::Value(bytes) => Change::Write(vec![Part::Shared(bytes.clone())]),
                 });
             }
             let bytes = current.map(read_all).transpose()?;
@@ -265,7 +265,7 @@ impl StagedStore {
             Ok(match again {
                 None | Some(New::Same) => Change::Keep,
                 Some(New::Nothing) => Change::Delete,
-                Some(New::Value(bytes)) => Change::Write(vec![Part::Owned(bytes.to_vec())]),
+                Some(New::Value(bytes)) => Change::Write(vec![Part::Shared(bytes)]),
             })
         })?;
         Ok(matched)
@@ -315,7 +315,7 @@ impl Store for StagedStore {
         let new = match &mut change {
             Change::Keep => New::Same,
             Change::Delete => New::Nothing,
-            Change::Write(parts) => New::Value(Arc::new(take_or_join(parts, current)?)),
+            Change::Write(parts) => New::Value(take_or_join(parts, current)?),
         };
         self.check_open()?;
         if found.is_some() || !matches!(new, New::Same) {

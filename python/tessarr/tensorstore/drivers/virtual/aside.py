@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space import IndexDomain, View
+    from tessarr.space import View
     from tessarr.tensorstore.context.chunk_cache import ChunkCache
 
 __all__ = ["ChunksAside"]
@@ -26,7 +26,7 @@ __all__ = ["ChunksAside"]
 class _Kept:
     """A chunk, and which elements of it were written."""
 
-    box: IndexDomain
+    box: View
     values: npt.NDArray[Any]
     written: npt.NDArray[np.bool_]
 
@@ -52,9 +52,9 @@ class ChunksAside:
 
     def __init__(
         self,
-        new: Callable[[IndexDomain], npt.NDArray[Any]],
-        store: Callable[[IndexDomain, npt.NDArray[Any]], None],
-        change: Callable[[IndexDomain, Callable[[npt.NDArray[Any]], None]], None],
+        new: Callable[[View], npt.NDArray[Any]],
+        store: Callable[[View, npt.NDArray[Any]], None],
+        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], None],
         cache: ChunkCache,
     ) -> None:
         self.cache = cache
@@ -64,7 +64,7 @@ class ChunksAside:
         self._chunks: dict[tuple[int, ...], _Kept] = {}
         self._lock = Lock()
 
-    def put(self, box: IndexDomain, inside: View, items: npt.NDArray[Any]) -> None:
+    def put(self, box: View, inside: View, items: npt.NDArray[Any]) -> None:
         """Keep items aside, which go where a view of a chunk says."""
         with self._lock:
             kept = self._chunks.get(box.origin)
@@ -74,13 +74,13 @@ class ChunksAside:
             assign(kept.values, inside, items)
             assign(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
 
-    def whole(self, box: IndexDomain) -> npt.NDArray[Any] | None:
+    def whole(self, box: View) -> npt.NDArray[Any] | None:
         """Return a chunk all of which was written, or None."""
         with self._lock:
             kept = self._chunks.get(box.origin)
             return kept.values.copy() if kept is not None and kept.written.all() else None
 
-    def over(self, box: IndexDomain, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def over(self, box: View, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a chunk with what was written of it."""
         with self._lock:
             kept = self._chunks.get(box.origin)

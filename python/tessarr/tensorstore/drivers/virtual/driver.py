@@ -13,9 +13,15 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Cells, Dim, IndexDomain, IndexTransform
 from tessarr.space.domain import INFINITE
 from tessarr.tensorstore.context.caching import memory_of
-from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf
+from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf, Kept
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.in_memory import assign, check_finite, outside, selected
+from tessarr.tensorstore.drivers.in_memory import (
+    assign,
+    assign_all,
+    check_finite,
+    outside,
+    selected,
+)
 from tessarr.tensorstore.drivers.virtual.aside import ChunksAside
 from tessarr.tensorstore.drivers.virtual.functions import (
     Functions,
@@ -30,7 +36,7 @@ from tessarr.tensorstore.schema.choose import choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
@@ -158,17 +164,22 @@ class VirtualDriver(Driver):
             parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
             aside = self._aside(using)
             cache = self._cache if aside is None else aside.cache
-            begun = []
+            there, begun = [], []
             for box, inside, place in self._chunks(view):
-                whole = None if aside is None else aside.whole(box)
-                if whole is None:
-                    reading = self._read(cache, box, parameters)
-                else:
-                    reading = _Reading(cache, box, whole, None, (whole, b"", 0.0))
+                if aside is not None and (whole := aside.whole(box)) is not None:
+                    assign(result, place, selected(whole, inside))
+                    continue
+                kept = cache.get(box.origin)
+                if kept is not None and kept[2] >= parameters.staleness_bound:
+                    chunk = kept[0] if aside is None else aside.over(box, kept[0])
+                    there.append((place, chunk, inside))
+                    continue
+                reading = self._read(cache, box, parameters, kept)
                 if reading.called is None:
                     _copy(reading, inside, result, place, aside)
                 else:
                     begun.append((reading, inside, place))
+            assign_all(result, there)
             for reading, inside, place in begun:
                 _copy(reading, inside, result, place, aside)
             return result
@@ -183,7 +194,7 @@ class VirtualDriver(Driver):
             check_finite(view)
             if view.size == 0:
                 return
-            chunks = [(*one, one[1].covers(one[0]._as_view())) for one in self._chunks(view)]
+            chunks = [(*one, one[1].covers(one[0])) for one in self._chunks(view)]
             if aside is not None:
                 for box, inside, place, _ in chunks:
                     aside.put(box, inside, selected(values, place))
@@ -210,17 +221,14 @@ class VirtualDriver(Driver):
         done = start(work)
         return WriteFutures._of(done, done)
 
-    def _chunks(self, view: IndexTransform) -> Iterator[tuple[IndexDomain, View, View]]:
+    def _chunks(self, view: IndexTransform) -> Iterable[tuple[View, View, View]]:
         """Give each chunk's domain, the part of a view in it, and where that is in the view."""
-        domain = self._domain._as_view()
         try:
-            cells = Cells(view._as_view(), domain, self._origin, self._shape)
+            return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
         except SelectionError as error:
             raise outside(error) from error
-        for box, inside, place in cells:
-            yield IndexDomain.of_view(box), inside, place
 
-    def _new(self, box: IndexDomain, *, clear: bool = True) -> npt.NDArray[Any]:
+    def _new(self, box: View, *, clear: bool = True) -> npt.NDArray[Any]:
         """Return an array for a chunk, whose axes are in memory as the layout says."""
         order, shape, kind = self._order, box.shape, self.dtype
         made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
@@ -229,13 +237,14 @@ class VirtualDriver(Driver):
         return made if self._axes is None else made.transpose(self._axes)
 
     def _read(
-        self, cache: ChunkCache, box: IndexDomain, parameters: VirtualChunkedReadParameters
+        self,
+        cache: ChunkCache,
+        box: View,
+        parameters: VirtualChunkedReadParameters,
+        kept: Kept | None,
     ) -> _Reading:
-        """Begin to read a chunk."""
-        kept = cache.get(box.origin)
+        """Begin to read a chunk, of which one that is too old may be in the cache."""
         if kept is not None:
-            if kept[2] >= parameters.staleness_bound:
-                return _Reading(cache, box, kept[0], None, kept)
             parameters = VirtualChunkedReadParameters(
                 parameters.batch, kept[1], parameters.staleness_bound
             )
@@ -243,28 +252,28 @@ class VirtualDriver(Driver):
         if function is None:
             raise ArgumentError("there is no function that reads chunks")
         chunk = self._new(box)
-        called = self.functions.begin(function, box, chunk, parameters)
+        called = self.functions.begin(function, IndexDomain.of_view(box), chunk, parameters)
         return _Reading(cache, box, chunk, called, kept)
 
     def _write(
-        self, cache: ChunkCache, box: IndexDomain, chunk: npt.NDArray[Any], expected: bytes
+        self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any], expected: bytes
     ) -> _Writing:
         """Begin to write a chunk."""
         function = self.functions.write
         assert function is not None
         chunk.flags.writeable = False
         parameters = VirtualChunkedWriteParameters(expected)
-        called = self.functions.begin(function, box, chunk, parameters)
+        called = self.functions.begin(function, IndexDomain.of_view(box), chunk, parameters)
         return _Writing(cache, box, chunk, called, expected)
 
-    def _store(self, cache: ChunkCache, box: IndexDomain, chunk: npt.NDArray[Any]) -> None:
+    def _store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> None:
         """Write a chunk."""
         self._write(cache, box, chunk, b"").end()
 
     def _change(
         self,
         cache: ChunkCache,
-        box: IndexDomain,
+        box: View,
         change: Callable[[npt.NDArray[Any]], None],
         batch: Any = None,
     ) -> None:
@@ -273,7 +282,11 @@ class VirtualDriver(Driver):
         parameters = VirtualChunkedReadParameters(batch)
         with self._lock:
             while True:
-                before, generation = self._read(cache, box, parameters).end()
+                kept = cache.get(box.origin)
+                if kept is None or kept[2] < parameters.staleness_bound:
+                    before, generation = self._read(cache, box, parameters, kept).end()
+                else:
+                    before, generation, _ = kept
                 chunk = self._new(box, clear=False)
                 chunk[...] = before
                 change(chunk)
@@ -310,18 +323,16 @@ class _Reading(NamedTuple):
     """A chunk that is being read."""
 
     cache: ChunkCache
-    box: IndexDomain
+    box: View
     chunk: npt.NDArray[Any]
     called: Future[Any] | None
     """What tells the end; None where that is past."""
-    kept: tuple[npt.NDArray[Any], bytes, float] | None
+    kept: Kept | None
     """What was in the cache."""
 
     def end(self) -> tuple[npt.NDArray[Any], bytes]:
         """Wait for the chunk; return it, and its generation."""
         found, kept = self.chunk, self.kept
-        if kept is not None and found is kept[0]:
-            return kept[:2]
         generation, at = stamp_of(self.called and self.called.result())
         if kept is not None and kept[1] and generation in (b"", kept[1]):
             found, generation = kept[0], kept[1]
@@ -333,7 +344,7 @@ class _Writing(NamedTuple):
     """A chunk that is being written."""
 
     cache: ChunkCache
-    box: IndexDomain
+    box: View
     chunk: npt.NDArray[Any]
     called: Future[Any] | None
     expected: bytes
