@@ -27,6 +27,18 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
     memory.write(values).result()
     store, spec = ts.open(folder).result(), ts.Spec(folder)
     one = store[5, 5]
+
+    def committed(*, chosen: Any = None) -> None:
+        with ts.Transaction() as transaction:
+            if chosen is not None:
+                chosen.with_transaction(transaction)[5, 5] = 3
+
+    def together() -> None:
+        with ts.Batch() as batch:
+            futures = [memory[5, k].read(batch=batch) for k in range(10)]
+        for future in futures:
+            future.result()
+
     return {
         "open by JSON": (100, lambda: ts.open(folder).result()),
         "open by a spec": (100, lambda: ts.open(spec).result()),
@@ -40,6 +52,15 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "memory: index and read an element": (100, lambda: memory[5, 5].read().result()),
         "memory: read all": (2, lambda: memory.read().result()),
         "memory: write an element": (100, lambda: memory[5, 5].write(3).result()),
+        "memory: read 10 elements in a batch": (20, together),
+        "memory: resolve": (100, lambda: memory.resolve().result()),
+        "memory: tell what is stored": (
+            5,
+            lambda: memory.storage_statistics(query_fully_stored=True).result(),
+        ),
+        "commit nothing": (100, committed),
+        "commit an element": (20, lambda: committed(chosen=store)),
+        "memory: commit an element": (20, lambda: committed(chosen=memory)),
         **keys(ts, "folder", f"{url}{ts.__name__}/"),
         **keys(ts, "memory", "memory://"),
     }
@@ -52,6 +73,11 @@ def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], obj
         store[f"key{number:03d}"] = bytes(100)
     some = ts.KvStore.KeyRange("key010", "key020")
     none = ts.KvStore.KeyRange("l", "m")
+
+    def committed() -> None:
+        with ts.Transaction() as transaction:
+            store.with_transaction(transaction)["key005"] = bytes(100)
+
     return {
         f"{place}: open": (100, lambda: ts.KvStore.open(url).result()),
         f"{place}: below": (100, lambda: store / "sub"),
@@ -60,6 +86,7 @@ def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], obj
         f"{place}: get a key": (100, lambda: store["key005"]),
         f"{place}: write a key": (50, lambda: store.write("key005", bytes(100)).result()),
         f"{place}: set a key": (50, lambda: store.__setitem__("key005", bytes(100))),
+        f"{place}: commit a key": (20, committed),
         f"{place}: list 100 keys": (5, lambda: store.list().result()),
         f"{place}: list 10 of 100 keys": (5, lambda: store.list(some).result()),
     }

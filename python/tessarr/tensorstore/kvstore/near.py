@@ -34,7 +34,9 @@ _BAD_PATH: Final = re.compile(r"\0|//|(?:\A|/)\.\.?(?:/|\Z)|\.__lock(?:/|\Z)")
 
 
 def _file_path(path: str) -> str:
-    if _BAD_PATH.search(path):
+    # Most paths have no sign of it, which takes less time to see than to search them.
+    hidden = "/." in path or ".__" in path or path[:1] == "."
+    if (hidden or "//" in path or "\0" in path) and _BAD_PATH.search(path):
         raise ArgumentError(f'Invalid file path: "{path}"')
     return path
 

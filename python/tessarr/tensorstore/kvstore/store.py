@@ -202,7 +202,8 @@ class KvStore:
         return made
 
     def _at(self, path: str) -> KvStore:
-        made = self.copy()
+        made: KvStore = object.__new__(KvStore)
+        made._spec, made._place, made._transaction = self._spec, self._place, self._transaction
         made._begin(self._spec._driver.path(path))
         return made
 

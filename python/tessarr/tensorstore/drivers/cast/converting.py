@@ -48,6 +48,7 @@ _TO: Final = {
 }
 
 
+@cache
 def conversion(source: DataType, target: DataType) -> Conversion | None:
     """Return what makes new arrays of another data type; None if nothing does.
 

@@ -35,6 +35,9 @@ RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 """What a spec of layers says of resources: it has an effect in the layers only."""
 
 
+_ANY: Final = Schema()  # is never changed
+
+
 class LayersKeywords(TypedDict, total=False):
     """What layers are for, what they are opened with, and what they have to be: see `overlay`."""
 
@@ -180,7 +183,7 @@ def _bound(layers: Sequence[Layer], data_type: DataType, context: Context) -> tu
 def _mode(layers: Sequence[Layer], asked: str) -> str:
     """Return what can be done with some layer, or as much of it as is asked for."""
     ways = {layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers} or {"rw"}
-    possible = "".join(sorted(set("").union(*ways)))
+    possible = "".join(sorted(set("".join(ways))))
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")
@@ -200,9 +203,9 @@ def _transaction(layers: Sequence[Layer], given: Transaction | None) -> Transact
 
 
 def _schema(constraints: dict[str, Any]) -> Schema:
-    schema = Schema()
     if not constraints:
-        return schema
+        return _ANY
+    schema = Schema()
     schema.update(**constraints)
     check_parts(schema)
     return schema
@@ -228,12 +231,14 @@ def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:
     """Return the data type of all layers, each of which has a domain."""
     data_type = wanted.dtype
     for k, layer in enumerate(layers):
-        if not isinstance(layer, TensorStore):
-            if not isinstance(layer, Spec):
-                raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
+        if isinstance(layer, TensorStore):
+            found = layer._driver.dtype
+        elif isinstance(layer, Spec):
             if layer.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
-        found = layer.dtype
+            found = layer.dtype
+        else:
+            raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
         data_type = data_type or found
         if found is not None and found is not data_type and found != data_type:
             raise ArgumentError(f"layer {k} has {found}, and {data_type} is needed")
