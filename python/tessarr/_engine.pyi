@@ -51,6 +51,7 @@ __all__ = [
     "ordered",
     "prefixed",
     "put",
+    "put_all",
     "reduce",
     "retrying",
     "set_threads",

@@ -229,7 +229,7 @@ def check_parts(schema: Schema) -> None:
 
 def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:
     """Return the data type of all layers, each of which has a domain."""
-    data_type = wanted.dtype
+    data_type, found = wanted.dtype, None
     for k, layer in enumerate(layers):
         if isinstance(layer, TensorStore):
             found = layer._driver.dtype
