@@ -39,6 +39,17 @@ array[:2] = 1
 """
 
 
+REMOVER = """
+import os, sys
+from tessarr.stores import LocalStore
+os.mkdir(sys.argv[1])
+store = LocalStore(sys.argv[1], durable=True)
+store["a/x"] = b"1"
+store.delete_prefix("a/")
+store.delete_prefix("a/")
+store.delete_prefix("b/")
+"""
+
 RESOURCE = """
 import os, sys
 import tessarr.tensorstore as ts
@@ -83,6 +94,12 @@ def test_a_durable_write_synchronises_file_and_folder(spy: Path, tmp_path: Path)
 def test_other_writes_synchronise_nothing(spy: Path, tmp_path: Path) -> None:
     """The default leaves it to the system."""
     assert synchronised(spy, tmp_path, "quick") == []
+
+
+def test_what_is_gone_is_synchronised_once(spy: Path, tmp_path: Path) -> None:
+    """Where nothing was removed there is nothing to be made durable."""
+    names = synchronised(spy, tmp_path, "durable", REMOVER)
+    assert names == ["a/x.__lock", "a", ".", "."]
 
 
 @pytest.mark.parametrize("how", ["durable", "quick"])

@@ -367,13 +367,14 @@ impl Store for LocalStore {
         ASKED.count(Call::DeletePrefix, 0);
         check_prefix(prefix)?;
         self.check_writable()?;
-        match prefix.strip_suffix('/') {
-            None => tree::empty(&self.root)?,
-            Some(folder) => tree::remove(&self.path(folder))?,
+        let Some(folder) = prefix.strip_suffix('/') else {
+            tree::empty(&self.root)?;
+            return self.synchronise_folders(std::slice::from_ref(&self.root));
+        };
+        let folder = self.path(folder);
+        if tree::remove(&folder)? {
+            self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
         }
-        let folder = self.path(prefix);
-        let parent = if prefix.is_empty() { &folder } else { folder.parent().unwrap_or(&self.root) };
-        self.synchronise_folders(&[parent.to_owned()])?;
         Ok(())
     }
 

@@ -124,20 +124,23 @@ const ROUNDS: u32 = 20;
 
 /// Removes the folder `path` and everything below it, files of a folder before
 /// its folders: metadata goes first, so that no reader finds an array half gone.
-pub(super) fn remove(path: &Path) -> Result<(), Failure> {
+/// False if there was no such folder.
+pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     let fail = |error| Failure::new("remove", path, error);
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {}
-        Ok(found) if found.is_symlink() => return absent_is_fine(fs::remove_file(path)).map_err(fail),
-        Ok(_) => return Ok(()), // a value: no key lies below it
-        Err(error) if is_absence(&error) => return Ok(()),
+        Ok(found) if found.is_symlink() => {
+            return absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(fail);
+        }
+        Ok(_) => return Ok(false), // a value: no key lies below it
+        Err(error) if is_absence(&error) => return Ok(false),
         Err(error) => return Err(fail(error)),
     }
     for round in 0..ROUNDS {
         empty(path)?;
         match fs::remove_dir(path) {
-            Ok(()) => return Ok(()),
-            Err(error) if is_absence(&error) => return Ok(()),
+            Ok(()) => return Ok(true),
+            Err(error) if is_absence(&error) => return Ok(true),
             // Linux says ENOTEMPTY, others EEXIST.
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
                 std::thread::sleep(Duration::from_micros(50 << round.min(8)));
@@ -168,7 +171,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
         let removed = if lock_file { Lock::remove(&path) } else { fs::remove_file(&path) };
         absent_is_fine(removed).map_err(|error| Failure::new("remove", &path, error))?;
     }
-    folders.iter().try_for_each(|folder| remove(folder))
+    folders.iter().try_for_each(|folder| remove(folder).map(|_| ()))
 }
 
 /// Removes the folder `path` if there are only folders below it.
