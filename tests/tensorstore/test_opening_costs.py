@@ -136,6 +136,16 @@ def test_shapes_that_are_known_to_be_good_say_nothing_of_others(name: str) -> No
             create(5, 4, **three)
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_what_differs_in_a_sign_alone_is_not_alike(zero: float) -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://a/", "create": True, "delete_existing": True}
+    for length, factor in enumerate([zero, -zero, zero]):
+        units = [ts.Unit(factor, "m")]
+        made = ts.open(spec, dtype="int8", shape=[length], dimension_units=units).result()
+        told = made.spec().to_json()["metadata"]["attributes"]["dimension_units"]
+        assert told == [f"{factor:g} m"]
+
+
 def test_lengths_inside_of_elements_are_no_lengths_of_arrays() -> None:
     """Records whose fields have dimensions are alike only in what these are."""
     spec = {"driver": "zarr", "kvstore": "memory://a/", "create": True, "delete_existing": True}

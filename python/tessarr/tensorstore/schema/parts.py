@@ -119,15 +119,14 @@ class Parts:
     @property
     def lasting(self) -> Hashable:
         """What only constraints have that are equal but for domain and fill value, or None."""
-        codec = None
-        if self._codec is not None:
-            codec = key_of(self._codec.to_json())
-            if codec is None:
-                return None
-        units = tuple([unit and (unit.multiplier, unit.base_unit) for unit in self._units])
+        codec = None if self._codec is None else self._codec.to_json()
+        units = [unit and (unit.multiplier, unit.base_unit) for unit in self._units]
+        told = key_of((codec, units))  # by their bits: 0 and -0 are two multipliers
+        if told is None:
+            return None
         layout = None if self._layout is NO_LAYOUT else self._layout._values()
         dtype = None if self._dtype is None else self._dtype.name
-        return self._rank, dtype, units, layout, codec
+        return self._rank, dtype, layout, told
 
     @property
     def fill_bits(self) -> tuple[Hashable, ...] | None:
