@@ -105,6 +105,24 @@ def test_values_are_pickled_and_copied(value: Any) -> None:
         assert type(other) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [("int8", [4, 5]), ("string", ["a", "b"]), ("json", [{"a": 1}, 2]), (None, ["a", "b"])],
+)
+def test_fill_values_of_scalars_stay_arrays(dtype: Any, values: list[Any]) -> None:
+    """A fill value is one whatever is viewed: of a position, and of a view without dimensions."""
+    seen = ts.Schema(dtype=dtype, shape=[2], fill_value=np.array(values, object))[1]
+    for schema in (seen, ts.Schema(schema=seen), ts.Schema(rank=0, schema=seen)):
+        assert isinstance(schema.fill_value, np.ndarray)
+        assert schema.fill_value.shape == ()
+        assert schema.fill_value.item() == values[1]
+    spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://", "transform": {"input_rank": 0}})
+    spec.update(dtype=dtype, fill_value=np.array(values[1], object))
+    assert spec.to_json()["schema"] == {"fill_value": values[1]}
+    with pytest.raises(TypeError, match="is not a list"):
+        spec.update(fill_value=np.array(values[1], object), shape=5)  # type: ignore[arg-type]
+
+
 def test_fill_values_of_one_value_do_not_conflict() -> None:
     """The same value of another data type is the same fill value; another one is not."""
     schema = ts.Schema({"fill_value": 42})

@@ -200,7 +200,7 @@ def array_through(
         raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
     if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
         raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
-    return unbroadcast(values[tuple(taken)])
+    return unbroadcast(values[(..., *taken)])  # what has no axes is an array, too
 
 
 def _positions(
@@ -244,7 +244,7 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     maps = transform.lines()
     first = transform.input_rank - values.ndim
     order = []
-    flipped: list[slice] = []
+    flipped: list[Any] = []
     for dim, _, stride in maps:
         if dim < 0 or [one[0] for one in maps].count(dim) > 1 or abs(stride) != 1:
             raise ArgumentError("fill_value: what is viewed is not determined by the view")
@@ -257,5 +257,5 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     kept = np.squeeze(values, tuple(unused))
     ranks = {axis: place for place, axis in enumerate(sorted(order))}
     kept = kept.transpose([ranks[axis] for axis in order])
-    index = tuple(slice(None) if dim >= first else np.newaxis for dim, _, _ in maps)
-    return unbroadcast(kept[index][tuple(flipped)])
+    index = [slice(None) if dim >= first else np.newaxis for dim, _, _ in maps]
+    return unbroadcast(kept[(..., *index)][(..., *flipped)])
