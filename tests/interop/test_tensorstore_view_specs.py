@@ -120,7 +120,8 @@ OPENED: list[dict[str, Any]] = [
     MEAN,
     {**MEAN, "base": ARRAY, "downsample_factors": [0]},
     {**MEAN, "base": ARRAY, "downsample_factors": [2, 2]},
-    {**MEAN, "base": ARRAY, "downsample_factors": "x"},
+    *({**MEAN, "base": ARRAY, "downsample_factors": one} for one in ("x", (2,), {"0": 2}, None)),
+    *({**MEAN, "base": ARRAY, "downsample_factors": [one]} for one in (2.0, 2.5, True, -1, "2")),
     {**MEAN, "base": ARRAY, "downsample_method": "x"},
     {**MEAN, "base": ARRAY, "downsample_method": None},
     {**MEAN, "base": ARRAY, "transform": {"input_inclusive_min": [1], "input_exclusive_max": [2]}},
@@ -381,3 +382,52 @@ def test_what_cannot_be_read_is_not_downsampled(package: Any) -> None:
     base = package.open(NUMBERS, write=True).result()
     with pytest.raises(ValueError, match=r"."):
         package.downsample(base, [1, 2], "mean")
+
+
+DOMAINS: list[Any] = [
+    *({"shape": [3]}, {"shape": [5]}, {"exclusive_max": [[3]]}, {"labels": ["x"]}, {"rank": 1}),
+    *({"labels": ["x"], "shape": [3]}, {"inclusive_min": ["-inf"]}, {"exclusive_max": ["+inf"]}),
+    *({"exclusive_max": [["+inf"]]}, {"inclusive_min": [[0]], "exclusive_max": [3]}),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
+@pytest.mark.parametrize("factor", [1, 2])
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, domain: Any) -> None:
+    """Labels, and bounds of dimensions with a factor of 1, are those of the base, too."""
+
+    def told(package: Any) -> list[Any]:
+        context = package.Context()
+        base: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "dtype": "int8"}
+        package.open(base, create=True, shape=[3 * factor], context=context).result()
+        if known:
+            base["schema"] = {"domain": {"shape": [3 * factor]}}
+        spec = {**MEAN, "downsample_factors": [factor], "base": base, "schema": {"domain": domain}}
+
+        def opened() -> Any:
+            return package.open(spec, context=context).result()
+
+        acts = (
+            lambda: repr(package.Spec(spec).domain),
+            lambda: package.Spec(spec).to_json(),
+            lambda: repr(opened().domain),
+            lambda: opened().spec().to_json(),
+        )
+        return [outcome(act) for act in acts]
+
+    assert told(ts) == told(theirs)
+
+
+def test_the_domain_of_a_downsampled_array_is_a_constraint_of_the_result() -> None:
+    """TensorStore gives it to the driver of the array, which refuses every domain but its own."""
+    spec: dict[str, Any] = {**MEAN, "base": ARRAY, "schema": {"domain": {"shape": [2]}}}
+    assert repr(ts.Spec(spec).domain) == repr(theirs.Spec(spec).domain) == "{ [0, 2) }"
+    with pytest.raises(ValueError, match="Mismatch between domain"):
+        theirs.open(spec).result()
+    assert same(ts.open(spec).result().read().result(), np.array([2, 4], "i4"))
+    spec["schema"] = {"domain": {"shape": [3]}}
+    for package in (ts, theirs):
+        with pytest.raises(ValueError, match=r"\[0, 3\)"):
+            package.open(spec).result()

@@ -28,7 +28,7 @@ def check_factors(factors: Sequence[int], rank: int) -> None:
     if len(factors) != rank:
         raise ArgumentError(f"{len(factors)} factors for {rank} dimensions")
     if not all(1 <= one <= INFINITE for one in factors):
-        raise ArgumentError(f"factors are positive, not {tuple(factors)}")
+        raise ArgumentError(f"factors are from 1 to {INFINITE}, not {tuple(factors)}")
 
 
 def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
-from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.drivers.downsample.blocks import check_factors, downsampled
 from tessarr.tensorstore.drivers.downsample.driver import DownsampleDriver, downsample_store
 from tessarr.tensorstore.drivers.downsample.reducing import METHODS, check_method
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.notation.reading import lengths
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
 
@@ -40,11 +41,9 @@ class DownsampleSpec(ViewSpec):
         """Return the spec that JSON states."""
         made = cls(Schema())
         base = base_of(members, schema.dtype)
-        factors = members.pop("downsample_factors", None)
-        if not isinstance(factors, list) or not all(
-            isinstance(one, int) and not isinstance(one, bool) for one in factors
-        ):
-            raise ArgumentError(f'"downsample_factors": {factors!r} is not a list of integers')
+        if base.domain is not None:
+            base = Spec._of(base._driver, base.transform, base._context)
+        factors = lengths(1)(members.pop("downsample_factors", None), "downsample_factors")
         method = members.pop("downsample_method", None)
         if not isinstance(method, str) or method not in METHODS:
             raise ArgumentError(
@@ -72,8 +71,8 @@ class DownsampleSpec(ViewSpec):
         return Spec._of(found, None)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to what is viewed, but for the domain."""
-        base, rank = self._nested[0], len(self._factors)
+        """Pass constraints on to what is viewed; of the domain what they have in common."""
+        base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank).merged(schema)
         given: dict[str, Any] = {
             "dtype": schema.dtype,
@@ -83,14 +82,25 @@ class DownsampleSpec(ViewSpec):
         }
         if set(schema.chunk_layout.to_json()) - {"rank"}:
             given["chunk_layout"] = schema.chunk_layout
+        if schema.domain is not None:
+            given["domain"] = self._in_common(schema.domain)
         wanted = Schema(**{name: value for name, value in given.items() if value is not None})
         if set(wanted.to_json()):
-            behind = base._driver.changed(Options(schema=wanted.before(self._strided())))
-            self._set_nested([Spec._of(behind, base._view, base._context)])
+            base.update(schema=wanted.before(self._strided()))
+            self._set_nested([base])
         self.schema = self.schema.merged(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
+
+    def _in_common(self, domain: IndexDomain) -> IndexDomain:
+        """Return what a domain of the result says of the base: labels, bounds by a factor of 1."""
+        return IndexDomain.of(
+            tuple(
+                dim if factor == 1 else Dim(label=dim.label)
+                for dim, factor in zip(domain.dims, self._factors, strict=True)
+            )
+        )
 
     def _strided(self) -> IndexTransform:
         """Return the view of the first element of each block."""
@@ -149,6 +159,9 @@ class DownsampleSpec(ViewSpec):
         """Start to open the base."""
         if opening.both or not opening.read:
             raise ArgumentError("a downsampled view cannot be written")
+        if view is None and self.schema.domain is not None:
+            known = self.outline().domain
+            view = None if known is None else IndexTransform(known)
 
         def opened(base: TensorStore) -> Opened:
             made = downsample_store(base, self._factors, self._method)
