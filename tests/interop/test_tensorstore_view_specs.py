@@ -9,6 +9,7 @@ shows nothing.
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from typing import Any
 
@@ -431,3 +432,52 @@ def test_the_domain_of_a_downsampled_array_is_a_constraint_of_the_result() -> No
     for package in (ts, theirs):
         with pytest.raises(ValueError, match=r"\[0, 3\)"):
             package.open(spec).result()
+
+
+LAYERS: list[list[dict[str, Any]]] = [
+    *([ARRAY], [ARRAY, MOVED]),
+    [{**MOVED, "transform": {**MOVED["transform"], "input_labels": ["x"]}}, ARRAY],
+    [{"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": {"shape": [3]}}}],
+    [ARRAY, {"driver": "zarr3", "kvstore": "memory://"}],
+]
+
+
+@pytest.mark.parametrize("domain", [None, *DOMAINS, {"labels": ["y"]}, {"rank": 2}], ids=str)
+@pytest.mark.parametrize("layers", LAYERS, ids=["1", "2", "labelled", "wide", "open"])
+def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
+    """The bounds that are left open are those of the layers, and none can be changed."""
+
+    def told(package: Any) -> list[Any]:
+        spec: dict[str, Any] = {"driver": "stack", "dtype": "int32", "layers": layers}
+        if domain is not None:
+            spec["schema"] = {"domain": domain}
+        acts = (
+            lambda: repr(package.Spec(spec).domain),
+            lambda: repr(package.Spec(spec).schema.domain),
+            lambda: package.Spec(spec).to_json(),
+            lambda: repr(package.open(spec).result().domain),
+        )
+        return [outcome(act) for act in acts]
+
+    assert told(ts) == told(theirs)
+
+
+def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
+    """Arrays of format 2 are opened with them, and those of the array stay where they are."""
+
+    def told(package: Any) -> list[Any]:
+        context = package.Context()
+        spec = {"driver": "zarr", "kvstore": "memory://"}
+        store = package.open(spec, create=True, dtype="int16", shape=[4], context=context).result()
+        document = json.loads(store.kvstore.read(".zarray").result().value)
+        store.kvstore.write(".zarray", json.dumps({**document, "foo": 1}).encode()).result()
+        found = package.open({**spec, "recheck_cached_metadata": True}, context=context).result()
+        return [
+            found.spec().to_json(),
+            repr(found),
+            repr(package.open(found.spec(), context=context).result().domain),
+            repr(pickle.loads(pickle.dumps(found)).domain),
+            outcome(lambda: package.Spec({**spec, "metadata": {"foo": 1}})),
+        ]
+
+    assert told(ts) == told(theirs)

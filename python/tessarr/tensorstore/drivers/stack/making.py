@@ -155,10 +155,10 @@ def layered(
     return handle(driver, None, _mode(found, asked), _transaction(found, transaction))
 
 
-def overlaid(layers: Iterable[Layer]) -> IndexDomain:
-    """Return the smallest domain that contains those of all layers."""
+def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
+    """Return the smallest domain that contains those of all layers, with the bounds of another."""
     placed = Layers([layer._as_view() for layer in layers], "overlay", None)
-    return IndexDomain.of_view(placed.domain(None, None))
+    return IndexDomain.of_view(placed.domain(None, None if within is None else within._as_view()))
 
 
 def typed(layer: Spec, data_type: DataType) -> Spec:

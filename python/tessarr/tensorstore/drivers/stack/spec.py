@@ -125,8 +125,8 @@ class StackSpec(ViewSpec):
             if one.dtype is not None:
                 known.update(dtype=one.dtype)
         domains = [one.domain for one in self._nested]
-        if known.domain is None and domains and None not in domains:
-            known.update(domain=overlaid(self._nested))
+        if domains and None not in domains:
+            known = known.merged(Schema(domain=overlaid(self._nested, known.domain)))
         if known.rank is not None:
             stated = known.dimension_units or (None,) * known.rank
             known.update(dimension_units=common_units(stated, self._nested))

@@ -142,8 +142,9 @@ class Facts:
         """The metadata as the member ``metadata`` of a spec states them; not to be modified."""
         meta = self.meta
         if meta.zarr_format == 2:
+            known = {name: v for name, v in v2.to_json(meta).items() if name not in meta.extra}
             return {
-                **v2.to_json(meta),
+                **known,
                 "compressor": self.codec.compression.compressor,
                 "dimension_separator": getattr(meta.chunk_key_encoding, "separator", "."),
             }
