@@ -364,3 +364,18 @@ def test_constraints_on_layers(text: str) -> None:
         )
 
     assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (3, 0, 2), (0, 0)], ids=str)
+@pytest.mark.parametrize("driver", ["array", "zarr3"])
+def test_nothing_is_copied_from_what_is_broadcast(driver: str, shape: tuple[int, ...]) -> None:
+    def copied(package: Any) -> Any:
+        if driver == "array":
+            store = package.array(np.zeros(shape, "i4"))
+        else:
+            spec = {"driver": driver, "kvstore": "memory://"}
+            store = package.open(spec, create=True, dtype="int32", shape=shape).result()
+        store.write(package.array(np.array(1, "i4"))).result()
+        return store.read().result()
+
+    assert copied(ts).shape == copied(theirs).shape == shape

@@ -112,7 +112,7 @@ def _parts(target: TensorStore) -> Iterator[IndexDomain]:
     for k in reversed(range(len(steps))):
         room = _PART_BYTES // (item * prod(steps))
         if room > 1:
-            steps[k] = min(steps[k] * room, dims[k].size)
+            steps[k] = max(1, min(steps[k] * room, dims[k].size))
     cuts = [_cuts(dim, step) for dim, step in zip(dims, steps, strict=True)]
     for chosen in product(*cuts):
         yield IndexDomain.of(chosen)
