@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tessarr
+import tessarr.tensorstore as ts
 
 READER = """
 import sys, tessarr
@@ -85,6 +87,34 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
         assert write.result(60) is None
         busy.result(60)
     np.testing.assert_array_equal(second[:], np.ones(40, "u1"))
+
+
+def _wait_for_commit(transaction: ts.Transaction) -> None:
+    transaction.commit_async().result()
+
+
+@pytest.mark.parametrize("wait", [ts.Transaction.commit_sync, _wait_for_commit])
+def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction], None]) -> None:
+    """What was begun goes on, as a half of it would be lost else."""
+    slow = Slow()
+    slow.may.clear()
+    store = ts.KvStore.open({"driver": "tessarr", "store": slow}).result()
+    transaction = ts.Transaction()
+    for key in "abc":
+        store.with_transaction(transaction)[key] = b"1"
+
+    def interrupt() -> None:
+        slow.entered.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait(transaction)
+    finally:
+        slow.may.set()
+    transaction.future.result(60)
+    assert sorted(slow) == ["a", "b", "c"]
 
 
 FORKER = """

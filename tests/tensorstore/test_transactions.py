@@ -451,15 +451,29 @@ class Told(dict[str, bytes]):
         super().__setitem__(key, value)
 
 
-def test_who_commits_does_it_himself() -> None:
+@pytest.mark.parametrize("main", [False, True])
+def test_who_commits_does_it_himself(main: bool) -> None:
+    """But not where Ctrl-C would end it half done."""
     mapping = Told()
     mapping.threads = set()
     store = ts.KvStore.open({"driver": "tessarr", "store": mapping}).result()
-    for key in "abc":
-        with ts.Transaction() as transaction:
-            store.with_transaction(transaction)[key] = b"1"
+
+    def commit() -> None:
+        for key in "abc":
+            with ts.Transaction() as transaction:
+                store.with_transaction(transaction)[key] = b"1"
+
+    thread = threading.Thread(target=commit)
+    if main:
+        commit()
+    else:
+        thread.start()
+        thread.join()
     assert sorted(mapping) == ["a", "b", "c"]
-    assert mapping.threads == {threading.get_ident()}
+    if main:
+        assert threading.get_ident() not in mapping.threads
+    else:
+        assert mapping.threads == {thread.ident}
 
 
 def test_a_commit_of_nothing_is_done_at_once() -> None:

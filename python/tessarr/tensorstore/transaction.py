@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, get_ident
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import main_thread
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
@@ -152,7 +153,7 @@ class Transaction:
         """Begin to make the changes; return `future`."""
         if self._closed():
             if self._stages or self._arrays or self._aside:
-                self._future._work = submit(self._end)
+                self._future._work = partial(_help, submit(self._end))
             else:
                 self._end()
         return self._future
@@ -168,7 +169,9 @@ class Transaction:
         ArgumentError
             If they have to be made at once and cannot; or the transaction was aborted.
         """
-        if self._closed():
+        if _is_main():
+            self.commit_async()
+        elif self._closed():
             self._end()
         self._future.result()
 
@@ -439,6 +442,20 @@ class Transaction:
             return self.commit_async()
         self.abort()
         return Future(None)
+
+
+def _is_main() -> bool:
+    """Whether this is the thread where Ctrl-C raises an error.
+
+    That ends a wait, and not changes that have begun: others have to make them.
+    """
+    return get_ident() == main_thread().ident
+
+
+def _help(work: Callable[[], object]) -> None:
+    """Do work that no other thread has begun."""
+    if not _is_main():
+        work()
 
 
 def _pools(store: Store) -> frozenset[CachePool]:
