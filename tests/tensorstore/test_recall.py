@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tessarr.tensorstore as ts
 from tessarr.tensorstore.notation.recall import key_of
 
 PLAIN = st.recursive(
@@ -82,3 +83,32 @@ def test_what_has_many_empty_parts_has_no_key() -> None:
     assert key_of([[]] * 1000) is not None
     assert key_of([[]] * 100_000) is None
     assert key_of([{}, ()] * 100_000) is None
+
+
+def _spec_in(store: dict[str, bytes]) -> dict[str, Any]:
+    return {
+        "driver": "zarr3",
+        "kvstore": {"driver": "tessarr", "store": store},
+        "schema": {"dtype": "int8", "domain": {"shape": [3]}},
+    }
+
+
+def test_stores_in_specs_are_meant_themselves() -> None:
+    """Dicts that are equal are different stores."""
+    for keywords in ({}, {"fill_value": 1}):
+        stores: list[dict[str, bytes]] = [{}, {}]
+        for value, store in enumerate(stores, 2):
+            ts.open(_spec_in(store), create=True, **keywords).result()[...] = value
+        assert [store["c/0"] for store in stores] == [b"\2\2\2", b"\3\3\3"]
+        for value, store in enumerate(stores, 4):
+            layer = {**_spec_in(store), "transform": {"input_shape": [3]}}
+            ts.open({"driver": "stack", "layers": [layer]}).result()[...] = value
+        assert [store["c/0"] for store in stores] == [b"\4\4\4", b"\5\5\5"]
+
+
+def test_stores_in_keywords_are_meant_themselves() -> None:
+    stores: list[dict[str, bytes]] = [{}, {}]
+    for store in stores:
+        place = {"driver": "tessarr", "store": store}
+        ts.open({"driver": "zarr3"}, kvstore=place, create=True, dtype="int8", shape=[3]).result()
+    assert [list(store) for store in stores] == [["zarr.json"], ["zarr.json"]]

@@ -188,3 +188,21 @@ def test_chunks_without_codecs_keep_what_others_wrote(
     for key, values in parts:
         expected[key] = values
     np.testing.assert_array_equal(store.read().result(), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"atomic": True}, {"repeatable_read": True}])
+@pytest.mark.parametrize("shared", [False, True])
+def test_stores_of_others_that_contexts_remember_take_part(
+    options: dict[str, bool], shared: bool
+) -> None:
+    store: dict[str, bytes] = {}
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
+    context = ts.Context()
+    first = ts.open(spec, context=context, create=True, dtype="int8", shape=[3]).result()
+    second = ts.open(spec, context=context if shared else ts.Context()).result()
+    with ts.Transaction(**options) as transaction:
+        first.with_transaction(transaction)[0] = 1
+        second.with_transaction(transaction)[1] = 2
+        assert first.with_transaction(transaction).read().result().tolist() == [1, 2, 0]
+        assert "c/0" not in store
+    assert store["c/0"] == b"\1\2\0"

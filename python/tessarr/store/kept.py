@@ -86,6 +86,12 @@ class RememberingStore(WrapperStore):
         return made
 
     @property
+    def asked(self) -> Store:
+        """The store that is asked, which stands for the object that was given."""
+        found: Store = self._arguments["store"]
+        return found
+
+    @property
     def pools(self) -> frozenset[CachePool]:
         """Where answers are remembered."""
         return frozenset(filter(None, self._sides))
@@ -100,7 +106,7 @@ class RememberingStore(WrapperStore):
         """
         (documents, others), now = self._sides, float("inf")
         return RememberingStore(
-            self._arguments["store"],
+            self.asked,
             metadata=documents,
             data=others,
             metadata_since=now,
@@ -108,7 +114,7 @@ class RememberingStore(WrapperStore):
         )
 
     def __reduce__(self) -> Any:
-        return _below, (self._arguments["store"],)
+        return _below, (self.asked,)
 
 
 def sharing(store: Store) -> Store:

@@ -296,7 +296,7 @@ class Transaction:
             if isinstance(store, StagedStore) and store.owner is self:
                 return store
             self._pools |= _pools(store)
-            place = store.store if isinstance(store, RememberingStore) else store
+            place = store.asked if isinstance(store, RememberingStore) else store
             found = self._stages.get(place)
             if found is None:
                 below = place

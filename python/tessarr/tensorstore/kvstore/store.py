@@ -442,7 +442,7 @@ class KvStore:
         if self._transaction is not None:
             self._transaction._change(store, full, change)
             return
-        fresh = store.store if isinstance(store, RememberingStore) else store
+        fresh = store.asked if isinstance(store, RememberingStore) else store
         current = fresh.get(full)
         while (new := change(current)) != current and not store.replace(full, new, current):
             current = fresh.get(full)

@@ -18,7 +18,7 @@ from tessarr.tensorstore.spec.open_mode import OpenMode
 if TYPE_CHECKING:
     from tessarr.tensorstore.spec.driver_spec import SpecKeywords
 
-__all__ = ["key_with"]
+__all__ = ["holds_store", "key_with"]
 
 _CHANGES: Final = 8  # so many, one after the other, are recalled
 
@@ -46,3 +46,10 @@ def _told(name: str, value: Any) -> Hashable:
     else:
         key = key_of(value.to_json()) if isinstance(value, CodecSpec) else None
     return None if key is None else (type(value), key)
+
+
+def holds_store(json: Any) -> bool:
+    """Whether a store stands in JSON: it is meant itself, even if another is equal."""
+    if isinstance(json, dict):
+        return json.get("driver") == "tessarr" or any(map(holds_store, json.values()))
+    return isinstance(json, list) and any(map(holds_store, json))

@@ -38,7 +38,7 @@ from tessarr.tensorstore.spec.driver_spec import (
     SpecKeywords,
     driver_spec,
 )
-from tessarr.tensorstore.spec.keys import key_with
+from tessarr.tensorstore.spec.keys import holds_store, key_with
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.url import spec_of_url
 
@@ -109,7 +109,10 @@ class Spec(Indexable):
         self._view = None if view is None else IndexTransform(json=view)
         self._driver = driver_spec(name).parse(members, self._common(members))
         nothing_else(members)
-        _read.keep(key, self.copy())
+        if holds_store(json):
+            self._made_of = None
+        else:
+            _read.keep(key, self.copy())
 
     def _common(self, members: dict[str, Any]) -> Schema:
         schema = Schema(take(members, "schema", members_of))
@@ -330,7 +333,7 @@ class Spec(Indexable):
         if parts:
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
-        if key is not None:
+        if key is not None and ("kvstore" not in keywords or not holds_store(keywords["kvstore"])):
             made._made_of = key
             _read.keep(key, made)
         return made
