@@ -9,7 +9,8 @@
     ├─ UnsupportedError                + NotImplementedError    .extension
     ├─ SelectionError                  + IndexError
     ├─ ArgumentError                   + ValueError
-    │  └─ NotJSONError                 + TypeError
+    │  ├─ NotJSONError                 + TypeError
+    │  └─ TooLargeError                + OverflowError
     ├─ DataError                       + ValueError
     ├─ StoreError                      + OSError                .retryable
     │  └─ ConflictError                + ValueError
@@ -61,6 +62,7 @@ __all__ = [
     "StoreError",
     "TessarrError",
     "TessarrWarning",
+    "TooLargeError",
     "UnsupportedError",
 ]
 
@@ -84,7 +86,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "wrong_type": "a value has the wrong JSON type",
         "invalid_value": "a value is outside what the specification allows",
         "mismatch": "two values that have to fit each other do not",
-        "too_large": "a size is beyond what is possible or allowed",
+        "too_large": "a size or number is beyond what is possible or allowed",
         # UnsupportedError (also problems)
         "unsupported": "valid, but not supported",
         "unsupported_format": "a format of Zarr that is not supported",
@@ -283,6 +285,12 @@ class NotJSONError(ArgumentError, TypeError):
     """What is given as JSON, or shall be stored as it, is none."""
 
     default_kind = "not_json"
+
+
+class TooLargeError(ArgumentError, OverflowError):
+    """An integer has more bits than can be stored."""
+
+    default_kind = "too_large"
 
 
 class DataError(TessarrError, ValueError):

@@ -107,3 +107,65 @@ def test_other_arguments(text: str) -> None:
             return next(one for one in _CLASSES if isinstance(error, one))
 
     assert result(ours) == result(theirs)
+
+
+_TOO_LARGE = [
+    *("ts.IndexTransform(3).translate_to[N]", "ts.IndexTransform(3).translate_by[N, 1, 1]"),
+    *("ts.IndexTransform(3)[ts.d[0].stride[N]]", "ts.IndexTransform(3)[N:]"),
+    *("ts.IndexTransform(3)[0:5:N]", "ts.IndexTransform(input_rank=1)([N])"),
+    *("ts.IndexDomain(shape=[3, 4])[N:]", "ts.IndexDomain(rank=N)", "ts.IndexDomain(shape=[N])"),
+    *("ts.IndexDomain(json={'rank': N})", "ts.IndexTransform(json={'input_shape': [N]})"),
+    *("ts.Schema(rank=N)", "ts.Schema(shape=[N])", "ts.Schema(fill_value=N)"),
+    *("ts.Schema(dtype='int64', fill_value=N)", "ts.Schema(dtype='float64', fill_value=N)"),
+    *("ts.Schema({'rank': N})", "ts.Schema({'dimension_units': [[N, 'm']]})"),
+    *("ts.Schema({'fill_value': N})", "ts.Schema({'dtype': 'float32', 'fill_value': N})"),
+    *("ts.ChunkLayout(rank=N)", "ts.ChunkLayout(inner_order=[N])"),
+    *("ts.ChunkLayout(chunk_shape=[N])", "ts.ChunkLayout(grid_origin=[N])"),
+    *("ts.ChunkLayout(read_chunk_elements=N)", "ts.ChunkLayout({'chunk': {'shape': [N]}})"),
+    *("ts.ChunkLayout({'chunk': {'aspect_ratio': [N]}})", "ts.ChunkLayout.Grid(shape=[N])"),
+    *("ts.ChunkLayout.Grid({'elements': N})", "ts.open(ts.Spec({'driver': 'zarr3'}), rank=N)"),
+    "ts.CodecSpec({'driver': 'zarr', 'compressor': {'id': 'zlib', 'level': N}})",
+    "ts.Context({'cache_pool': {'total_bytes_limit': N}})",
+    "ts.Context.Spec({'data_copy_concurrency': {'limit': N}})",
+    "ts.Spec({'driver': 'zarr3', 'metadata': {'shape': [N]}})",
+    "ts.Spec({'driver': 'zarr', 'metadata': {'dtype': '|i1', 'fill_value': N}})",
+    "ts.Spec({'driver': 'array', 'dtype': 'int64', 'array': [N]})",
+    "ts.Spec({'driver': 'zarr3', 'recheck_cached_data': N})",
+    *("ts.open(N)", "ts.KvStore.open(N)", "ts.KvStore.Spec({'driver': 'memory', 'path': N})"),
+    "ts.downsample(ts.array([1, 2, 3]), [N], 'mean')",
+    *("ts.stack([ts.array([1])], axis=N)", "ts.concat([ts.array([1])], axis=N)"),
+    "ts.overlay([ts.array([1])], rank=N)",
+    "ts.virtual_chunked(lambda *_: None, dtype=ts.int64, rank=N)",
+    "ts.KvStore.open('memory://').result().list(strip_prefix_length=N)",
+    "ts.KvStore.open('memory://').result().delete_range(N)",
+    "new(ts).resize(exclusive_max=[N])",
+]
+
+
+def _new(ts: Any) -> Any:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    return ts.open(spec, dtype="int8", shape=[2], create=True).result()
+
+
+@pytest.mark.parametrize("number", [2**70, -(2**63) - 1])
+@pytest.mark.parametrize("text", _TOO_LARGE)
+def test_integers_of_more_than_64_bits(text: str, number: int) -> None:
+    def result(ts: Any) -> object:
+        try:
+            return repr(eval(text, {"ts": ts, "N": number, "new": _new}))
+        except (ValueError, TypeError, OverflowError) as error:
+            return type(error)
+
+    expected, found = result(theirs), result(ours)
+    if isinstance(expected, type):
+        assert isinstance(found, type)
+        assert issubclass(found, expected), found
+    else:
+        assert found == expected
+
+
+def test_what_is_beyond_signed_integers_is_no_negative_fill_value() -> None:
+    for ts in (theirs, ours):
+        with pytest.raises(OverflowError):
+            ts.Schema(dtype="int64", fill_value=2**63)
+        assert ts.Schema(dtype="uint64", fill_value=2**63).fill_value == 2**63

@@ -18,6 +18,7 @@ CLASSES = {
     "SelectionError": (IndexError,),
     "ArgumentError": (ValueError,),
     "NotJSONError": (ValueError, TypeError),
+    "TooLargeError": (ValueError, OverflowError),
     "DataError": (ValueError,),
     "StoreError": (OSError,),
     "ConflictError": (OSError, ValueError),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE
+from tessarr.space.names import integer
 
 __all__ = ["IndexArray", "Key", "Mode", "parsed"]
 
@@ -130,9 +131,4 @@ def _is_vector(side: Any) -> bool:
 
 
 def _end(value: Any) -> int | None:
-    if value is None:
-        return None
-    try:
-        return int(value.__index__())
-    except AttributeError:
-        raise TypeError(f"a slice is made of integers: not {value!r}") from None
+    return None if value is None else integer(value)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-__all__ = ["Name", "names_of"]
+__all__ = ["Name", "integer", "names_of"]
 
 Name: TypeAlias = "int | str | slice"
 
 _LISTS: Final = frozenset({tuple, list})
 _PLAIN: Final = frozenset({int, str})
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
 
 
 def names_of(selection: Any) -> tuple[Name, ...]:
@@ -34,7 +36,7 @@ def names_of(selection: Any) -> tuple[Name, ...]:
         return (integer(selection),)
     if isinstance(selection, slice):
         ends = (selection.start, selection.stop, selection.step)
-        return (slice(*(None if end is None else integer(end) for end in ends)),)
+        return (slice(*(None if end is None else _end(end) for end in ends)),)
     named = getattr(selection, "named", None)  # of a selection that begins an expression
     if named is not None:
         return tuple(named)
@@ -46,13 +48,25 @@ def names_of(selection: Any) -> tuple[Name, ...]:
 
 
 def integer(value: Any) -> int:
-    """Return a value as an integer.
+    """Return a value as an integer of 64 bits.
 
     Raises
     ------
     TypeError
         If it is none.
     """
+    found = _whole(value)
+    if not _LEAST <= found <= _MOST:
+        raise TypeError(f"{value!r} is not an integer of 64 bits")
+    return found
+
+
+def _end(value: Any) -> int:
+    """Return what a range of dimensions says: what is beyond 64 bits is beyond all dimensions."""
+    return min(max(_whole(value), -_MOST), _MOST)
+
+
+def _whole(value: Any) -> int:
     try:
         return int(value.__index__())
     except AttributeError:

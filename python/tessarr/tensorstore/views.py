@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
+from tessarr.space.names import integer
 from tessarr.tensorstore.drivers.cast.driver import cast_store
 from tessarr.tensorstore.drivers.cast.spec import CastSpec
 from tessarr.tensorstore.drivers.downsample.driver import downsample_store
@@ -106,13 +107,7 @@ def downsample(
         raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
         raise TypeError(f"a method is a text, not {method!r}")
-    factors = tuple(_factor(one) for one in downsample_factors)
+    factors = tuple(map(integer, downsample_factors))
     if isinstance(base, Spec):
         return DownsampleSpec.made(base, factors, method)
     return downsample_store(base, factors, method)
-
-
-def _factor(value: Any) -> int:
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"a factor is an integer, not {value!r}")
-    return int(value.__index__())

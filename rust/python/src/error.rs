@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::{Error, Kind};
 
 use crate::kept::Kept;
+use crate::recall::is_too_large;
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -168,7 +169,7 @@ pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
 }
 
 /// The exception of a value that JSON must not have at its place: `NotJSONError`, which is a TypeError,
-/// if it is no JSON at all.
+/// if it is no JSON at all, `TooLargeError`, which is an OverflowError, if it has more than 64 bits.
 pub(crate) fn refused(value: &Bound<'_, PyAny>, message: String) -> PyErr {
     let plain = value.is_none()
         || value.is_instance_of::<PyInt>()
@@ -178,9 +179,11 @@ pub(crate) fn refused(value: &Bound<'_, PyAny>, message: String) -> PyErr {
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyDict>();
-    if plain {
-        return argument(value.py(), message);
-    }
-    let raised = named(value.py(), "NotJSONError").and_then(|class| class.call1((message,)));
+    let name = match plain {
+        true if is_too_large(value) => "TooLargeError",
+        true => return argument(value.py(), message),
+        false => "NotJSONError",
+    };
+    let raised = named(value.py(), name).and_then(|class| class.call1((message,)));
     raised.map_or_else(|failure| failure, PyErr::from_value)
 }

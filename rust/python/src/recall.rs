@@ -59,6 +59,32 @@ fn add(key: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Option<()> 
     None
 }
 
+/// An integer of more than 64 bits that is in JSON, or None.
+#[pyfunction]
+fn too_large_in<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    first_too_large(value, DEEPEST)
+}
+
+fn first_too_large<'py>(value: &Bound<'py, PyAny>, depth: usize) -> Option<Bound<'py, PyAny>> {
+    let depth = depth.checked_sub(1)?;
+    if is_too_large(value) {
+        return Some(value.clone());
+    }
+    if let Ok(object) = value.cast::<PyDict>() {
+        return object.values().iter().find_map(|member| first_too_large(&member, depth));
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return list.iter().find_map(|item| first_too_large(&item, depth));
+    }
+    let tuple = value.cast::<PyTuple>().ok()?;
+    tuple.iter().find_map(|item| first_too_large(&item, depth))
+}
+
+/// Whether it is an integer that JSON of TensorStore cannot have.
+pub(crate) fn is_too_large(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyInt>() && value.extract::<i64>().is_err() && value.extract::<u64>().is_err()
+}
+
 fn plain(key: &mut Vec<u8>, kind: u8, bytes: &[u8]) -> Option<()> {
     start(key, kind, bytes.len())?;
     (bytes.len() <= LONGEST - key.len()).then(|| key.extend_from_slice(bytes))
@@ -71,5 +97,6 @@ fn start(key: &mut Vec<u8>, kind: u8, length: usize) -> Option<()> {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(too_large_in, module)?)?;
     module.add_function(wrap_pyfunction!(key_of, module)?)
 }

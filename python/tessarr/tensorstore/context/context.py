@@ -10,6 +10,7 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.notation.members import expected
 from tessarr.tensorstore.notation.reading import copied
+from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.notation.show import shown
 
 __all__ = ["Context", "ContextSpec", "Own", "Resource", "ResourceLike", "reference"]
@@ -109,6 +110,7 @@ class ContextSpec:
     """Whether a resource is said by the name of another."""
 
     def __init__(self, json: Any) -> None:
+        check_integers(json)
         if not isinstance(json, dict):
             raise expected("object", json)
         self._items = {}

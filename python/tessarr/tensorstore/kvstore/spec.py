@@ -16,7 +16,7 @@ from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
 from tessarr.tensorstore.notation.members import expected, within
 from tessarr.tensorstore.notation.reading import of_class
-from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.verbose import told
 
@@ -94,6 +94,7 @@ class Spec:
             json = {"driver": "tessarr", "store": json}
         if isinstance(json, str):
             json = parse_url(json)
+        check_integers(json)
         if not isinstance(json, dict):
             raise expected("object", json)
         members = dict(json)

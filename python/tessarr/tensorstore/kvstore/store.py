@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
+from tessarr.space.names import integer
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
@@ -317,7 +318,7 @@ class KvStore:
         strip_prefix_length
             How many bytes to leave out at the beginning of each.
         """
-        strip = int(strip_prefix_length)
+        strip = integer(strip_prefix_length)
         if strip < 0:
             raise ArgumentError(f"strip_prefix_length must not be negative: {strip}")
         return self._do(self._listed, range, strip)
@@ -403,6 +404,8 @@ class KvStore:
         range
             Which ones.
         """
+        if not isinstance(range, KeyRange):
+            raise TypeError(f"range: {range!r} is no KeyRange")
         return self._do(self._delete, range.copy())
 
     def _delete(self, chosen: KeyRange) -> None:

@@ -1,18 +1,32 @@
-"""Recalling what was made of plain values, such as JSON."""
+"""Recalling what was made of plain values, such as JSON; and whether JSON fits 64 bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any, Concatenate, Final, Generic, TypeVar
 
-from tessarr._engine import key_of
+from tessarr._engine import key_of, too_large_in
+from tessarr.errors import TooLargeError
 
-__all__ = ["Recall", "RecallSame", "key_of"]
+__all__ = ["Recall", "RecallSame", "check_integers", "key_of"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 _KEPT: Final = 256
+
+
+def check_integers(json: Any) -> None:
+    """Refuse JSON that has integers of more than 64 bits, anywhere.
+
+    Raises
+    ------
+    TooLargeError
+        If it has one.
+    """
+    found = too_large_in(json)
+    if found is not None:
+        raise TooLargeError(f"Expected integers of at most 64 bits, but received: {found}")
 
 
 class Recall(Generic[T]):

@@ -14,6 +14,7 @@ from tessarr.tensorstore.notation.reading import (
     members_of,
     nothing_else,
 )
+from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.wish import (
     SOFT,
@@ -183,6 +184,7 @@ class Grid:
         if isinstance(json, Grid):
             self._take(json)
         elif json is not None:
+            check_integers(json)
             members = members_of(json, "a grid")
             nothing_else({name: 0 for name in members if name not in _STATED})
             self._add({name: value for name, value in members.items() if value is not None})

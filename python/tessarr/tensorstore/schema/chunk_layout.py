@@ -18,7 +18,7 @@ from tessarr.tensorstore.notation.reading import (
     members_of,
     nothing_else,
 )
-from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.schema.wish import (
@@ -109,6 +109,7 @@ class ChunkLayout:
 
     @classmethod
     def _parsed(cls, json: Any) -> ChunkLayout:
+        check_integers(json)
         members = members_of(json, "a chunk layout")
         nothing_else({name: 0 for name in members if name not in _MEMBERS})
         absent = [name for name, value in members.items() if value is None]

@@ -20,7 +20,7 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
     plain,
 )
-from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.chain import Chain, merged_chains
 from tessarr.types import JSONObject
@@ -157,6 +157,7 @@ class CodecSpec:
 
     @classmethod
     def _parsed(cls, json: Any) -> Self:
+        check_integers(json)
         members = members_of(json, "codec")
         driver = members.pop("driver", None)
         if driver == "zarr3":

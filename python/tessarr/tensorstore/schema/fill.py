@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr import dtype as data_types
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.metadata.build import fill_bytes
 from tessarr.problems import Problems
 from tessarr.tensorstore.notation.reading import plain
+from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.element import Field, element_of, is_raw
 from tessarr.tensorstore.schema.through import unbroadcast
@@ -133,12 +134,14 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         raise ArgumentError(f"fill_value: {error}") from error
     if dtype is None:
         if given.dtype == object:
-            plain(given.tolist(), "fill_value")
+            check_integers(plain(given.tolist(), "fill_value"))
         return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
     wanted = dtype.numpy_dtype
     if given.dtype == wanted or _as_given(dtype):
         return unbroadcast(given)
     if given.dtype == object:
+        if wanted.kind in "iu":
+            check_integers(given.tolist())
         return fill_from_json(given.tolist(), dtype)
     try:
         with np.errstate(all="ignore"):
@@ -148,8 +151,10 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
-    if exact and not (back == given).all():
-        raise ArgumentError(
+    whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
+    same = (back == given) & ((found < 0) == (given < 0)) if whole else back == given
+    if exact and not same.all():
+        raise (TooLargeError if whole else ArgumentError)(
             f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
         )
     return unbroadcast(found)

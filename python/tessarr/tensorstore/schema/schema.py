@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Indexable, IndexDomain, IndexTransform, View
+from tessarr.space.names import integer as index64
 from tessarr.tensorstore.notation.reading import (
     as_integer,
     given,
@@ -23,7 +24,7 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
     stated,
 )
-from tessarr.tensorstore.notation.recall import Recall
+from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema import through
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -129,6 +130,7 @@ class Schema(Parts, Indexable):
     @classmethod
     def _parsed(cls, json: Any) -> Schema:
         made = cls()
+        check_integers(json)
         made._read(members_of(json, "schema"))
         return made
 
@@ -390,7 +392,7 @@ _said: Final = Recall[Schema]()
 
 
 def _add_rank(made: Schema, given: Any) -> None:
-    rank = as_integer(given)
+    rank = index64(given)
     if rank != _OPEN:
         made._fix_rank(rank, "rank")
 

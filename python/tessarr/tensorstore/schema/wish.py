@@ -7,10 +7,10 @@ a soft one fills only what is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import index
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import ArgumentError
+from tessarr.space.names import integer
 from tessarr.tensorstore.notation.reading import items
 from tessarr.types import JSONObject
 
@@ -156,10 +156,10 @@ def check_keywords(given: Mapping[str, Any]) -> None:
         bare = name.removesuffix(SOFT)
         try:
             if bare.endswith(("shape", "order", "origin")):
-                _ = [one is None or index(one) for one in items(value, name)]
+                _ = [one is None or integer(one) for one in items(value, name)]
             elif bare.endswith("aspect_ratio"):
                 _ = [one is None or float(one) for one in items(value, name)]
             elif bare.endswith(("rank", "elements")):
-                index(value)
+                integer(value)
         except (TypeError, ValueError) as error:
             raise TypeError(f"{name}: {value!r} is not of the right type") from error

@@ -24,7 +24,7 @@ from tessarr.tensorstore.notation.reading import (
     take,
     text,
 )
-from tessarr.tensorstore.notation.recall import Recall, key_of
+from tessarr.tensorstore.notation.recall import Recall, check_integers, key_of
 from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
@@ -97,6 +97,7 @@ class Spec(Indexable):
         if found is not None:
             self._take(found)
             return
+        check_integers(json)
         members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
         if "driver" not in members:
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')

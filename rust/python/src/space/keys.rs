@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple
 use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, Place, Shift, Slice, Term};
 use tessarr_engine::{Error, Kind};
 
+use super::map::index;
 use crate::array::flags;
 use crate::error::{argument, to_py};
 
@@ -160,7 +161,7 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
         };
     }
     if name.is_exact_instance_of::<PyInt>() {
-        return name.extract().map(Name::Number);
+        return index(name).map(Name::Number);
     }
     label_of(name).map(|label| Name::Label(label.unwrap_or_else(|| "".into())))
 }
@@ -223,8 +224,9 @@ fn per_dim<T>(value: &Bound<'_, PyAny>, read: fn(&Bound<'_, PyAny>) -> PyResult<
     }
 }
 
-fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    value.extract()
+/// An integer of 64 bits, or None.
+pub(super) fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    (!value.is_none()).then(|| index(value)).transpose()
 }
 
 fn place_of(value: &Bound<'_, PyAny>) -> PyResult<Place> {
@@ -238,5 +240,5 @@ fn place_of(value: &Bound<'_, PyAny>) -> PyResult<Place> {
         let error = Error::new(Kind::Selection, "the places of a transposition are numbers, not labels");
         return Err(to_py(value.py(), error));
     }
-    value.extract().map(Place::Number)
+    index(value).map(Place::Number)
 }

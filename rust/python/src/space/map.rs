@@ -307,7 +307,8 @@ fn check(
     )))
 }
 
-fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+/// An integer of 64 bits; of anything else a TypeError.
+pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract() {
         Ok(index) => Ok(index),
         Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", value.repr()?))),

@@ -1,7 +1,7 @@
 //! `View`: the index space's views, as values of Python.
 
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{intern, IntoPyObjectExt};
@@ -19,8 +19,8 @@ mod stated;
 
 use crate::error::to_py;
 use dim::Dim;
-use keys::{act_of, copied, is_parsed, mode_of, name_of, terms};
-use map::OutputIndexMap;
+use keys::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
+use map::{index, OutputIndexMap};
 use rows::Grids;
 use stated::Stated;
 
@@ -227,8 +227,8 @@ impl View {
     /// The index of what is viewed at a position.
     fn position<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let indices: PerDimension<i64> = match indices.cast::<PyList>() {
-            Ok(list) => list.iter().map(|index| index.extract()).collect::<PyResult<_>>()?,
-            Err(_) => indices.try_iter()?.map(|index| index?.extract()).collect::<PyResult<_>>()?,
+            Ok(list) => list.iter().map(|item| index(&item)).collect::<PyResult<_>>()?,
+            Err(_) => indices.try_iter()?.map(|item| index(&item?)).collect::<PyResult<_>>()?,
         };
         if let Some(found) = self.0.followed(&indices) {
             return PyTuple::new(py, found);
@@ -509,11 +509,7 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
     if bounds.is_none() {
         return Ok(None);
     }
-    let bound = |bound: PyResult<Bound<'_, PyAny>>| match bound?.extract::<Option<i64>>() {
-        Err(error) if error.is_instance_of::<PyOverflowError>(bounds.py()) => Ok(Some(i64::MAX)),
-        found => found,
-    };
-    bounds.try_iter()?.map(bound).collect::<PyResult<_>>().map(Some)
+    bounds.try_iter()?.map(|bound| integer(&bound?)).collect::<PyResult<_>>().map(Some)
 }
 
 /// What the engine found, or its error as an exception.

@@ -7,6 +7,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, Layers
+from tessarr.space.names import integer
 from tessarr.tensorstore.context.context import Context, Own
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import Known, Layer, StackDriver
@@ -100,7 +101,7 @@ def concat(
     >>> store.read().result().tolist()
     [1, 2, 3, 7, 8]
     """
-    return layered(layers, "concat", axis if isinstance(axis, str) else _number(axis), keywords)
+    return layered(layers, "concat", axis if isinstance(axis, str) else integer(axis), keywords)
 
 
 def stack(
@@ -122,7 +123,7 @@ def stack(
     >>> store.read().result().tolist()
     [[1, 7], [2, 8]]
     """
-    return layered(layers, "stack", _number(axis), keywords)
+    return layered(layers, "stack", integer(axis), keywords)
 
 
 def layered(
@@ -245,9 +246,3 @@ def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:
     if data_type is None:
         raise ArgumentError("no layer has a data type that is known: it has to be given")
     return data_type
-
-
-def _number(axis: Any) -> int:
-    if not hasattr(axis, "__index__"):
-        raise TypeError(f"an axis is a number, not {axis!r}")
-    return int(axis.__index__())
