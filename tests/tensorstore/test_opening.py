@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,17 @@ def test_a_document_of_another_name(tmp_path: Path) -> None:
     assert again.kvstore.list().result() == [b"meta.json"]
     with pytest.raises(ArgumentError, match="does not match"):
         ts.Spec({**spec, "metadata": {"dimension_separator": "."}})
+
+
+def test_keys_are_never_others_than_those_that_are_stored(tmp_path: Path) -> None:
+    """A document that tells no separator means "."; else what is stored would not be seen."""
+    spec = {"driver": "zarr2", "kvstore": f"file://{tmp_path}/"}
+    made = ts.open(spec, create=True, dtype="int8", shape=[4, 5]).result()
+    made[...] = 3
+    assert "dimension_separator" not in json.loads((tmp_path / ".zarray").read_text())
+    with pytest.raises(ArgumentError, match="dimension_separator"):
+        ts.open({**spec, "key_encoding": "/"}).result()
+    assert ts.open({**spec, "key_encoding": "."}).result()[0, 0].read().result() == 3
 
 
 def test_resizing_keeps_other_handles(context: ts.Context) -> None:

@@ -163,9 +163,9 @@ class Zarr2(Constraints):
         """Refuse metadata whose members are not those that are stated."""
         self.check_common(meta, meta.chunk_spec.shape, meta.fill_value)
         compare("order", self.order, meta.order)
-        if getattr(meta.chunk_key_encoding, "stated", True):
-            separator = getattr(meta.chunk_key_encoding, "separator", ".")
-            compare("dimension_separator", self.separator, separator)
+        # A document that says nothing means ".": other keys would be taken for missing chunks.
+        separator = getattr(meta.chunk_key_encoding, "separator", ".")
+        compare("dimension_separator", self.separator, separator)
         codec_of(meta).compression.merged(self.compression)
 
 
