@@ -15,6 +15,7 @@ import tessarr.tensorstore as ours
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
 
 MEMORY = {"kvstore": "memory://"}
+NEW: dict[str, Any] = {"create": True, "dtype": "int8", "shape": [3]}
 ONE_FIELD: dict[str, Any] = {"dtype": [["x", "<u2", [2, 3]]], "shape": [4]}
 
 
@@ -29,6 +30,12 @@ def _made(**members: Any) -> Callable[[Any], Any]:
         return array.spec().to_json(), None if fill is None else fill.tolist()
 
     return make
+
+
+def _with_array(ts: Any, resources: Any = None) -> Any:
+    context = ts.Context(resources or {})
+    ts.open({"driver": "zarr3", **MEMORY}, **NEW, context=context).result()
+    return context
 
 
 def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any]:
@@ -49,7 +56,32 @@ def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any
     return make
 
 
+def _found(**stated: Any) -> Callable[[Any], Any]:
+    """Open what another made, by a spec that names no format."""
+
+    def find(ts: Any) -> Any:
+        context = _with_array(ts, {"cache_pool#a": {"total_bytes_limit": 1000}})
+        spec = ts.Spec({"driver": "auto", **MEMORY, **stated})
+        store = ts.open(spec, context=context).result()
+        told = store.spec(retain_context=True).to_json()
+        return spec.to_json(), spec.to_json(include_defaults=True), str(store.domain), told
+
+    return find
+
+
 SCENES: dict[str, Callable[[Any], Any]] = {
+    "a pool for any format": _found(cache_pool="cache_pool#a"),
+    "files of any format": _found(file_io_sync=False, s3_request_retries={"max_retries": 3}),
+    "a service of others": _found(grpc_client_credentials={}, tsgrpc_request_retries={}),
+    "a domain for any format": _found(schema={"domain": {"shape": [3]}}),
+    "an implicit bound for any format": _found(
+        schema={"domain": {"inclusive_min": [0], "exclusive_max": [[3]]}}
+    ),
+    "no pool in particular": lambda ts: (
+        ts.open({"driver": "auto", **MEMORY, "cache_pool": None}, context=_with_array(ts))
+        .result()
+        .shape
+    ),
     "a rank that follows from chunks": _spec(
         driver="zarr", metadata={"chunks": [3, 4, 5], "dtype": "<u2"}
     ),
@@ -93,6 +125,12 @@ def test_what_may_be_created_is_opened_in_any_format(ts: Any) -> None:
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
+    "a path behind any format": lambda ts: ts.Spec("memory://a|auto:b"),
+    "a new array of any format, by a change": lambda ts: ts.Spec("memory://|auto:").update(
+        create=True
+    ),
+    "a pool that is none": _spec(driver="auto", cache_pool=1),
+    "a pool that is not defined": _found(cache_pool="cache_pool#b"),
     "no filters": _spec(driver="zarr", metadata={"filters": 5}),
     "33 dimensions": _spec(driver="zarr", metadata={"shape": [1] * 33}),
     "text that is no number": lambda ts: ts.Schema({"dtype": "float32", "fill_value": "1_0"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tessarr.errors import ArgumentError
@@ -123,7 +124,7 @@ class References:
     values : mapping
         From the name of the member to a resource, or to its reference or JSON. What is
         absent is the resource whose name is the kind.
-    optional : frozenset of str
+    optional : set of str
         Members that mean nothing where they are absent.
     """
 
@@ -133,7 +134,7 @@ class References:
         self,
         kinds: Mapping[str, str],
         values: Mapping[str, ResourceLike],
-        optional: frozenset[str] = frozenset(),
+        optional: AbstractSet[str] = frozenset(),
     ) -> None:
         self.kinds = kinds
         self.optional = optional
@@ -185,7 +186,7 @@ class References:
         cls,
         kinds: Mapping[str, str],
         json: dict[str, Any],
-        optional: frozenset[str] = frozenset(),
+        optional: AbstractSet[str] = frozenset(),
     ) -> References:
         """Take the members that name resources out of `json`.
 
@@ -240,6 +241,11 @@ class References:
                 value if isinstance(value, Resource) else context._bound(KINDS[kind], value)
             )
         return values
+
+    def told_by(self, other: References) -> References:
+        """Return what others say of the same members."""
+        values = {name: other._values[name] for name in self.kinds if name in other._values}
+        return References(self.kinds, values, self.optional) if values else self
 
     def strip(self) -> References:
         """Return none but those of the context that it is opened with."""

@@ -151,6 +151,9 @@ def _kinds() -> tuple[Kind, ...]:
         _concurrency("http_request_concurrency"),
         _retries("http_request_retries", 32),
         _with_defaults("ocdbt_coordinator", {"address": text, "lease_duration": duration}),
+        _with_defaults("grpc_client_credentials", {}),
+        _with_defaults("experimental_gcs_grpc_credentials", {"type": text, "access_token": text}),
+        _retries("tsgrpc_request_retries", 32),
     )
 
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.space import IndexTransform
 from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.context.resources import KINDS
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
@@ -14,7 +16,6 @@ from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.placed_spec import PlacedSpec
 
 if TYPE_CHECKING:
-    from tessarr.space import IndexTransform
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.kvstore.spec import Spec as Place
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AutoSpec"]
 
 _DOCUMENTS = {"zarr.json": "zarr3", ".zarray": "zarr"}
+_RESOURCES = {name: name for name in KINDS}
 
 
 class AutoSpec(PlacedSpec):
@@ -41,7 +43,10 @@ class AutoSpec(PlacedSpec):
         made = cls(schema)
         made._take_place(members)
         made._mode = OpenMode(open=True)
-        made._references = References.parse({}, {})
+        for name in KINDS.keys() & members.keys():
+            if members[name] in (None, name):  # which says nothing here
+                del members[name]
+        made._references = References.parse(_RESOURCES, members, KINDS.keys())
         made._rechecks = Options()
         made._formats = {}
         return made
@@ -49,14 +54,17 @@ class AutoSpec(PlacedSpec):
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = super().changed(options)
+        if made._mode.create and not made._mode.open:
+            raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         made._formats = {}
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        if self._place is None:
-            return {}
-        return {"kvstore": self._place._json(naming, include_defaults=include_defaults)}
+        found: JSONObject = self._references.json(naming, include_defaults=include_defaults)
+        if self._place is not None:
+            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        return found
 
     def _take_rechecks(self, options: Options) -> None:
         old = self._rechecks
@@ -84,8 +92,8 @@ class AutoSpec(PlacedSpec):
         place = self._place
         if place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
-        if self._mode.create and not self._mode.open:
-            raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
+        if view is None and self.schema.domain is not None:
+            view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
         here = place._driver.at_once > 0
         return start(self._opened, place, view, opening, here=here)
 
@@ -95,7 +103,8 @@ class AutoSpec(PlacedSpec):
         for document, name in _DOCUMENTS.items():
             if at.store.size(at.key(path + document)) is not None:
                 assert self._context is not None
-                return self._in_format(name).at(place, self._context).open(view, opening).result()
+                found = self._in_format(name).at(place, self._references, self._context)
+                return found.open(view, opening).result()
         raise NotFoundError(
             f"there is no array that is known at {path!r} of {at.store}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",

@@ -88,9 +88,10 @@ class PlacedSpec(ReferringSpec):
             self._references.bind(context), self._place and self._place._bound(context)
         )
 
-    def at(self, place: Place, context: Context) -> Self:
-        """Return the spec of the same at a place, with the resources of a context."""
-        return self._with(self._references.bind(context), self._put_at(place))
+    def at(self, place: Place, references: References, context: Context) -> Self:
+        """Return the spec of the same at a place, with resources, and else those of a context."""
+        found = self._references.told_by(references)
+        return self._with(found.bind(context), self._put_at(place))
 
     def _without(self) -> Self:
         """Return the spec without resources, made anew."""

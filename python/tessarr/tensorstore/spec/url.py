@@ -34,6 +34,8 @@ def spec_of_url(url: str) -> JSONObject:
         scheme, _, text = part.partition(":")
         if scheme in _FORMATS and found is None:
             found = {"driver": _FORMATS[scheme], "kvstore": kvstore}
+            if text and scheme == "auto":
+                raise ArgumentError(f"cannot read the URL {url!r}: no path follows 'auto:'")
             if text:
                 found["path"] = _unquoted(url, text)
         elif scheme == "json" and found is None:
