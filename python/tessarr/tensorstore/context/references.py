@@ -220,10 +220,21 @@ class References:
             raise expected("non-null value", None)
         return reference(kind, value)
 
-    def bind(self, context: Context) -> References:
-        """Return all with the resources of a context; those that are bound stay."""
+    def bind(self, context: Context, others: References | None = None) -> References:
+        """Return all with the resources of a context; those that are bound stay.
+
+        Parameters
+        ----------
+        context
+            The context.
+        others
+            What else says which ones are meant, by the same members.
+        """
         if self.context is not None:
             return self
+        if others is not None and others._values:
+            found = {name: others._values[name] for name in self.kinds if name in others._values}
+            return References(self.kinds, {**self._values, **found}, self.optional).bind(context)
         if self._values or context._refers:
             return References(self.kinds, self._bound(context), self.optional)
         made = object.__new__(References)
@@ -241,11 +252,6 @@ class References:
                 value if isinstance(value, Resource) else context._bound(KINDS[kind], value)
             )
         return values
-
-    def told_by(self, other: References) -> References:
-        """Return what others say of the same members."""
-        values = {name: other._values[name] for name in self.kinds if name in other._values}
-        return References(self.kinds, values, self.optional) if values else self
 
     def strip(self) -> References:
         """Return none but those of the context that it is opened with."""

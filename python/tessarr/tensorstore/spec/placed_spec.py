@@ -90,8 +90,7 @@ class PlacedSpec(ReferringSpec):
 
     def at(self, place: Place, references: References, context: Context) -> Self:
         """Return the spec of the same at a place, with resources, and else those of a context."""
-        found = self._references.told_by(references)
-        return self._with(found.bind(context), self._put_at(place))
+        return self._with(self._references.bind(context, references), self._put_at(place))
 
     def _without(self) -> Self:
         """Return the spec without resources, made anew."""
