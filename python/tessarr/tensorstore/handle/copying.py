@@ -11,14 +11,18 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain
+from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.aligning import aligned
+from tessarr.tensorstore.in_memory import look, near, selected
 from tessarr.tensorstore.schema.bounds import extents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from tessarr.space import IndexTransform
     from tessarr.tensorstore.futures.future import Future
@@ -58,10 +62,14 @@ def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     if not source.readable:
         raise ArgumentError("the source was opened for writing only: it cannot be read")
     view = source[aligned(source.domain, target.domain)]
-    promise, copied = Promise.new()
     shared = source._driver.storages() & target._driver.storages()
     alike = shared == source._driver.storages() == target._driver.storages()
     whole = bool(shared) and not (alike and _apart(source._view, target._view))
+    out = None if whole or source.dtype != target.dtype else _elements(target)
+    if out is not None:
+        done = converted(view.read(out=out), lambda _: None)
+        return WriteFutures._of(done, done)
+    promise, copied = Promise.new()
 
     def work() -> None:
         try:
@@ -87,14 +95,39 @@ def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: 
             writes.popleft().result()
 
     for part in parts:
-        reads.append((part, view[part].read()))
+        reads.append((part, _read(view[part], lies=not whole)))
         if len(reads) > 1:
             write()
     while reads:
         write()
+    for one in writes:
+        one.copy.result()
     read.set_result(None)
     for one in writes:
         one.result()
+
+
+def _read(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
+    """Start to read a part, or look at it where it lies in memory, if it may be looked at there."""
+    return look(part._driver, part._view, part._using(None)) if lies else part.read()
+
+
+def _elements(target: TensorStore) -> npt.NDArray[Any] | None:
+    """Return the elements of a handle where they lie in memory, and can be written there.
+
+    None if they do not, or are at indices of index arrays, or several of them are one.
+    """
+    values = near(target._driver, target._using(None), write=True)
+    if values is None:
+        return None
+    view = target._view
+    if any(one.index_array is not None for one in view.output):
+        return None
+    found = selected(values, view._as_view())
+    repeated = any(
+        step == 0 and size > 1 for step, size in zip(found.strides, found.shape, strict=True)
+    )
+    return None if repeated or found.dtype != target.dtype.dtype else found
 
 
 def _apart(one: IndexTransform, other: IndexTransform) -> bool:

@@ -11,10 +11,10 @@ from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.in_memory import assign, copied
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
+from tessarr.tensorstore.in_memory import assign, copied
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, element, json_value

@@ -14,8 +14,8 @@ from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.array.driver import MemoryDriver, elements_to_json, layout_of
 from tessarr.tensorstore.drivers.cast.converting import conversion
-from tessarr.tensorstore.drivers.in_memory import selected
 from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.in_memory import selected
 from tessarr.tensorstore.notation.reading import stated
 from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema

@@ -9,11 +9,11 @@ import numpy as np
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
-from tessarr.tensorstore.drivers.in_memory import look, near, selected
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.in_memory import look, near, selected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

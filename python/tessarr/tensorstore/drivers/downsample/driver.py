@@ -26,11 +26,11 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reducing import Cut, check_method, reduce
-from tessarr.tensorstore.drivers.in_memory import check_finite, copied, look, outside
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.in_memory import check_finite, copied, look, outside
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.chunk_views import layout_through
 

@@ -13,11 +13,11 @@ import numpy as np
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import Driver, Using
-from tessarr.tensorstore.drivers.in_memory import assign, checked, near, selected
 from tessarr.tensorstore.futures.after import all_done, chained, converted, written
 from tessarr.tensorstore.futures.future import failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.in_memory import assign, checked, near, selected
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.spec.driver_spec import Opening

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.tensorstore.drivers.in_memory import assign
+from tessarr.tensorstore.in_memory import assign
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,13 +15,6 @@ from tessarr.space.domain import INFINITE
 from tessarr.tensorstore.context.caching import memory_of
 from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf, Kept
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.in_memory import (
-    assign,
-    assign_all,
-    check_finite,
-    outside,
-    selected,
-)
 from tessarr.tensorstore.drivers.virtual.aside import ChunksAside
 from tessarr.tensorstore.drivers.virtual.functions import (
     Functions,
@@ -32,6 +25,13 @@ from tessarr.tensorstore.drivers.virtual.functions import (
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
+from tessarr.tensorstore.in_memory import (
+    assign,
+    assign_all,
+    check_finite,
+    outside,
+    selected,
+)
 from tessarr.tensorstore.schema.choose import choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 

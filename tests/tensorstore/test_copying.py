@@ -1,0 +1,127 @@
+"""Copies from one handle to another: what they hold in memory, and where elements go."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.errors import DataError
+
+SHAPE = (300, 400)
+VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE).astype("u2")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> ts.TensorStore:
+    spec = {"driver": "zarr3", "kvstore": (tmp_path / "a").as_uri()}
+    layout = ts.ChunkLayout(chunk_shape=[50, 60])
+    made = ts.open(spec, create=True, dtype="uint16", shape=SHAPE, chunk_layout=layout).result()
+    made.write(VALUES).result()
+    return made
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_nothing_is_held_twice_where_a_copy_goes_to_memory(stored: ts.TensorStore) -> None:
+    out = np.zeros(SHAPE, "u2")
+    target = ts.array(out)
+    target.write(stored).result()  # what is loaded at first
+    out[...] = 0
+    assert peak_bytes(target.write(stored).result) < VALUES.nbytes // 4
+    assert (out == VALUES).all()
+
+
+def test_nothing_is_held_twice_where_a_copy_comes_from_memory(stored: ts.TensorStore) -> None:
+    source = ts.array(VALUES[::-1])
+    stored.write(source).result()
+    assert peak_bytes(lambda: stored.write(source).result()) < VALUES.nbytes // 4
+    assert (stored.read().result() == VALUES[::-1]).all()
+
+
+View = Callable[[Any], Any]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(lambda a: a, id="all"),
+        pytest.param(lambda a: a.T, id="transposed"),
+        pytest.param(lambda a: a[::2, ::3], id="strided"),
+        pytest.param(lambda a: a[5, 6], id="one element"),
+        pytest.param(lambda a: a[7:7], id="nothing"),
+        pytest.param(lambda a: a.oindex[[5, 3, 1], :], id="index array"),
+        pytest.param(lambda a: a[:300, :300][ts.d[0, 1].diagonal], id="diagonal"),
+        pytest.param(lambda a: a[ts.d[0].translate_to[-9]], id="moved"),
+    ],
+)
+def test_elements_of_a_view_go_where_they_lie_and_nowhere_else(
+    stored: ts.TensorStore, view: View
+) -> None:
+    out, expected = np.full(SHAPE, 7777, "u2"), np.full(SHAPE, 7777, "u2")
+    view(ts.array(out)).write(view(stored)).result()
+    view(ts.array(expected)).write(view(ts.array(VALUES)).read().result()).result()
+    assert (out == expected).all()
+
+
+def test_one_row_goes_to_each_row_of_the_target(stored: ts.TensorStore) -> None:
+    out = np.zeros(SHAPE, "u2")
+    ts.array(out)[10:20].write(stored[3]).result()
+    assert (out[10:20] == VALUES[3]).all()
+    assert not out[:10].any()
+    assert not out[20:].any()
+
+
+def test_elements_are_converted_where_the_data_types_differ(stored: ts.TensorStore) -> None:
+    out = np.zeros(SHAPE, "i8")
+    ts.array(out).write(stored).result()
+    assert (out == VALUES).all()
+
+
+def test_a_target_in_memory_may_be_part_of_the_source() -> None:
+    values = np.arange(20)
+    store = ts.array(values)
+    store[1:].write(store[:19]).result()
+    assert values.tolist() == [0, *range(19)]
+
+
+def test_a_copy_goes_on_where_nobody_waits_for_it(stored: ts.TensorStore) -> None:
+    done = ts.array(out := np.zeros(SHAPE, "u2")).write(stored)
+    copied = done.copy
+    del done
+    gc.collect()
+    copied.result()
+    assert (out == VALUES).all()
+
+
+def test_the_source_may_be_changed_when_it_was_copied(stored: ts.TensorStore) -> None:
+    source = VALUES[::-1].copy()
+    writing = stored.write(ts.array(source))
+    writing.copy.result()
+    source[...] = 0
+    writing.result()
+    assert (stored.read().result() == VALUES[::-1]).all()
+
+
+def test_both_futures_tell_that_the_source_is_damaged(
+    stored: ts.TensorStore, tmp_path: Path
+) -> None:
+    (tmp_path / "a" / "c" / "2" / "2").write_bytes(b"x")
+    writing = ts.array(np.zeros(SHAPE, "u2")).write(stored)
+    with pytest.raises(DataError):
+        writing.copy.result()
+    with pytest.raises(DataError):
+        writing.result()
