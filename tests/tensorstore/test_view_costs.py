@@ -59,6 +59,17 @@ def test_an_act_is_one_call_of_the_engine(name: str) -> None:
     assert native.total() <= 6, native
 
 
+@pytest.mark.parametrize("how", [ts.concat, ts.stack, ts.overlay])
+def test_putting_layers_together_costs_little(how: Any) -> None:
+    few, many = (
+        calls(lambda layers=[ts.array([1, 2])] * count: how(layers, *axis))[0].total()  # type: ignore[misc]
+        for axis in [() if how is ts.overlay else (0,)]
+        for count in (2, 20)
+    )
+    assert few <= 17
+    assert many - few <= 18  # the data type of each
+
+
 def test_a_chain_of_views_costs_as_much_as_one() -> None:
     """What a view of a view of a view is composed of does not grow with the chain."""
     view = VIEW

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tessarr.space.brackets import Key, parsed
-from tessarr.space.names import integer, names_of
+from tessarr.space.names import LEAST, MOST, integer, names_of
 
 __all__ = ["Operation", "operation", "shown", "written"]
 
@@ -69,18 +69,8 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def _are(key: Any, kind: type) -> bool:
-    """Whether something is a tuple of one kind, which needs no more looks."""
-    if type(key) is not tuple:
-        return False
-    for item in key:  # noqa: SIM110 (three times as fast)
-        if type(item) is not kind:
-            return False
-    return True
-
-
 def _integers(key: Any) -> Any:
-    if key is None or type(key) is int or _are(key, int):
+    if key is None or (type(key) is int and LEAST <= key <= MOST):
         return key
     if hasattr(key, "__index__"):
         return integer(key)
@@ -90,13 +80,17 @@ def _integers(key: Any) -> Any:
 
 
 def _labels(key: Any) -> Any:
-    if isinstance(key, str) or _are(key, str):
+    if isinstance(key, str):
         return key
-    items: tuple[Any, ...] = tuple(key) if isinstance(key, Iterable) else (None,)
+    items: tuple[Any, ...] = key if type(key) is tuple else tuple(_each(key))
     for item in items:
-        if not isinstance(item, str):
+        if type(item) is not str and not isinstance(item, str):
             raise TypeError(f"labels are strings: not {key!r}")
     return items
+
+
+def _each(key: Any) -> Iterable[Any]:
+    return key if isinstance(key, Iterable) else (None,)
 
 
 def _places(key: Any) -> Any:

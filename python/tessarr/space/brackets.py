@@ -95,7 +95,7 @@ def _term(part: Any) -> list[Any]:
     if isinstance(part, str):
         raise SelectionError(f"{_KINDS}: not {part!r}")
     if hasattr(part, "__index__") and not isinstance(part, np.ndarray):
-        return [int(part.__index__())]
+        return [_index(part)]
     if not isinstance(part, (np.ndarray, list, tuple)) and not hasattr(part, "__array__"):
         raise SelectionError(f"{_KINDS}: not {part!r}")
     try:
@@ -111,6 +111,13 @@ def _term(part: Any) -> list[Any]:
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
         raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [IndexArray(values.astype(np.int64, order="C"))]
+
+
+def _index(value: Any) -> int:
+    try:
+        return integer(value)
+    except TypeError as error:
+        raise SelectionError(f"{_KINDS}: {error}") from None
 
 
 def _slices(part: slice) -> list[slice]:

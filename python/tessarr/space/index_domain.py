@@ -8,7 +8,7 @@ from tessarr._engine import View
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.indexable import refuse
-from tessarr.space.names import Name, names_of
+from tessarr.space.names import names_of
 from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ class IndexDomain(Placed):
             self._dims = self._view.dims()
         return self._dims
 
-    def _after(self, view: View) -> Self:
-        return self.of_view(view)
+    _after = of_view  # pyright: ignore[reportAssignmentType] (a class method is one, too)
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
@@ -115,28 +114,10 @@ class IndexDomain(Placed):
         names = names_of(key)
         if isinstance(key, str) or hasattr(key, "__index__"):
             return self._view.dim(self._view.chosen(names)[0])
-        return self.of([self.dims[k] for k in self._chosen(names)])
-
-    def _chosen(self, names: tuple[Name, ...]) -> list[int]:
         try:
-            return self._view.chosen(names)
+            return self.of([self.dims[k] for k in self._view.chosen(names)])
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
-
-    def transpose(self, axes: Any = None) -> Self:
-        """Put the dimensions in another order; by default the reverse one.
-
-        Raises
-        ------
-        ArgumentError
-            If not all dimensions are named, each once.
-        """
-        if axes is None:
-            return self.T
-        order = self._chosen(names_of(axes))
-        if len(order) != self.rank:
-            raise ArgumentError(f"{axes!r} does not name all dimensions of {self}")
-        return self._after(self._view.permuted(order))
 
     inclusive_min = Placed.origin
     inclusive_max = Placed._inclusive_max
@@ -169,11 +150,15 @@ class IndexDomain(Placed):
 
     def hull(self, other: IndexDomain) -> IndexDomain:
         """Return the smallest domain that contains both."""
-        return self.of_view(self._view.hull(_domain(other)))
+        if not isinstance(other, IndexDomain):
+            raise _no_domain(other)
+        return self.of_view(self._view.hull(other._view))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both."""
-        return self.of_view(self._view.intersect(_domain(other)))
+        if not isinstance(other, IndexDomain):
+            raise _no_domain(other)
+        return self.of_view(self._view.intersect(other._view))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON."""
@@ -198,10 +183,8 @@ class IndexDomain(Placed):
         return self._view.dims_text()
 
 
-def _domain(other: IndexDomain) -> View:
-    if not isinstance(other, IndexDomain):
-        raise TypeError(f"{other!r} is not a domain")
-    return other._view
+def _no_domain(other: object) -> TypeError:
+    return TypeError(f"{other!r} is not a domain")
 
 
 def _restored(made: type[IndexDomain], dims: Any, maps: Any) -> IndexDomain:

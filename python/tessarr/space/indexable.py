@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from tessarr.errors import SelectionError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.acts import operation
 from tessarr.space.brackets import parsed
 from tessarr.space.names import names_of
@@ -68,12 +68,15 @@ class Indexable:
         return self._after(view)
 
     def _by(self, name: str, key: Any) -> Self:
-        if name in {"oindex", "vindex"}:
+        if name == "oindex" or name == "vindex":  # noqa: PLR1714 (no set of names is made)
             return self._indexed(key, name)  # type: ignore[arg-type]
         before = self._as_view()
-        view = before.by(name, key)
-        if view is None:
-            view = before.after(None, (operation(name, key),))
+        try:
+            view = before.by(name, key)
+            if view is None:
+                view = before.after(None, (operation(name, key),))
+        except SelectionError as error:  # no brackets with indices
+            raise ArgumentError(str(error)) from error
         return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
@@ -115,10 +118,20 @@ class Indexable:
         return Bracket(self, "mark_bounds_implicit")
 
     def transpose(self, axes: Any = None) -> Self:
-        """Put the dimensions in another order; by default the reverse one."""
+        """Put the dimensions in another order; by default the reverse one.
+
+        Raises
+        ------
+        ArgumentError
+            If not all dimensions are named, each once.
+        """
+        if axes is None:
+            return self.T
         view = self._as_view()
-        order = None if axes is None else view.chosen(names_of(axes))
-        return self._after(view.permuted(order))
+        try:
+            return self._after(view.permuted(view.chosen(names_of(axes))))
+        except SelectionError as error:
+            raise ArgumentError(str(error)) from error
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)

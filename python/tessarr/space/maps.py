@@ -23,6 +23,7 @@ import numpy as np
 from tessarr._engine import OutputIndexMap
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE, Box, Dim
+from tessarr.space.names import integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,8 +76,9 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return list(found) if isinstance(key, slice) else found
+        if isinstance(key, slice):
+            return list(tuple.__getitem__(self, key))
+        return tuple.__getitem__(self, integer(key))
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self))}]"

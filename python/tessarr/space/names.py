@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-__all__ = ["Name", "integer", "names_of"]
+__all__ = ["LEAST", "MOST", "Name", "integer", "names_of"]
 
 Name: TypeAlias = "int | str | slice"
 
 _LISTS: Final = frozenset({tuple, list})
 _PLAIN: Final = frozenset({int, str})
-_LEAST: Final = -(2**63)
-_MOST: Final = 2**63 - 1
+LEAST: Final = -(2**63)
+MOST: Final = 2**63 - 1
 
 
 def names_of(selection: Any) -> tuple[Name, ...]:
@@ -29,6 +29,9 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     (0, 'x', 2, 3)
     """
     if type(selection) in _LISTS and _PLAIN.issuperset(map(type, selection)):
+        for name in selection:
+            if type(name) is int and not LEAST <= name <= MOST:
+                integer(name)  # is not
         return tuple(selection)
     if isinstance(selection, str):
         return (selection,)
@@ -55,15 +58,15 @@ def integer(value: Any) -> int:
     TypeError
         If it is none.
     """
-    found = _whole(value)
-    if not _LEAST <= found <= _MOST:
+    found = value if type(value) is int else _whole(value)
+    if not LEAST <= found <= MOST:
         raise TypeError(f"{value!r} is not an integer of 64 bits")
     return found
 
 
 def _end(value: Any) -> int:
     """Return what a range of dimensions says: what is beyond 64 bits is beyond all dimensions."""
-    return min(max(_whole(value), -_MOST), _MOST)
+    return min(max(_whole(value), -MOST), MOST)
 
 
 def _whole(value: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tessarr.space.indexable import Indexable
 
@@ -24,6 +24,11 @@ class Placed(Indexable):
 
     def _as_view(self) -> View:
         return self._view
+
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The view with its dimensions in reverse order."""
+        return self._after(self._view.permuted())
 
     @property
     def rank(self) -> int:

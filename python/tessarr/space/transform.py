@@ -102,8 +102,7 @@ class IndexTransform(Placed):
         made._domain = made._output = None
         return made
 
-    def _after(self, view: View) -> Self:
-        return self.of_view(view)
+    _after = of_view  # pyright: ignore[reportAssignmentType] (a class method is one, too)
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""

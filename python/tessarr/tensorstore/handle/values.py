@@ -51,6 +51,10 @@ def converted(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         hasattr(source, "__array__") and not isinstance(source, np.generic)
     ):
         values: npt.NDArray[Any] = np.asarray(source)
+        if values.ndim > rank:
+            raise ArgumentError(
+                f"values of shape {values.shape} for {rank} dimensions", kind="shape_mismatch"
+            )
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
     else:

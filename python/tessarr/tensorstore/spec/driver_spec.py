@@ -275,6 +275,11 @@ class DriverSpec:
         """The spec of what this is a view of, if it is one of a single array; else None."""
         return None
 
+    def base_of(self, view: IndexTransform) -> Any:
+        """Return the spec of what a view of this is one of; None if it is one of no other."""
+        base = self.base
+        return None if base is None else base[view]
+
     @property
     def url(self) -> str:
         """The URL that says the same.

@@ -249,8 +249,9 @@ class Spec(Indexable):
     @property
     def base(self) -> Spec | None:
         """The spec of what this is a view of, if the driver is one of a single array."""
-        found: Spec | None = self._driver.base
-        return found if found is None or self._view is None else found[self._view]
+        view = self._known()
+        found: Spec | None = self._driver.base if view is None else self._driver.base_of(view)
+        return found
 
     @property
     def url(self) -> str:

@@ -41,6 +41,11 @@ class ViewSpec(DriverSpec):
         if self._levels() > _MAX_LEVELS:
             raise ArgumentError(f"more than {_MAX_LEVELS} views are nested")
 
+    def _set_base(self, base: Spec, *, shown: bool) -> None:
+        """Say what is viewed: its transform is stated if it is `shown`, and known."""
+        view = base.transform if shown else base._view
+        self._set_nested([Spec._of(base._driver, view, base._context)])
+
     def _levels(self) -> int:
         inner = (one._driver for one in self._nested)
         return 1 + max((one._levels() for one in inner if isinstance(one, ViewSpec)), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def _values(
         if values.dtype.kind in "UT":
             data_type = dtype("ustring")
             return _of_objects(values, data_type, copy), data_type
-        data_type = dtype(values.dtype)
+        data_type = _data_type(values.dtype)
     wanted = data_type.dtype
     if values.dtype != wanted:
         if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
@@ -108,6 +109,9 @@ def _values(
         _refuse_copy(copy)
         values = values.copy()
     return values, data_type
+
+
+_data_type = cache(dtype)
 
 
 def dtype_of_objects(values: npt.NDArray[Any]) -> DataType:

@@ -65,8 +65,6 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('an "array" has no fill value')
         if set(schema.chunk_layout.to_json()) - {"rank", "grid_origin", "inner_order"}:
             raise ArgumentError('an "array" has no chunks')
-        domain = IndexDomain(shape=self._values.shape)
-        Schema(dtype=self.schema.dtype, domain=domain).merged(schema)
         self.schema = self.schema.merged(schema)
 
     @classmethod
@@ -95,11 +93,18 @@ class MemorySpec(ReferringSpec):
         return found
 
     def effective(self) -> Schema:
-        """Return all that is known: everything."""
-        shape = self._values.shape
-        return self.schema.merged(
-            Schema(domain=IndexDomain(shape=shape), chunk_layout=layout_of(self._values))
+        """Return all that is known: everything. Opening checks what the domain has to be."""
+        known = Schema(
+            dtype=self.schema.dtype,
+            domain=self._domain,
+            chunk_layout=self.schema.chunk_layout,
+            dimension_units=self.schema.dimension_units,
         )
+        return known.merged(Schema(chunk_layout=layout_of(self._values)))
+
+    @property
+    def _domain(self) -> IndexDomain:
+        return IndexDomain(shape=self._values.shape)
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
@@ -115,6 +120,7 @@ class MemorySpec(ReferringSpec):
 
         def opened() -> Opened:
             assert self.schema.dtype is not None
+            Schema(domain=self._domain).merged(Schema(domain=self.schema.domain))
             driver = MemoryDriver(
                 self._values.copy(),
                 self.schema.dtype,

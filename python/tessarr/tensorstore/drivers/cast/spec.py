@@ -36,9 +36,7 @@ class CastSpec(ViewSpec):
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
-        if base.domain is not None:
-            base = Spec._of(base._driver, base.transform, base._context)
-        made._set_nested([base])
+        made._set_base(base, shown=True)
         made._constrain(schema)
         return made
 
@@ -62,7 +60,7 @@ class CastSpec(ViewSpec):
         if set(schema.chunk_layout.to_json()) - {"rank"}:
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
-        self._set_nested([base])
+        self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema.merged(Schema(dtype=schema.dtype, rank=schema.rank))
         self._known = None
 

@@ -59,12 +59,17 @@ class BlockGrid:
         What is made of each.
     """
 
-    __slots__ = ("base", "domain", "factors")
+    __slots__ = ("_method", "base", "domain", "factors")
 
     def __init__(self, base: IndexDomain, factors: Sequence[int], method: str) -> None:
         self.base = base.dims
         self.factors = tuple(factors)
+        self._method = method
         self.domain = downsampled(base, self.factors, method)
+
+    def behind(self, view: IndexTransform) -> IndexTransform | None:
+        """Return the view of the base that has all that a view of the result is made of."""
+        return self.strided(view) if self._method == "stride" else self.behind_all(view)
 
     def behind_all(self, view: IndexTransform) -> IndexTransform | None:
         """Return the view of the base that has all that is behind a view of the result.
@@ -86,6 +91,8 @@ class BlockGrid:
                 ends = dim.inclusive_min * one.factor, (dim.exclusive_max - 1) * one.factor
                 low = max(by + min(ends) * factor, base.inclusive_min) - by
                 high = min(by + (max(ends) + 1) * factor, base.exclusive_max) - by
+                if dim.empty:
+                    high = low = max(by + ends[0] * factor, base.inclusive_min) - by
                 if one.factor < 0:
                     low, high = 1 - high, 1 - low
                 dims[k] = Dim.of(low, max(low, high), dim.label)

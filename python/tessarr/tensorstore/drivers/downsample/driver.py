@@ -179,8 +179,7 @@ class DownsampleDriver(Driver):
 
         None where such blocks differ in size.
         """
-        blocks = self._blocks
-        found = blocks.strided(view) if self.method == "stride" else blocks.behind_all(view)
+        found = self._blocks.behind(view)
         return None if found is None else self._of[found]
 
     def storage_statistics(

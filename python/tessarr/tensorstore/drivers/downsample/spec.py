@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.tensorstore.drivers.downsample.blocks import check_factors, downsampled
+from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors, downsampled
 from tessarr.tensorstore.drivers.downsample.driver import DownsampleDriver, downsample_store
 from tessarr.tensorstore.drivers.downsample.reducing import METHODS, check_method
 from tessarr.tensorstore.futures.after import converted
@@ -41,8 +41,6 @@ class DownsampleSpec(ViewSpec):
         """Return the spec that JSON states."""
         made = cls(Schema())
         base = base_of(members, schema.dtype)
-        if base.domain is not None:
-            base = Spec._of(base._driver, base.transform, base._context)
         factors = lengths(1)(members.pop("downsample_factors", None), "downsample_factors")
         method = members.pop("downsample_method", None)
         if not isinstance(method, str) or method not in METHODS:
@@ -58,15 +56,12 @@ class DownsampleSpec(ViewSpec):
         if base.dtype is not None:
             check_method(method, base.dtype)
         self._factors, self._method = tuple(factors), method
-        self._set_nested([base])
+        self._set_base(base, shown=True)
 
     @classmethod
     def made(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
         """Return the spec of a view of what another one opens."""
         found = cls(Schema(rank=len(factors)))
-        if base.rank is None:
-            base = base.copy()
-            base.update(rank=len(factors))
         found._set(base, factors, method)
         return Spec._of(found, None)
 
@@ -75,6 +70,7 @@ class DownsampleSpec(ViewSpec):
         base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank).merged(schema)
         given: dict[str, Any] = {
+            "rank": rank,
             "dtype": schema.dtype,
             "codec": schema.codec,
             "dimension_units": schema.dimension_units,
@@ -85,9 +81,8 @@ class DownsampleSpec(ViewSpec):
         if schema.domain is not None:
             given["domain"] = self._in_common(schema.domain)
         wanted = Schema(**{name: value for name, value in given.items() if value is not None})
-        if set(wanted.to_json()):
-            base.update(schema=wanted.before(self._strided()))
-            self._set_nested([base])
+        base.update(schema=wanted.before(self._strided()))
+        self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema.merged(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
@@ -126,7 +121,7 @@ class DownsampleSpec(ViewSpec):
                 base,
                 naming,
                 include_defaults=include_defaults,
-                without=("dtype", "rank") if base._view is None else ("dtype",),
+                without=("dtype", "rank", "transform") if base._view is None else ("dtype",),
             ),
             "downsample_factors": list(self._factors),
             "downsample_method": self._method,
@@ -137,8 +132,6 @@ class DownsampleSpec(ViewSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsampled(base.domain, self._factors, self._method))
-        elif not self._factors:
-            known.update(domain=IndexDomain(0))
         seen = base.schema.viewed(self._strided())
         known.update(
             codec=seen.codec, chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units
@@ -154,6 +147,18 @@ class DownsampleSpec(ViewSpec):
     def kvstore(self) -> Any:
         """Where the base is."""
         return self._nested[0].kvstore
+
+    @property
+    def base(self) -> Spec:
+        """What is viewed."""
+        return self._nested[0]
+
+    def base_of(self, view: IndexTransform) -> Spec | None:
+        """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""
+        base = self._nested[0]
+        domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
+        found = BlockGrid(domain, self._factors, self._method).behind(view)
+        return None if found is None else base[found]
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open the base."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.space import IndexDomain, Layers
+from tessarr.space import IndexDomain, IndexTransform, Layers
 from tessarr.space.names import integer
 from tessarr.tensorstore.context.context import Context, Own
 from tessarr.tensorstore.context.references import References
@@ -14,11 +14,14 @@ from tessarr.tensorstore.drivers.stack.driver import Known, Layer, StackDriver
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.notation.reading import given, of_class
 from tessarr.tensorstore.schema.data_type import DTypeLike
-from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import UnitLike
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction import Transaction
+
+if TYPE_CHECKING:
+    from tessarr.space import View
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 __all__ = [
     "RESOURCES",
@@ -36,7 +39,7 @@ RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 """What a spec of layers says of resources: it has an effect in the layers only."""
 
 
-_ANY: Final = Schema()  # is never changed
+_OPEN: Final = References(RESOURCES, {})
 
 
 class LayersKeywords(TypedDict, total=False):
@@ -52,6 +55,21 @@ class LayersKeywords(TypedDict, total=False):
     shape: Iterable[int] | None
     dimension_units: Iterable[UnitLike] | None
     schema: Schema | None
+
+
+class _Asked(NamedTuple):
+    """What keywords say: ways to use the handle, what it is part of, and constraints."""
+
+    ways: str = ""
+    context: Context | None = None
+    transaction: Transaction | None = None
+    dtype: DataType | None = None
+    rank: int | None = None
+    domain: IndexDomain | None = None
+    units: Sequence[Any] | None = None
+
+
+_NOTHING: Final = _Asked()
 
 
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
@@ -131,29 +149,71 @@ def layered(
     how: str,
     axis: int | str | None,
     keywords: LayersKeywords,
-    references: References | None = None,
+    references: References = _OPEN,
 ) -> TensorStore:
     """Return the handle of layers, which are put together as `tessarr.space.Layers` says."""
     if isinstance(layers, TensorStore):
         raise TypeError("give a sequence of layers, not one TensorStore")
     found = tuple(layers)
+    asked = _asked(keywords) if keywords else _NOTHING
+    data_type, views, modes, transaction = _agreed(found, asked.dtype, asked.transaction)
+    if asked.context is not None:
+        references = references.bind(asked.context)
+    placed = Layers(views, how, axis)
+    within = asked.domain
+    whole = placed.domain(asked.rank, None if within is None else within._as_view())
+    known = Known(data_type, IndexDomain.of_view(whole), asked.units)
+    driver = StackDriver(_bound(found, data_type, asked.context), placed, known, references)
+    view = IndexTransform.of_view(whole.mapped())
+    return handle(driver, view, _mode(modes, asked.ways), transaction)
+
+
+def _asked(keywords: LayersKeywords) -> _Asked:
     options = given(keywords, LayersKeywords)
-    asked = "".join(way[0] for way in ("read", "write") if options.pop(way, False))
+    ways = "".join([way[0] for way in ("read", "write") if options.pop(way, False)])
     context = of_class(options.pop("context", None), Context, "context")
-    if references is None:
-        references = References(RESOURCES, {})
-        if context is not None:
-            references = references.bind(context)
     transaction = of_class(options.pop("transaction", None), Transaction, "transaction")
-    wanted = _schema(options)
-    data_type = _data_type(found, wanted)
-    found = _bound(found, data_type, Own() if context is None else context)
-    placed = Layers([layer._as_view() for layer in found], how, axis)
-    within = wanted.domain
-    whole = placed.domain(wanted.rank, None if within is None else within._as_view())
-    known = Known(data_type, IndexDomain.of_view(whole), wanted.dimension_units)
-    driver = StackDriver(found, placed, known, references)
-    return handle(driver, None, _mode(found, asked), _transaction(found, transaction))
+    schema = Schema()
+    schema.update(**options)
+    check_parts(schema)
+    parts = schema.dtype, schema.rank, schema.domain, schema.dimension_units
+    return _Asked(ways, context, transaction, *parts)
+
+
+def _agreed(
+    layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
+) -> tuple[DataType, list[View], set[str], Transaction | None]:
+    """Return the data type of all layers, a view of each, all modes, and the transaction of all.
+
+    Specs are opened in the transaction that is given.
+    """
+    views, modes, common = [], set(), given
+    found: DataType | None
+    for k, layer in enumerate(layers):
+        if isinstance(layer, TensorStore):
+            found, own, mode = layer._driver.dtype, layer._transaction, layer._mode
+            view = layer._view._view
+        elif isinstance(layer, Spec):
+            if layer.domain is None:
+                raise ArgumentError(f"layer {k} has to have a domain")
+            found, own, mode = layer.dtype, given, "rw"
+            view = layer._as_view()
+        else:
+            raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
+        if found is not data_type and found is not None:
+            if data_type is not None and found != data_type:
+                raise ArgumentError(f"layer {k} has {found}, and {data_type} is needed")
+            data_type = found
+        if k and own is not common:
+            raise ArgumentError(f"layer {k} is in another transaction than layer 0")
+        common = own
+        modes.add(mode)
+        views.append(view)
+    if data_type is None:
+        raise ArgumentError("no layer has a data type that is known: it has to be given")
+    if given is not None and common is not given and common is not None:
+        raise ArgumentError("the layers are in another transaction than that given")
+    return data_type, views, modes, given or common
 
 
 def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
@@ -171,45 +231,31 @@ def typed(layer: Spec, data_type: DataType) -> Spec:
     return made
 
 
-def _bound(layers: Sequence[Layer], data_type: DataType, context: Context) -> tuple[Layer, ...]:
+def _bound(
+    layers: tuple[Layer, ...], data_type: DataType, context: Context | None
+) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
+    if not any(isinstance(layer, Spec) for layer in layers):
+        return layers
+    shared = Own() if context is None else context
     return tuple(
         [
-            layer if isinstance(layer, TensorStore) else typed(layer, data_type)._bound(context)
+            layer if isinstance(layer, TensorStore) else typed(layer, data_type)._bound(shared)
             for layer in layers
         ]
     )
 
 
-def _mode(layers: Sequence[Layer], asked: str) -> str:
+def _mode(modes: set[str], asked: str) -> str:
     """Return what can be done with some layer, or as much of it as is asked for."""
-    ways = {layer._mode if isinstance(layer, TensorStore) else "rw" for layer in layers} or {"rw"}
-    possible = "".join(sorted(set("".join(ways))))
+    if len(modes) == 1:
+        (possible,) = modes
+    else:
+        possible = "".join(sorted(set("".join(modes)))) if modes else "rw"
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")
     return asked or possible
-
-
-def _transaction(layers: Sequence[Layer], given: Transaction | None) -> Transaction | None:
-    """Return the transaction of all layers; specs are opened in the one that is given."""
-    own = [layer._transaction if isinstance(layer, TensorStore) else given for layer in layers]
-    for k, one in enumerate(own):
-        if one is not own[0]:
-            raise ArgumentError(f"layer {k} is in another transaction than layer 0")
-    common = own[0] if own else None
-    if given is not None and common not in {None, given}:
-        raise ArgumentError("the layers are in another transaction than that given")
-    return given or common
-
-
-def _schema(constraints: dict[str, Any]) -> Schema:
-    if not constraints:
-        return _ANY
-    schema = Schema()
-    schema.update(**constraints)
-    check_parts(schema)
-    return schema
 
 
 def check_parts(schema: Schema) -> None:
@@ -226,23 +272,3 @@ def check_parts(schema: Schema) -> None:
         raise ArgumentError("a stack has no fill value")
     if set(schema.chunk_layout.to_json()) - {"rank"}:
         raise ArgumentError("a stack has no chunk layout")
-
-
-def _data_type(layers: Sequence[Layer], wanted: Schema) -> Any:
-    """Return the data type of all layers, each of which has a domain."""
-    data_type, found = wanted.dtype, None
-    for k, layer in enumerate(layers):
-        if isinstance(layer, TensorStore):
-            found = layer._driver.dtype
-        elif isinstance(layer, Spec):
-            if layer.domain is None:
-                raise ArgumentError(f"layer {k} has to have a domain")
-            found = layer.dtype
-        else:
-            raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
-        data_type = data_type or found
-        if found is not None and found is not data_type and found != data_type:
-            raise ArgumentError(f"layer {k} has {found}, and {data_type} is needed")
-    if data_type is None:
-        raise ArgumentError("no layer has a data type that is known: it has to be given")
-    return data_type

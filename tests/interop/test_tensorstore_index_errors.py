@@ -1,0 +1,89 @@
+"""What cannot be done with the dimensions of a view is an error of TensorStore's class.
+
+Brackets with indices raise an IndexError, all other acts upon a view a ValueError.
+
+Differences on purpose: dimensions whose numbers are beyond 64 bits are a TypeError, where
+TensorStore has a RuntimeError of its bindings, and indices from 2**63 to 2**64 are an IndexError as
+greater ones are. A stride has to be given for each dimension: TensorStore takes None for -2**63.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+VIEWS = {
+    "domain": "ts.IndexDomain(shape=[4, 5])",
+    "transform": "ts.IndexTransform(input_shape=[4, 5])",
+    "array": "ts.array(np.zeros((4, 5)))",
+    "spec": "ts.Spec({'driver': 'zarr3', 'kvstore': 'memory://', 'metadata': {'shape': [4, 5]}})",
+    "schema": "ts.Schema(shape=[4, 5])",
+}
+ACTS = [
+    *("view.label['x', 'x']", "view.label['x']", "view.label['x', 'y', 'z']"),
+    *("view.translate_to[1, 2, 3]", "view.translate_by[1, 2, 3]", "view.translate_by[2**62 - 2]"),
+    *("view.translate_to[2**62 - 1]", "view.translate_backward_by[2**62]"),
+    *("view.transpose([0])", "view.transpose([0, 0])", "view.transpose([0, 5])"),
+    *("view.transpose(['x', 'y'])", "view.transpose([0, 1, 2])"),
+    *("view[ts.d[0, 5].label['x', 'y']]", "view[ts.d[0].label['x', 'x']]"),
+    *("view[ts.d[0].translate_to[1, 2]]", "view[ts.d[0].transpose[5]]"),
+    *("view[ts.d[0].translate_by[2**62 - 2]]", "view[ts.d['x'].label['y']]"),
+]
+WIDE = [2**63, 2**64, 2**70, -(2**63) - 1, -(2**70)]
+BEYOND = [
+    *("ts.d[0].translate_to[wide]", "ts.d[0].translate_by[wide]", "ts.d[0].stride[wide]"),
+    *("ts.d[0, 1].translate_to[0, wide]", "ts.d[0].translate_backward_by[[wide]]"),
+    *("ts.IndexTransform(1).output[wide]", "ts.IndexTransform(1).translate_to[wide]"),
+]
+
+
+def raised(text: str, package: Any, **names: Any) -> type[BaseException]:
+    """Return the class of Python's own that an error is of."""
+    view = {"view": eval(names.pop("view"), {"ts": package, "np": np})} if "view" in names else {}
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (which is what is looked for)
+        eval(text, {"ts": package, "np": np, **names, **view})
+    return next(one for one in (IndexError, TypeError, ValueError) if caught.errisinstance(one))
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_acts_that_do_not_fit(view: str, act: str) -> None:
+    found = [raised(act, package, view=VIEWS[view]) for package in (ts, theirs)]
+    assert found[0] is found[1]
+
+
+@pytest.mark.parametrize("wide", WIDE)
+@pytest.mark.parametrize("act", BEYOND)
+def test_integers_beyond_64_bits_are_refused_at_once(act: str, wide: int) -> None:
+    found = [raised(act, package, wide=wide) for package in (ts, theirs)]
+    assert found == [TypeError, TypeError]
+
+
+@pytest.mark.parametrize("wide", WIDE[1:])
+@pytest.mark.parametrize("act", ["ts.d[0][wide]", "ts.d[0][0, wide]", "ts.IndexTransform(1)[wide]"])
+def test_indices_beyond_64_bits_are_refused_at_once(act: str, wide: int) -> None:
+    found = [raised(act, package, wide=wide) for package in (ts, theirs)]
+    assert found == [IndexError, IndexError]
+
+
+@pytest.mark.parametrize("wide", WIDE)
+@pytest.mark.parametrize("act", ["ts.d[wide]", "ts.d[0, wide]", "ts.d[0].transpose[[wide]]"])
+def test_no_dimension_has_a_number_beyond_64_bits(act: str, wide: int) -> None:
+    assert raised(act, ts, wide=wide) is TypeError
+
+
+@pytest.mark.parametrize("values", ["float32", "int64", "object", "str"])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 1), (4,), ()], ids=str)
+def test_too_many_dimensions_are_told_before_the_data_type(shape: Any, values: str) -> None:
+    found = [
+        raised("view.write(values).result()", package, view="ts.array([1, 2, 3], dtype='int32')",
+               values=np.ones(shape, values))
+        for package in (ts, theirs)
+    ]  # fmt: skip
+    assert found[0] is found[1] is (ValueError if len(shape) > 1 else TypeError)
