@@ -46,7 +46,7 @@ BEYOND = [
 def raised(text: str, package: Any, **names: Any) -> type[BaseException]:
     """Return the class of Python's own that an error is of."""
     view = {"view": eval(names.pop("view"), {"ts": package, "np": np})} if "view" in names else {}
-    with pytest.raises(Exception) as caught:  # noqa: PT011 (which is what is looked for)
+    with pytest.raises(Exception) as caught:
         eval(text, {"ts": package, "np": np, **names, **view})
     return next(one for one in (IndexError, TypeError, ValueError) if caught.errisinstance(one))
 

@@ -61,11 +61,12 @@ def test_an_act_is_one_call_of_the_engine(name: str) -> None:
 
 @pytest.mark.parametrize("how", [ts.concat, ts.stack, ts.overlay])
 def test_putting_layers_together_costs_little(how: Any) -> None:
-    few, many = (
-        calls(lambda layers=[ts.array([1, 2])] * count: how(layers, *axis))[0].total()  # type: ignore[misc]
-        for axis in [() if how is ts.overlay else (0,)]
-        for count in (2, 20)
-    )
+    def total(count: int) -> int:
+        layers = [ts.array([1, 2]) for _ in range(count)]
+        axis = () if how is ts.overlay else (0,)
+        return calls(lambda: how(layers, *axis))[0].total()
+
+    few, many = total(2), total(20)
     assert few <= 17
     assert many - few <= 18  # the data type of each
 

@@ -235,7 +235,7 @@ def _bound(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
-    if not any(isinstance(layer, Spec) for layer in layers):
+    if Spec not in set(map(type, layers)):
         return layers
     shared = Own() if context is None else context
     return tuple(
