@@ -50,7 +50,7 @@ class OfMetadata(Generic[T]):
         found = self._kept.get(key)
         if found is not None and found[0] is meta:
             return found[1]
-        alike = (meta.lasting, *more)
+        alike = (meta.kin, *more)
         found = self._like.get(alike)
         if found is None:
             made = self._make(meta, *more)

@@ -17,8 +17,6 @@ from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
@@ -77,6 +75,8 @@ class ArrayMeta:
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
     is_v1: bool = False
+    kin: object = field(default_factory=object, init=False, repr=False, compare=False)
+    """What only metadata share that were made of each other by changing the shape alone."""
 
     @property
     def stated_format(self) -> Literal[1, 2, 3]:
@@ -86,17 +86,10 @@ class ArrayMeta:
     def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
         """Return the same with another shape and the grid for it."""
         zarr_format, _, data_type, _, *rest = _members(self)
-        return ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
-
-    @property
-    def lasting(self) -> tuple[Hashable, ...]:
-        """What only metadata have that are equal but for the shape, while they are alive."""
-        # By identity what is shared, or takes long to compare.
-        parts = (self.data_type, self.chunk_key_encoding, self.codecs, self.storage_transformers)
-        plain = (self.attributes or None, self.extra or None)
-        told = self.zarr_format, self.last_is_filter, self.is_v1
-        values = self.chunk_grid, self.fill_value, self.dimension_names
-        return *map(id, parts), *map(id, plain), *told, *values
+        made = ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
+        if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
+            object.__setattr__(made, "kin", self.kin)
+        return made
 
     @property
     def rank(self) -> int:
@@ -206,7 +199,7 @@ class ArrayMeta:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
-_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta)))
+_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 from tessarr._engine import chosen
 
 if TYPE_CHECKING:
-    from tessarr.space import IndexDomain
+    from tessarr.space import View
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.types import Shape
 
 __all__ = ["choose", "choose_one"]
 
 
-def choose(layout: ChunkLayout, domain: IndexDomain, rank: int) -> tuple[Shape, Shape]:
+def choose(layout: ChunkLayout, extent: View, rank: int) -> tuple[Shape, Shape]:
     """Return the shapes of read and of write chunks.
 
     Parameters
     ----------
     layout
         The constraints.
-    domain
-        The extent of the array, which may be infinite.
+    extent
+        The view of the whole array, which may be infinite.
     rank
-        The number of dimensions of chunks, which are the first of the domain.
+        The number of dimensions of chunks, which are the first of the extent.
 
     Raises
     ------
@@ -42,16 +42,16 @@ def choose(layout: ChunkLayout, domain: IndexDomain, rank: int) -> tuple[Shape, 
 
     Examples
     --------
-    >>> from tessarr.space import IndexDomain
+    >>> from tessarr.space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), IndexDomain(shape=[400, 400]), 2)
+    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), View.of_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
     write, read, _ = layout.grids
-    return chosen(write, read, domain._as_view(), rank)
+    return chosen(write, read, extent, rank)
 
 
-def choose_one(layout: ChunkLayout, domain: IndexDomain, rank: int) -> Shape:
+def choose_one(layout: ChunkLayout, extent: View, rank: int) -> Shape:
     """Return the shape of chunks that are read and written alike.
 
     Raises
@@ -62,4 +62,4 @@ def choose_one(layout: ChunkLayout, domain: IndexDomain, rank: int) -> Shape:
     """
     write, read, _ = layout.grids
     both = read.merged(write, "write_chunk")
-    return chosen(both, None, domain._as_view(), rank)[0]
+    return chosen(both, None, extent, rank)[0]

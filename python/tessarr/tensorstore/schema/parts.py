@@ -67,7 +67,7 @@ class Parts:
     def _add_dtype(self, dtype: DataType) -> None:
         if self._dtype is not None and self._dtype != dtype:
             raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
-        self._dtype = dtype
+        self._dtype = self._dtype or dtype
 
     def _add_domain(self, domain: IndexDomain) -> None:
         self._fix_rank(domain.rank, "domain")
@@ -137,6 +137,11 @@ class Parts:
         if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
             return None
         return fill.dtype.str, fill.shape, fill.tobytes()
+
+    def is_like(self, other: Parts) -> bool:
+        """Whether these were made of others by constraints on domain and fill value alone."""
+        same = self._dtype is other._dtype and self._layout is other._layout
+        return same and self._codec is other._codec and self._units is other._units
 
     @property
     def says_nothing(self) -> bool:

@@ -99,6 +99,10 @@ class Options:
         Constraints to be added, of the driver's own dimensions.
     kvstore
         Where it is, if that is not said yet.
+    place
+        The same as the driver has it, whatever was said before.
+    stored_shape
+        The shape that metadata state, if they state none yet.
     recheck_metadata, recheck_data
         Since when what is remembered is fresh; None leaves it.
     minimal
@@ -109,6 +113,8 @@ class Options:
     flags: dict[str, bool | None] = field(default_factory=dict)
     schema: Schema | None = None
     kvstore: Any = None
+    place: Any = None
+    stored_shape: Any = None
     recheck_metadata: Any = None
     recheck_data: Any = None
     minimal: bool = False
@@ -190,6 +196,17 @@ class DriverSpec:
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open driver, with bound resources, and the view as it tells it."""
         raise NotImplementedError
+
+    @classmethod
+    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
+        """Return JSON without what other specs seldom share, and that, if there is any of it.
+
+        Raises
+        ------
+        ArgumentError
+            If that is malformed.
+        """
+        return json, None
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON; not ``driver`` and ``schema`` and those of views."""

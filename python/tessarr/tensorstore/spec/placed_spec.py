@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming, References
     from tessarr.tensorstore.spec.open_mode import OpenMode
+    from tessarr.types import JSONObject
 
 __all__ = ["PlacedSpec", "Recheck", "asked", "place_of", "recheck_of"]
 
@@ -33,7 +34,8 @@ class PlacedSpec(ReferringSpec):
     def _check_parts(self) -> None:
         """Raise an error if the schema does not fit the rest."""
 
-    def _put_at(self, place: Place) -> Place:
+    @staticmethod
+    def _put_at(place: Place) -> Place:
         """Return the place that is meant by one that was given."""
         return place
 
@@ -48,21 +50,37 @@ class PlacedSpec(ReferringSpec):
             place.path = joined(place.path, within)
         self._place = place and self._put_at(place)
 
+    @classmethod
+    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
+        """Return JSON without the place, and the place."""
+        if json.get("kvstore") is None or "path" in json:
+            return json, None
+        kept = json.copy()
+        return kept, Options(place=cls._put_at(place_of(kept.pop("kvstore"))))
+
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = self._referring(self._references)
-        if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
-            made._check_parts()
-        made._mode = self._mode.changed(options.mode, options.flags)
+        if options.schema is not None or options.stored_shape is not None:
+            made._constrain(options)
+        if options.mode is not None or options.flags:
+            made._mode = self._mode.changed(options.mode, options.flags)
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
             made._place = self._put_at(place_of(options.kvstore))
+        if options.place is not None:
+            made._place = options.place
         made._take_rechecks(options)
         if options.minimal:
             made._forget()
         return made
+
+    def _constrain(self, options: Options) -> None:
+        """Add constraints."""
+        assert options.schema is not None
+        self.schema = self.schema.merged(options.schema)
+        self._check_parts()
 
     def _forget(self) -> None:
         """Forget metadata that are found where the array is."""

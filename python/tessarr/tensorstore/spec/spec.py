@@ -79,12 +79,13 @@ class Spec(Indexable):
     {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
     """
 
-    __slots__ = ("__weakref__", "_context", "_driver", "_made_of", "_view")
+    __slots__ = ("__weakref__", "_context", "_driver", "_made_of", "_open", "_view")
 
     _driver: DriverSpec
     _view: IndexTransform | None
     _context: Any
     _made_of: Hashable  # what only specs that are equal have, or None
+    _open: tuple[Spec, Options] | None  # one without what other specs seldom share, and that
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -92,28 +93,51 @@ class Spec(Indexable):
         if isinstance(json, Spec):
             self._take(json)
             return
-        self._made_of = key = key_of(json)
+        key = key_of(json)
         found = _read.find(key)
-        if found is not None:
-            self._take(found)
-            return
+        if found is None:
+            members = spec_of_url(json) if isinstance(json, str) else json
+            found = self._completed(members) or self._parsed(members)
+            if not holds_store(json):
+                found._made_of = key
+                _read.keep(key, found)
+        self._take(found)
+
+    @classmethod
+    def _completed(cls, json: Any) -> Self | None:
+        """Return the spec that JSON states, of what is recalled of other JSON, if that can be."""
+        name = json.get("driver") if isinstance(json, dict) else None
+        if type(name) is not str or name not in DRIVERS:
+            return None
+        try:
+            kept, given = driver_spec(name).split(json)
+            if given is None:
+                return None
+            like = Spec(kept)
+            made = cls._of(like._driver.changed(given), like._view, like._context)
+        except (ArgumentError, TypeError):
+            return None  # what is wrong is told of all together
+        made._open = like, given
+        return made
+
+    @classmethod
+    def _parsed(cls, json: Any) -> Self:
         check_integers(json)
-        members = spec_of_url(json) if isinstance(json, str) else members_of(json, "spec")
+        members = members_of(json, "spec")
         if "driver" not in members:
             raise ArgumentError('"driver" is missing: the spec does not say what it is of')
         name = text(members.pop("driver"), "driver")
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
             name = "auto"
-        self._context = take(members, "context", lambda json, _: Context.Spec(stated(json)))
+        context = take(members, "context", lambda json, _: Context.Spec(stated(json)))
         view = take(members, "transform", members_of)
-        self._view = None if view is None else IndexTransform(json=view)
-        self._driver = driver_spec(name).parse(members, self._common(members))
+        made = object.__new__(cls)
+        made._view = None if view is None else IndexTransform(json=view)
+        made._context, made._made_of, made._open = context, None, None
+        made._driver = driver_spec(name).parse(members, made._common(members))
         nothing_else(members)
-        if holds_store(json):
-            self._made_of = None
-        else:
-            _read.keep(key, self.copy())
+        return made
 
     def _common(self, members: dict[str, Any]) -> Schema:
         schema = Schema(take(members, "schema", members_of))
@@ -137,12 +161,13 @@ class Spec(Indexable):
     @classmethod
     def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
         made = object.__new__(cls)
-        made._driver, made._view, made._context, made._made_of = driver, view, context, None
+        made._driver, made._view, made._context = driver, view, context
+        made._made_of = made._open = None
         return made
 
     def _take(self, other: Spec) -> None:
         self._driver, self._view, self._context = other._driver, other._view, other._context
-        self._made_of = other._made_of
+        self._made_of, self._open = other._made_of, other._open
 
     # Indexing
 
@@ -311,17 +336,41 @@ class Spec(Indexable):
     def _changed(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords.
 
-        The shape is often another one: what all else makes is recalled without it.
+        Where it is, its shape and its fill value are often others than before: what all else
+        makes is recalled without them.
         """
-        if "shape" not in keywords or len(keywords) == 1:
+        often: Any = {name: keywords[name] for name in _OFTEN if name in keywords}
+        if "schema" in keywords:
+            often.pop("fill_value", None)  # its data type may be that of the schema
+        like = self
+        if self._open is not None and "kvstore" not in keywords:
+            like, _ = self._open
+        if like is self and not often:
             return self._with(keywords)
-        rest = keywords.copy()
-        shape = rest.pop("shape")
+        rest: Any = {name: value for name, value in keywords.items() if name not in often}
         try:
-            found = self._with(rest)
+            kept = like._with(rest) if rest else like
+            return self._differing(kept, often)
         except (ArgumentError, TypeError):
             return self._with(keywords)  # which tells what is wrong in the order of keywords
-        return found._with({"shape": shape})
+
+    def _differing(self, kept: Spec, often: SpecKeywords) -> Spec:
+        """Return a spec with what is often another, and with what this has beside its like."""
+        before = kept._made_of if self._open is None else (self._made_of, kept._made_of)
+        known = self._made_of is not None and kept._made_of is not None
+        key = key_with(before, often) if known else None
+        found = _read.find(key)
+        if found is not None:
+            return found
+        options = Options()
+        if self._open is not None:
+            options.place, options.stored_shape = self._open[1].place, self._open[1].stored_shape
+        if often:
+            options.schema = kept._wanted(often)
+        made = self._of(kept._driver.changed(options), kept._view, kept._context)
+        made._made_of = key
+        _read.keep(key, made)
+        return made
 
     def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
@@ -347,7 +396,7 @@ class Spec(Indexable):
             view = IndexTransform(domain)
         return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
 
-    def _wanted(self, parts: dict[str, Any]) -> Schema:
+    def _wanted(self, parts: Any) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
         if "fill_value" in parts and "dtype" not in parts and self.dtype is not None:
             parts = {"dtype": self.dtype, **parts}
@@ -516,6 +565,7 @@ def _restored(json: JSONObject, context: Context) -> Spec:
     return Spec(json)._bound(context)
 
 
+_OFTEN: Final = ("shape", "fill_value")
 _read: Final = Recall[Spec]()
 """Specs that were read, by their JSON."""
 

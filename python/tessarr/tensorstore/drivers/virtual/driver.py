@@ -105,7 +105,7 @@ class VirtualDriver(Driver):
         )
         layout = schema.chunk_layout
         given = layout.to_json()
-        self._shape = choose_one(layout, self._domain, self._domain.rank)
+        self._shape = choose_one(layout, self._domain._as_view(), self._domain.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
             _begin(dim, size) if one is None else one

@@ -7,7 +7,7 @@ dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +18,8 @@ from tessarr.grid import RegularGrid
 from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
-from tessarr.tensorstore.notation.reading import compare, refuse
+from tessarr.tensorstore.notation.reading import compare, lengths, refuse
+from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
@@ -165,8 +166,8 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
-        """Return the shapes of chunks of a new array, read and written.
+    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks of a new array of some extent, read and written.
 
         Raises
         ------
@@ -187,6 +188,20 @@ class Constraints(ABC):
         ArgumentError
             If they are not.
         """
+
+    def shaped(self, shape: Any) -> Self:
+        """Return the constraints with a shape as JSON, where none is stated yet.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none, or of another rank than other members.
+        """
+        check_integers(shape)
+        found = lengths(0)(shape, "shape")
+        if self.rank not in {None, len(found)}:
+            raise ArgumentError(f"metadata: shape {list(found)} is not of rank {self.rank}")
+        return replace(self, shape=found)
 
     def element(self, schema: Schema, of: Field) -> Element | None:
         """Return what an element is, or None while it is open."""

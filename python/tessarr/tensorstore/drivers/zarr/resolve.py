@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import INT64_MAX
+from tessarr.space import View
 from tessarr.tensorstore.drivers.zarr.constraints import Constraints
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.drivers.zarr.zarr2 import Zarr2
 from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
 from tessarr.tensorstore.notation.reading import compare
-from tessarr.tensorstore.notation.recall import Recall, RecallSame, key_of
+from tessarr.tensorstore.notation.recall import Recall, key_of
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
 from tessarr.tensorstore.schema.parts import NO_LAYOUT
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from tessarr.tensorstore.drivers.zarr.constraints import Settled
-    from tessarr.tensorstore.drivers.zarr.facts import Facts
     from tessarr.tensorstore.schema.schema import Schema
+    from tessarr.types import Shape
 
 _FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
 
-__all__ = ["check", "check_chunks", "effective", "new_metadata", "read_constraints"]
+__all__ = ["Alikes", "check", "check_chunks", "effective", "new_metadata", "read_constraints"]
 
 _CUTS: Final = 16  # so many shapes of chunks of arrays that are alike are recalled
 
@@ -111,36 +112,20 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     >>> meta.chunk_shape, meta.codecs.to_json()
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
-    constraints = read_constraints(driver, metadata)
-    domain, lasting = schema.domain, None
-    if domain is not None and domain.mere_shape is not None and constraints.shape is None:
-        lasting = schema.lasting
-    if lasting is None or schema.fill_bits is None:
-        return Alike(constraints, field).metadata(schema)
-    return _alike.of(constraints, field, lasting).metadata(schema)
+    return Alikes().metadata(read_constraints(driver, metadata), schema, field)
 
 
-class Alike:
-    """New arrays that differ in shape and fill value alone: what is found of one holds for all.
+class Alikes:
+    """New arrays that specs ask for which differ in shape and fill value alone."""
 
-    What is found out and checked depends on the shape only by the chunks that are chosen for it,
-    and by its size.
+    __slots__ = ("_found", "ranks")
 
-    Parameters
-    ----------
-    constraints, field
-        As they are for all; so are schemas, but for shape and fill value.
-    """
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Alike] = {}
+        self.ranks: set[int] = set()
+        """Of what shapes that metadata state it is known that they agree with all else."""
 
-    __slots__ = ("_checked", "_constraints", "_field", "_made", "_settled")
-
-    def __init__(self, constraints: Constraints, field: Field, *_: Hashable) -> None:
-        self._constraints, self._field = constraints, field
-        self._settled: Settled | None = None
-        self._checked: Hashable = None  # the fill value of what was, but for chunks
-        self._made: Recall[ArrayMeta] = Recall(_CUTS)
-
-    def metadata(self, schema: Schema) -> ArrayMeta:
+    def metadata(self, constraints: Constraints, schema: Schema, field: Field) -> ArrayMeta:
         """Return the metadata of a new array.
 
         Raises
@@ -148,22 +133,62 @@ class Alike:
         ArgumentError, MetadataError, UnsupportedError
             As `new_metadata` does.
         """
-        constraints, settled, domain = self._constraints, self._settled, schema.domain
-        if settled is None or domain is None:
-            settled, domain = constraints.settle(schema, self._field)
+        shape, domain = constraints.shape, schema.domain
+        if domain is not None:  # what both state has to be the same
+            shape = domain.mere_shape if shape is None else None
+        if shape is None or schema.fill_bits is None:
+            return Alike().metadata(constraints, schema, field, None)
+        by = domain is None, len(shape)
+        found = self._found.get(by)
+        if found is None:
+            found = self._found[by] = Alike()
+        return found.metadata(constraints, schema, field, shape)
+
+
+class Alike:
+    """New arrays of one rank: what is found of one holds for all.
+
+    What is found out and checked depends on the shape only by the chunks that are chosen for it,
+    and by its size.
+    """
+
+    __slots__ = ("_checked", "_made", "_settled")
+
+    def __init__(self) -> None:
+        self._settled: Settled | None = None
+        self._checked = False
+        self._made: Recall[ArrayMeta] = Recall(_CUTS)
+
+    def metadata(
+        self, constraints: Constraints, schema: Schema, field: Field, shape: Shape | None
+    ) -> ArrayMeta:
+        """Return the metadata of a new array.
+
+        Parameters
+        ----------
+        constraints, schema, field
+            What is asked for; of all but the shape and the fill value, the same each time.
+        shape
+            The shape, if it is known to be finite and to begin at the origin.
+        """
+        settled, domain, fill = self._settled, schema.domain, schema.fill_bits
+        if settled is None or shape is None:
+            settled, domain = constraints.settle(schema, field)
+            shape = domain.shape[: settled.chunked]
             if settled.chunked == domain.rank:  # else lengths of the schema are those of elements
                 self._settled = settled
-        shape, cut = domain.shape[: settled.chunked], constraints.cut(settled, domain)
-        fill = schema.fill_bits
+        view = View.of_array(shape, None, ()) if domain is None else domain._as_view()
+        cut = constraints.cut(settled, view)
         like = self._made.find((cut, fill))
         if like is not None and prod(shape) <= INT64_MAX:
             return like.resized(shape, like.chunk_grid)
         made = constraints.create(schema, settled, shape, cut)
-        if settled is self._settled and fill is not None and fill == self._checked:
-            check_chunks(made, constraints, schema, self._field)
+        if settled is self._settled and self._checked:
+            check_chunks(made, constraints, schema, field)
+            _check_fill(made, schema, field)
         else:
-            check(made, constraints, schema, self._field)
-            self._checked = fill
+            check(made, constraints, schema, field)
+            self._checked = True
         if 0 not in cut[1]:  # else the grid depends on the shape
             self._made.keep((cut, fill), made)
         return made
@@ -172,9 +197,6 @@ class Alike:
 _NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
 _read: Final = Recall[Constraints]()
 """Constraints that were read."""
-
-_alike: Final = RecallSame(Alike)
-"""New arrays, by what is asked for of them."""
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -194,7 +216,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
         compare("dtype", schema.dtype.name, facts.dtype.name)
     if schema.domain is not None:
         merged_domains(facts.domain, schema.domain)
-    _check_fill(facts, schema)
+    _check_fill(meta, schema, field)
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
         if meta.zarr_format == 2:
@@ -226,9 +248,8 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
         facts.codec.merged(schema.codec)
 
 
-def _check_fill(facts: Facts, schema: Schema) -> None:
-    meta = facts.meta
-    if schema.fill_value is None or meta.data_type.numpy.names or facts.field.as_void:
+def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
+    if schema.fill_value is None or meta.data_type.numpy.names or field.as_void:
         return
     fill = meta.fill_value
     if fill is None and meta.zarr_format == 2:

@@ -63,6 +63,7 @@ class ZarrSpec(PlacedSpec):
 
     _wanted: Any
     _known: dict[str, Any]
+    _alike: resolve.Alikes
     _field: Field
     _recheck_metadata: Recheck
     _recheck_data: Recheck
@@ -73,7 +74,7 @@ class ZarrSpec(PlacedSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states; take its members out of `members`."""
         made = cls(schema)
-        made._known = {}
+        made._known, made._alike = {}, resolve.Alikes()
         made._mode = OpenMode.take(members)
         made._take_place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
@@ -99,13 +100,40 @@ class ZarrSpec(PlacedSpec):
     def _forget(self) -> None:
         known = self.outline()
         self.schema = self.schema.merged(Schema(rank=known.rank, dtype=known.dtype))
-        self._wanted, self._known = self._nothing, {}
+        self._wanted, self._known, self._alike = self._nothing, {}, resolve.Alikes()
+
+    def _constrain(self, options: Options) -> None:
+        """Add constraints."""
+        before, self._known = self.schema, {}
+        if options.stored_shape is not None:
+            self._wanted = self._wanted.shaped(options.stored_shape)
+        if options.schema is not None:
+            self.schema = before.merged(options.schema)
+            if not self.schema.is_like(before):
+                self._alike = resolve.Alikes()
+        self._check_parts()
 
     def _check_parts(self) -> None:
         """Raise an error if schema and metadata do not agree."""
-        self._known = {}
-        if self._wanted is not self._nothing and self._field == WHOLE:
+        if self._wanted is self._nothing or self._field != WHOLE:
+            return
+        shape = self._wanted.shape if self.schema.domain is None else None
+        if shape is None or len(shape) not in self._alike.ranks:
             self.outline()
+        if shape is not None:
+            self._alike.ranks.add(len(shape))
+
+    @classmethod
+    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
+        """Return JSON without place and shape, and these."""
+        kept, given = super().split(json)
+        metadata = kept.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("shape") is not None:
+            members = metadata.copy()
+            given = given or Options()
+            given.stored_shape = members.pop("shape")
+            kept = {**kept, "metadata": members}
+        return kept, given
 
     @classmethod
     def of(
@@ -128,7 +156,7 @@ class ZarrSpec(PlacedSpec):
         names = driver._array._meta.data_type.numpy.names
         if names and made._field == WHOLE:
             made._field = Field(names[0])  # the only one: else one was chosen
-        made._wanted, made._known = cls._nothing, {}
+        made._wanted, made._known, made._alike = cls._nothing, {}, resolve.Alikes()
         if not minimal:
             made._wanted, made._known = facts.constraints, facts.known
         return made
@@ -193,7 +221,7 @@ class ZarrSpec(PlacedSpec):
         """Return the metadata of a new array."""
         found: ArrayMeta = self._recalled(
             "metadata",
-            lambda: resolve.new_metadata(self.name, self._wanted, self.schema, self._field),
+            lambda: self._alike.metadata(self._wanted, self.schema, self._field),
         )
         return found
 
@@ -204,7 +232,8 @@ class ZarrSpec(PlacedSpec):
             found = self._known[what] = find()
         return found
 
-    def _put_at(self, place: Place) -> Place:
+    @staticmethod
+    def _put_at(place: Place) -> Place:
         return _folder(place)
 
     def _take_rechecks(self, options: Options) -> None:

@@ -12,7 +12,7 @@ from tessarr.keys import Separator, V2Keys
 from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems
-from tessarr.space import IndexDomain
+from tessarr.space import View
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     New,
@@ -134,9 +134,9 @@ class Zarr2(Constraints):
             return _known(rank, rank, None, None, ())
         return _known(chunked, rank, self.chunk_shape, self.order, inner)
 
-    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
+    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        one = choose_one(settled.layout, domain, domain.rank)[: settled.chunked]
+        one = choose_one(settled.layout, extent, extent.rank)[: settled.chunked]
         return one, one
 
     def _created(self, schema: Schema, new: New) -> ArrayMeta:

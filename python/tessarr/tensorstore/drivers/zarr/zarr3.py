@@ -13,7 +13,7 @@ from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems, read_extension
-from tessarr.space import IndexDomain
+from tessarr.space import View
 from tessarr.tensorstore.drivers.zarr.completing import Wanted, complete
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
@@ -170,14 +170,14 @@ class Zarr3(Constraints):
         """Return what is known of chunks."""
         return _known(chunked, rank, self.chunk_shape, self.chain, inner)
 
-    def cut(self, settled: Settled, domain: IndexDomain) -> tuple[Shape, Shape]:
+    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
         chunked = settled.chunked
         layout = settled.layout.leading(chunked)
         if self.chain is not None and self.chain.height == 0:
-            one = choose_one(layout, domain, chunked)  # it says that there are no shards
+            one = choose_one(layout, extent, chunked)  # it says that there are no shards
             return one, one
-        return choose(layout, domain, chunked)
+        return choose(layout, extent, chunked)
 
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
         """Return the metadata of a new array."""
