@@ -442,7 +442,7 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
 
 
 def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:
-    fill = meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
+    fill = meta.fill_or_default
     return meta.data_type.single(fill)
 
 

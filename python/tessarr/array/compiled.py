@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr._engine import Description
 from tessarr.array.recall import OfMetadata
@@ -18,12 +18,30 @@ if TYPE_CHECKING:
 __all__ = ["compiled", "settled", "with_text"]
 
 
-def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+Compiled: TypeAlias = "tuple[dict[str, Any], Description]"
 
 
-compiled: Final = OfMetadata(_described, lambda made, meta: made.resized(meta.shape)).of
-"""Compile metadata for the engine, or recall what they were compiled to."""
+def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Compiled:
+    told = meta.description(store_fill=write_empty_chunks, missing=missing)
+    return told, Description(told)
+
+
+def _again(meta: ArrayMeta, known: Compiled, like: ArrayMeta) -> Compiled:
+    told, description = known
+    if meta.fill_value == like.fill_value:
+        return told, description.resized(meta.shape)
+    if meta.codecs.minds_fill:
+        return _described(meta, told["store_fill"], told["missing"])
+    told = {**told, "shape": meta.shape, "fill": meta.fill_or_default}
+    return told, Description(told)
+
+
+_recalled: Final = OfMetadata(_described, _again).of
+
+
+def compiled(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    """Compile metadata for the engine, or recall what they were compiled to."""
+    return _recalled(meta, write_empty_chunks, missing)[1]
 
 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:

@@ -16,30 +16,33 @@ _KEPT: Final = 512
 
 
 class OfMetadata(Generic[T]):
-    """What was made of metadata, while they are the very same; of another shape it is made again.
+    """What was made of metadata, while they are the very same; of some alike it is made again.
 
     Parameters
     ----------
     make
         Makes it of metadata, and of what else it depends on.
-    resized
-        Makes it of what was made of metadata that differ in shape alone.
+    again
+        Makes it of metadata, of what was made of others, and of these, from which they differ
+        in shape and fill value alone.
 
     Examples
     --------
     >>> from tessarr.metadata.build import array_meta
     >>> one = array_meta(shape=(3, 4), chunks=(2, 2), dtype="int8")
-    >>> recalled = OfMetadata(lambda meta: [meta.shape], lambda made, meta: [*made, meta.shape])
+    >>> recalled = OfMetadata(lambda meta: meta.shape, lambda meta, made, _: (made, meta.shape))
     >>> recalled.of(one) is recalled.of(one)
     True
     >>> recalled.of(one.resized((5, 4), one.chunk_grid))
-    [(3, 4), (5, 4)]
+    ((3, 4), (5, 4))
     """
 
-    __slots__ = ("_kept", "_like", "_make", "_resized")
+    __slots__ = ("_again", "_kept", "_like", "_make")
 
-    def __init__(self, make: Callable[..., T], resized: Callable[[T, ArrayMeta], T]) -> None:
-        self._make, self._resized = make, resized
+    def __init__(
+        self, make: Callable[..., T], again: Callable[[ArrayMeta, T, ArrayMeta], T]
+    ) -> None:
+        self._make, self._again = make, again
         # What is kept has its metadata beside it, so that nothing else gets their ids.
         self._kept: dict[Hashable, tuple[ArrayMeta, T]] = {}
         self._like: dict[Hashable, tuple[ArrayMeta, T]] = {}
@@ -56,7 +59,8 @@ class OfMetadata(Generic[T]):
             made = self._make(meta, *more)
             _keep(self._like, alike, (meta, made))
         else:
-            made = self._resized(found[1], meta)
+            like, known = found
+            made = self._again(meta, known, like)
         _keep(self._kept, key, (meta, made))
         return made
 

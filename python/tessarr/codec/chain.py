@@ -86,6 +86,11 @@ class Chain:
         object.__setattr__(self, "bytes_bytes", tuple(by_kind["bytes_bytes"]))
         object.__setattr__(self, "runs_code", any(codec.runs_code for codec in self.codecs))
 
+    @property
+    def minds_fill(self) -> bool:
+        """Whether what can be encoded, or becomes of it, may depend on the fill value."""
+        return any(codec.minds_fill for codec in self.codecs)
+
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:
         """Return the chain that a user means; ``bytes`` is added where no codec makes bytes.

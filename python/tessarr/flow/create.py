@@ -8,9 +8,9 @@ be wrong with the new node is found before a request changes anything: with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tessarr import _json
 from tessarr.drive import Create, Delete, Flow, Get, Put, Seen
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies
@@ -21,9 +21,9 @@ from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
-    from tessarr.types import Shape
+    from collections.abc import Mapping
 
-__all__ = ["ancestors_of", "commit", "create", "create_all", "documents"]
+__all__ = ["Wording", "ancestors_of", "commit", "create", "create_all", "documents"]
 
 
 def create(
@@ -129,32 +129,47 @@ def create_all(
     return done
 
 
-def documents(meta: Node, like: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
-    """Return the documents of a node by name, the one that makes it first.
+def documents(meta: Node) -> dict[str, bytes]:
+    """Return the documents of a node by name, the one that makes it first."""
+    return {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
+
+
+class Wording:
+    """The documents of an array, in parts: those of arrays that are alike have the same.
 
     Parameters
     ----------
     meta
-        The node.
-    like
-        The documents of an array that differs from it in shape alone, if they are known.
+        The array.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> one = array_meta(shape=(3, 4), chunks=(2, 2), dtype="int8")
+    >>> other = one.alike((5, 4), one.chunk_grid, bytes([1]))
+    >>> Wording(one).of(other) == documents(other)
+    True
     """
-    if like is not None and isinstance(meta, ArrayMeta):
-        name = next(iter(like))
-        return {**like, name: _reshaped(like[name], meta.shape)}
-    if meta.zarr_format == 3:
-        return {"zarr.json": v3.dump(meta)}
-    return v2.dump(meta)
 
+    def __init__(self, meta: ArrayMeta) -> None:
+        self._meta, self._form = meta, v3 if meta.zarr_format == 3 else v2
+        (self._name, _), *others = documents(meta).items()
+        self._others = dict(others)
+        members = self._form.to_json(meta).items()
+        ordered = sorted(members) if self._form is v2 else members
+        self._members = {name: self._text(name, value) for name, value in ordered}
 
-def _reshaped(document: bytes, shape: Shape) -> bytes:
-    """Return a document that was written here, with another shape of the same rank."""
-    indent = document[1 : document.index(b'"')]  # of members, with the line break before
-    start = document.index(indent + b'"shape": [') + len(indent) + len(b'"shape": [')
-    end = document.index(b"]", start)
-    items = [b"%b%b%d" % (indent, indent[1:], length) for length in shape]
-    lengths = b",".join(items) + indent if items else b""
-    return document[:start] + lengths + document[end:]
+    def _text(self, name: str, value: Any) -> bytes:
+        """Return a member as it stands in the document, with the line break before it."""
+        member = _json.dump({name: value}, indent=self._form.INDENT, sort_keys=self._form is v2)
+        return member[1:-2]
+
+    def of(self, meta: ArrayMeta) -> dict[str, bytes]:
+        """Return the documents of an array that differs in shape and fill value alone."""
+        members = {**self._members, "shape": self._text("shape", list(meta.shape))}
+        if meta.fill_value != self._meta.fill_value:
+            members["fill_value"] = self._text("fill_value", self._form.fill_json(meta))
+        return {self._name: b"{" + b",".join(members.values()) + b"\n}", **self._others}
 
 
 def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:

@@ -76,7 +76,7 @@ class ArrayMeta:
     last_is_filter: bool = False
     is_v1: bool = False
     kin: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """What only metadata share that were made of each other by changing the shape alone."""
+    """What only metadata share that were made of each other by `alike`, on the same grid."""
 
     @property
     def stated_format(self) -> Literal[1, 2, 3]:
@@ -85,8 +85,12 @@ class ArrayMeta:
 
     def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
         """Return the same with another shape and the grid for it."""
-        zarr_format, _, data_type, _, *rest = _members(self)
-        made = ArrayMeta(zarr_format, shape, data_type, chunk_grid, *rest)
+        return self.alike(shape, chunk_grid, self.fill_value)
+
+    def alike(self, shape: Shape, chunk_grid: ChunkGrid, fill_value: bytes | None) -> ArrayMeta:
+        """Return the same with another shape, the grid for it, and another fill value."""
+        zarr_format, _, data_type, _, keys, _, *rest = _members(self)
+        made = ArrayMeta(zarr_format, shape, data_type, chunk_grid, keys, fill_value, *rest)
         if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
             object.__setattr__(made, "kin", self.kin)
         return made
@@ -156,6 +160,11 @@ class ArrayMeta:
         return "C"
 
     @property
+    def fill_or_default(self) -> bytes:
+        """What is read where nothing is stored."""
+        return self.data_type.default_fill() if self.fill_value is None else self.fill_value
+
+    @property
     def fill_scalar(self) -> Any:
         """The fill value as indexing gives it, such as a NumPy scalar, or None."""
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
@@ -185,7 +194,7 @@ class ArrayMeta:
             "item_bytes": data_type.item_bytes,
             "elements": data_type.elements,
             "is_bool": data_type.name == "bool",
-            "fill": data_type.default_fill() if self.fill_value is None else self.fill_value,
+            "fill": self.fill_or_default,
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
             "missing": missing,

@@ -33,9 +33,11 @@ __all__ = [
     "ARRAY",
     "ATTRIBUTES",
     "GROUP",
+    "INDENT",
     "chain",
     "check_codecs",
     "dump",
+    "fill_json",
     "parse_array",
     "parse_group",
     "read_array",
@@ -43,11 +45,14 @@ __all__ = [
     "read_group",
     "read_members",
     "split",
+    "to_json",
 ]
 
 ARRAY: Final = ".zarray"
 GROUP: Final = ".zgroup"
 ATTRIBUTES: Final = ".zattrs"
+INDENT: Final = 4
+"""How far members of documents are indented that are written here."""
 
 
 def parse_array(zarray: bytes, zattrs: bytes | None, *, where: str) -> ArrayMeta:
@@ -324,18 +329,17 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
     >>> dump(GroupMeta(2))
     {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
     """
-    attributes = _json.dump(meta.attributes, indent=4)  # in the order of the user's
+    attributes = _json.dump(meta.attributes, indent=INDENT)  # in the order of the user's
     if isinstance(meta, GroupMeta):
         group = {"zarr_format": 2, **meta.extra}
-        return {GROUP: _json.dump(group, indent=4, sort_keys=True), ATTRIBUTES: attributes}
-    document = _json.dump(to_json(meta), indent=4, sort_keys=True)
+        return {GROUP: _json.dump(group, indent=INDENT, sort_keys=True), ATTRIBUTES: attributes}
+    document = _json.dump(to_json(meta), indent=INDENT, sort_keys=True)
     return {ARRAY: document, ATTRIBUTES: attributes}
 
 
 def to_json(meta: ArrayMeta) -> JSONObject:
     """Return the document ``.zarray`` that says what `meta` says, as JSON."""
     fortran, filters, compressor = split(meta.codecs, meta.rank, meta.last_is_filter)
-    fill = meta.fill_value
     document: JSONObject = {
         **meta.extra,
         "zarr_format": 2,
@@ -343,7 +347,7 @@ def to_json(meta: ArrayMeta) -> JSONObject:
         "chunks": list(meta.chunk_spec.shape),
         "dtype": meta.data_type.to_json(2),
         "compressor": None if compressor is None else compressor.to_json(2),
-        "fill_value": None if fill is None else meta.data_type.fill_to_json(fill, 2),
+        "fill_value": fill_json(meta),
         "order": "F" if fortran else "C",
         "filters": [codec.to_json(2) for codec in filters] or None,
     }
@@ -351,6 +355,12 @@ def to_json(meta: ArrayMeta) -> JSONObject:
     if separator != ".":
         document["dimension_separator"] = separator
     return document
+
+
+def fill_json(meta: ArrayMeta) -> Any:
+    """Return the fill value as the document has it."""
+    fill = meta.fill_value
+    return None if fill is None else meta.data_type.fill_to_json(fill, 2)
 
 
 def split(codecs: Chain, rank: int, last_is_filter: bool) -> tuple[bool, list[Codec], Codec | None]:

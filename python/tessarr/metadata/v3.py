@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from tessarr.transformer import StorageTransformer
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["DOCUMENT", "dump", "parse", "read"]
+__all__ = ["DOCUMENT", "INDENT", "dump", "fill_json", "parse", "read", "to_json"]
 
 DOCUMENT: Final = "zarr.json"
 """The name of the document, under the path of its node."""
+
+INDENT: Final = 2
+"""How far members of documents are indented that are written here."""
 
 
 def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
@@ -324,7 +327,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> bytes:
       }
     }
     """
-    return _json.dump(to_json(meta), indent=2)
+    return _json.dump(to_json(meta), indent=INDENT)
 
 
 def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
@@ -342,7 +345,7 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "data_type": meta.data_type.to_json(3),
         "chunk_grid": meta.chunk_grid.to_json(),
         "chunk_key_encoding": meta.chunk_key_encoding.to_json(),
-        "fill_value": _fill_to_json(meta.data_type, meta.fill_value),
+        "fill_value": fill_json(meta),
         "codecs": meta.codecs.to_json(),
         "attributes": meta.attributes,
     }
@@ -354,5 +357,6 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
     return {**document, **meta.extra}
 
 
-def _fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
-    return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)
+def fill_json(meta: ArrayMeta) -> Any:
+    """Return the fill value as the document has it."""
+    return meta.data_type.fill_to_json(meta.fill_or_default, 3)

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array.recall import OfMetadata
-from tessarr.flow.create import documents
+from tessarr.flow.create import Wording
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
 from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
@@ -37,7 +37,7 @@ __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
 _LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
-                   "chunk_layout", "fill_value", "dimension_units", "element")  # fmt: skip
+                   "chunk_layout", "dimension_units", "element", "wording")  # fmt: skip
 
 
 class Facts:
@@ -67,14 +67,15 @@ class Facts:
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
-        self._like: Facts | None = None  # those that differ in shape alone, and last
 
-    def resized(self, meta: ArrayMeta) -> Facts:
-        """Return what follows from metadata that have another shape only."""
-        made = object.__new__(Facts)
-        known = vars(self)
-        vars(made).update({name: known[name] for name in _LASTING if name in known})
-        made.meta, made._like = meta, self
+    @classmethod
+    def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta) -> Facts:
+        """Return what follows from metadata, by that of others that are alike."""
+        made, found = object.__new__(cls), vars(known)
+        vars(made).update({name: found[name] for name in _LASTING if name in found})
+        made.meta = meta
+        if meta.fill_value == like.fill_value and "fill_value" in found:
+            made.fill_value = known.fill_value
         return made
 
     @cached_property
@@ -156,9 +157,14 @@ class Facts:
         return document
 
     @cached_property
+    def wording(self) -> Wording:
+        """The documents, in parts."""
+        return Wording(self.meta)
+
+    @cached_property
     def documents(self) -> dict[str, bytes]:
         """The documents of a new array, by their names; not to be modified."""
-        found = documents(self.meta, None if self._like is None else self._like.documents)
+        found = self.wording.of(self.meta)
         if not self.meta.attributes:
             found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
         return found
@@ -189,5 +195,5 @@ def _elements_of(
 
 _elements: Final = RecallSame(_elements_of)
 
-facts_of: Final = OfMetadata(Facts, Facts.resized).of
+facts_of: Final = OfMetadata(Facts, Facts.again).of
 """Return what follows from metadata, or recall it."""

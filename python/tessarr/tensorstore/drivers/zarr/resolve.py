@@ -157,7 +157,7 @@ class Alike:
     def __init__(self) -> None:
         self._settled: Settled | None = None
         self._checked = False
-        self._made: Recall[ArrayMeta] = Recall(_CUTS)
+        self._made: Recall[tuple[Hashable, ArrayMeta]] = Recall(_CUTS)
 
     def metadata(
         self, constraints: Constraints, schema: Schema, field: Field, shape: Shape | None
@@ -171,7 +171,7 @@ class Alike:
         shape
             The shape, if it is known to be finite and to begin at the origin.
         """
-        settled, domain, fill = self._settled, schema.domain, schema.fill_bits
+        settled, domain = self._settled, schema.domain
         if settled is None or shape is None:
             settled, domain = constraints.settle(schema, field)
             shape = domain.shape[: settled.chunked]
@@ -179,18 +179,38 @@ class Alike:
                 self._settled = settled
         view = View.of_array(shape, None, ()) if domain is None else domain._as_view()
         cut = constraints.cut(settled, view)
-        like = self._made.find((cut, fill))
-        if like is not None and prod(shape) <= INT64_MAX:
+        made = self._like(constraints, schema, field, shape, cut)
+        if made is None:
+            made = constraints.create(schema, settled, shape, cut)
+            if settled is self._settled and self._checked:
+                check_chunks(made, constraints, schema, field)
+                _check_fill(made, schema, field)
+            else:
+                check(made, constraints, schema, field)
+                self._checked = True
+            if 0 not in cut[1]:  # else the grid depends on the shape
+                self._made.keep(cut, (schema.fill_bits, made))
+        return made
+
+    def _like(
+        self,
+        constraints: Constraints,
+        schema: Schema,
+        field: Field,
+        shape: Shape,
+        cut: tuple[Shape, Shape],
+    ) -> ArrayMeta | None:
+        """Return the metadata by those of another array of such chunks, or None."""
+        fill, like = self._made.find(cut) or (None, None)
+        if like is None or prod(shape) > INT64_MAX:
+            return None
+        if fill == schema.fill_bits:
             return like.resized(shape, like.chunk_grid)
-        made = constraints.create(schema, settled, shape, cut)
-        if settled is self._settled and self._checked:
-            check_chunks(made, constraints, schema, field)
-            _check_fill(made, schema, field)
-        else:
-            check(made, constraints, schema, field)
-            self._checked = True
-        if 0 not in cut[1]:  # else the grid depends on the shape
-            self._made.keep((cut, fill), made)
+        if like.codecs.minds_fill:
+            return None
+        stored = constraints.new_fill(schema, like.data_type)
+        made = like.alike(shape, like.chunk_grid, stored)
+        _check_fill(made, schema, field)
         return made
 
 
@@ -251,10 +271,7 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
     if schema.fill_value is None or meta.data_type.numpy.names or field.as_void:
         return
-    fill = meta.fill_value
-    if fill is None and meta.zarr_format == 2:
+    if meta.fill_value is None and meta.zarr_format == 2:
         raise ArgumentError("fill_value: the array has none")
-    if new_fill(schema.fill_value, meta.data_type) != (
-        meta.data_type.default_fill() if fill is None else fill
-    ):
+    if new_fill(schema.fill_value, meta.data_type) != meta.fill_or_default:
         raise ArgumentError(f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}")

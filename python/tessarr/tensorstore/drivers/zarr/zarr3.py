@@ -220,7 +220,7 @@ class Zarr3(Constraints):
 
     def check_members(self, meta: ArrayMeta) -> None:
         """Refuse metadata whose members are not those that are stated."""
-        self.check_common(meta, _chunk_shape(meta), _fill_of(meta))
+        self.check_common(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
             wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
             compare("chunk_key_encoding", wanted, found)
@@ -313,10 +313,6 @@ def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
 def _chunk_shape(meta: ArrayMeta) -> Shape | None:
     regular = meta.chunk_grid.regular()
     return None if regular is None else regular.chunk_shape
-
-
-def _fill_of(meta: ArrayMeta) -> bytes:
-    return meta.data_type.default_fill() if meta.fill_value is None else meta.fill_value
 
 
 def _known(
