@@ -22,6 +22,7 @@ __all__ = [
     "fill_from_json",
     "fill_of",
     "fill_to_json",
+    "frozen",
     "new_fill",
     "record_fill",
     "same_fill",
@@ -158,6 +159,13 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
         )
     return unbroadcast(found)
+
+
+def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that cannot be written to: schemas are recalled, and share fill values."""
+    kept = np.array(fill)
+    kept.flags.writeable = False
+    return kept
 
 
 def fill_to_json(fill: npt.NDArray[Any]) -> Any:

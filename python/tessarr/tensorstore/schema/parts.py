@@ -97,9 +97,7 @@ class Parts:
                 f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
             )
         if self._fill is None:
-            # Schemas are recalled: what users have of this one must not change it.
-            self._fill = fill.copy()
-            self._fill.flags.writeable = False
+            self._fill = fill
 
     def _add_units(self, units: Units) -> None:
         if units:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypedDict, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
@@ -32,7 +31,7 @@ from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.fill import fill_from_json, fill_of, fill_to_json, same_fill
+from tessarr.tensorstore.schema.fill import fill_from_json, fill_of, fill_to_json, frozen, same_fill
 from tessarr.tensorstore.schema.parts import MAX_RANK, NO_LAYOUT, Parts
 from tessarr.tensorstore.schema.units import (
     UnitLike,
@@ -149,7 +148,8 @@ class Schema(Parts, Indexable):
         if "codec" in members:
             self._add_codec(CodecSpec(members.pop("codec")))
         if "fill_value" in members:
-            self._add_fill(fill_from_json(stated(members.pop("fill_value")), self._dtype))
+            fill = fill_from_json(stated(members.pop("fill_value")), self._dtype)
+            self._add_fill(frozen(fill))
         if "dimension_units" in members:
             self._add_units(units_from_json(members.pop("dimension_units")))
         nothing_else(members, "schema")
@@ -242,7 +242,8 @@ class Schema(Parts, Indexable):
         made._dtype, made._codec, made._fill, made._units = self._dtype, self._codec, self._fill, ()
         made._layout = layout_through(self._layout, transform)
         if made._fill is not None and made._fill.ndim:
-            made._fill = through.array_through(made._fill, transform, self._domain)
+            fill = through.array_through(made._fill, transform, self._domain)
+            made._fill = frozen(fill)
         if any(self._units):
             made._units = units_through(self._units, transform)
         return made
@@ -278,7 +279,7 @@ class Schema(Parts, Indexable):
         if self._domain is not None:
             made._domain = through.domain_before(self._domain, transform)
         if self._fill is not None:
-            made._fill = through.array_before(self._fill, transform)
+            made._fill = frozen(through.array_before(self._fill, transform))
         if self._units:
             made._units = units_before(self._units, transform)
         return made
@@ -317,8 +318,8 @@ class Schema(Parts, Indexable):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, or None while it is open."""
-        return None if self._fill is None else np.asarray(self._fill)
+        """The fill value, or None while it is open; not to be written to."""
+        return None if self._fill is None else self._fill.view()
 
     @property
     def dimension_units(self) -> Units | None:
@@ -412,7 +413,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
         _instance(layout, ChunkLayout, "chunk_layout")
     ),
     "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
-    "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
+    "fill_value": lambda made, fill: made._add_fill(frozen(fill_of(fill, made._dtype))),
     "dimension_units": lambda made, units: made._add_units(units_of(units)),
     "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
 }

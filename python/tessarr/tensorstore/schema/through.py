@@ -148,6 +148,8 @@ def unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def broadcastable(shape: Shape, domain: IndexDomain) -> bool:
     """Tell whether an array can be broadcast to a domain: its last axes are those of the array."""
+    if not shape:
+        return True
     if len(shape) > domain.rank:
         extra = len(shape) - domain.rank
         return all(size == 1 for size in shape[:extra]) and broadcastable(shape[extra:], domain)
