@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from tessarr._engine import Description
 from tessarr.array.recall import OfMetadata
@@ -18,30 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["compiled", "settled", "with_text"]
 
 
-Compiled: TypeAlias = "tuple[dict[str, Any], Description]"
+def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
 
 
-def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Compiled:
-    told = meta.description(store_fill=write_empty_chunks, missing=missing)
-    return told, Description(told)
-
-
-def _again(meta: ArrayMeta, known: Compiled, like: ArrayMeta) -> Compiled:
-    told, description = known
+def _again(
+    meta: ArrayMeta, known: Description, like: ArrayMeta, write_empty_chunks: bool, missing: Missing
+) -> Description:
     if meta.fill_value == like.fill_value:
-        return told, description.resized(meta.shape)
-    if meta.codecs.minds_fill:
-        return _described(meta, told["store_fill"], told["missing"])
-    told = {**told, "shape": meta.shape, "fill": meta.fill_or_default}
-    return told, Description(told)
+        return known.resized(meta.shape)
+    return _described(meta, write_empty_chunks, missing)
 
 
-_recalled: Final = OfMetadata(_described, _again).of
-
-
-def compiled(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    """Compile metadata for the engine, or recall what they were compiled to."""
-    return _recalled(meta, write_empty_chunks, missing)[1]
+compiled: Final = OfMetadata(_described, _again).of
+"""Compile metadata for the engine, or recall what they were compiled to."""
 
 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:

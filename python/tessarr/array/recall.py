@@ -23,8 +23,8 @@ class OfMetadata(Generic[T]):
     make
         Makes it of metadata, and of what else it depends on.
     again
-        Makes it of metadata, of what was made of others, and of these, from which they differ
-        in shape and fill value alone.
+        Makes it of metadata, of what was made of others, of these, from which they differ in
+        shape and fill value alone, and of what else it depends on.
 
     Examples
     --------
@@ -39,9 +39,7 @@ class OfMetadata(Generic[T]):
 
     __slots__ = ("_again", "_kept", "_like", "_make")
 
-    def __init__(
-        self, make: Callable[..., T], again: Callable[[ArrayMeta, T, ArrayMeta], T]
-    ) -> None:
+    def __init__(self, make: Callable[..., T], again: Callable[..., T]) -> None:
         self._make, self._again = make, again
         # What is kept has its metadata beside it, so that nothing else gets their ids.
         self._kept: dict[Hashable, tuple[ArrayMeta, T]] = {}
@@ -60,7 +58,7 @@ class OfMetadata(Generic[T]):
             _keep(self._like, alike, (meta, made))
         else:
             like, known = found
-            made = self._again(meta, known, like)
+            made = self._again(meta, known, like, *more)
         _keep(self._kept, key, (meta, made))
         return made
 

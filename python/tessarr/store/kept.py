@@ -50,6 +50,8 @@ class StagedStore(_engine.StagedStore, StoreMapping):
         if self.owner is not None:
             self.owner._forget_below(self, prefix)
 
+    clear_prefix = delete_prefix
+
 
 class RememberingStore(WrapperStore):
     """Another store, whose answers pools remember: of documents one, of everything else one.

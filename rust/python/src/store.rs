@@ -304,6 +304,12 @@ impl Store {
         py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
+    /// Remove every key under `prefix` because others are stored there at once: a folder may
+    /// stay, and that they are gone is as durable as what is stored next.
+    fn clear_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
+        py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
+    }
+
     /// How many changes should be under way at a time, because each is waited for; 0: they
     /// are made at once.
     #[getter]

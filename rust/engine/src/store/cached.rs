@@ -453,6 +453,13 @@ impl Store for CachedStore {
         done
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.forget_below(prefix);
+        let done = self.inner.clear_prefix(prefix);
+        self.forget_below(prefix);
+        done
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let forget = || changes.iter().for_each(|change| self.forget(&change.key));
         forget();

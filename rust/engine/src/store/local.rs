@@ -378,6 +378,17 @@ impl Store for LocalStore {
         Ok(())
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        let folder = self.path(prefix.strip_suffix('/').unwrap_or_default());
+        if prefix.is_empty() || !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return self.delete_prefix(prefix);
+        }
+        ASKED.count(Call::DeletePrefix, 0);
+        check_prefix(prefix)?;
+        self.check_writable()?;
+        Ok(tree::empty(&folder)?)
+    }
+
     fn read_only(&self) -> bool {
         self.settings.read_only
     }

@@ -352,6 +352,12 @@ pub trait Store: Send + Sync + Debug {
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
 
+    /// Remove every key under `prefix` because others are stored there at once: a folder may stay, and
+    /// that they are gone is as durable as what is stored next.
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.delete_prefix(prefix)
+    }
+
     /// Make all `changes` at once, if every key is as expected: no reader sees some of them.
     /// False: one key is not, and nothing was changed. None: the store cannot do that.
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {

@@ -78,6 +78,10 @@ impl Store for PrefixStore {
         self.inner.delete_prefix(&self.prefix(prefix)?)
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.inner.clear_prefix(&self.prefix(prefix)?)
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let renamed = |change: &Exchange| Ok(Exchange { key: self.key(&change.key)?, ..change.clone() });
         self.inner.exchange(&changes.iter().map(renamed).collect::<Result<Vec<_>>>()?)

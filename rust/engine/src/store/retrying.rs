@@ -128,6 +128,10 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
         self.asking.each(|| self.inner.delete_prefix(prefix))
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.asking.each(|| self.inner.clear_prefix(prefix))
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.inner.exchange(changes)
     }

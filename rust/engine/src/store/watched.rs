@@ -203,6 +203,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         self.plain(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.plain(Call::DeletePrefix, prefix, || self.inner.clear_prefix(prefix))
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let key = changes.first().map_or("", |change| change.key.as_str());
         tell(&*self.watch, Call::Update, key, |found| {

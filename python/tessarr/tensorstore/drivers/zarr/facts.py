@@ -69,7 +69,7 @@ class Facts:
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
 
     @classmethod
-    def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta) -> Facts:
+    def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta, _: Field) -> Facts:
         """Return what follows from metadata, by that of others that are alike."""
         made, found = object.__new__(cls), vars(known)
         vars(made).update({name: found[name] for name in _LASTING if name in found})

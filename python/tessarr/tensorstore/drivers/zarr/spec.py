@@ -424,7 +424,7 @@ class ZarrSpec(PlacedSpec):
     def _created(self, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
         meta = self._metadata()
         if self._mode.delete_existing:
-            store.delete_prefix(open_flow.prefix_of(at))
+            store.clear_prefix(open_flow.prefix_of(at))
         stored = facts_of(meta, self._field).documents
         seen = Seen()
         if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):

@@ -1,0 +1,213 @@
+"""Creating arrays that are like others: what is known of these holds, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from calls import calls_of
+from tessarr.flow.create import Wording, documents
+from tessarr.metadata.build import array_meta
+
+FORMATS = pytest.mark.parametrize("name", ["zarr", "zarr3"])
+NEW: dict[str, Any] = {"create": True, "delete_existing": True}
+
+
+def _stored(array: ts.TensorStore) -> dict[str, Any]:
+    name = "zarr.json" if array.spec().to_json()["driver"] == "zarr3" else ".zarray"
+    found: dict[str, Any] = json.loads(array.kvstore.read(name).result().value)
+    return found
+
+
+def _calls(act: Callable[[], object]) -> Counter[str]:
+    act()  # what is made once
+    return min((calls_of(act).names for _ in range(2)), key=Counter.total)
+
+
+@FORMATS
+def test_what_is_created_elsewhere_is_read_no_more(name: str) -> None:
+    """Of a spec at a new place, nothing but the place is read."""
+    places, context = count(), ts.Context()
+
+    def create() -> None:
+        spec = {"driver": name, "kvstore": f"memory://{next(places)}/"}
+        ts.open(spec, context=context, create=True, dtype="int16", shape=[30, 40]).result()
+
+    python = _calls(create)
+    for costly in ("ZarrSpec.parse", "Constraints.create", "Facts.__init__", "check"):
+        assert python[costly] == 0, python
+    assert python.total() <= 230, python
+
+
+@FORMATS
+def test_what_is_created_by_metadata_is_read_no_more(name: str) -> None:
+    """Of metadata with another shape, nothing but the shape is read."""
+    lengths, context = count(1000), ts.Context()
+
+    def create() -> None:
+        spec = {"driver": name, "kvstore": "memory://a/", **NEW, "dtype": "float32"}
+        spec["metadata"] = {"shape": [next(lengths), 100]}
+        if name == "zarr3":
+            spec["metadata"]["attributes"] = {"a": [1, 2]}
+        ts.open(spec, context=context, chunk_layout=ts.ChunkLayout(chunk_shape=[9, 9])).result()
+
+    python = _calls(create)
+    for costly in ("ZarrSpec.parse", "Constraints.create", "Facts.__init__", "check", "to_json"):
+        assert python[costly] == 0, python
+    assert python.total() <= 240, python
+
+
+@FORMATS
+def test_what_is_created_with_another_fill_value_is_found_out_no_more(name: str) -> None:
+    values, context = count(), ts.Context()
+
+    def create() -> None:
+        parts: Any = {"dtype": "float32", "shape": [30, 40], "fill_value": next(values)}
+        spec = {"driver": name, "kvstore": "memory://a/"}
+        ts.open(spec, context=context, **NEW, **parts).result()
+
+    python = _calls(create)
+    for costly in ("Constraints.create", "Facts.__init__", "check", "to_json"):
+        assert python[costly] == 0, python
+
+
+@FORMATS
+def test_arrays_that_are_alike_are_what_they_are_alone(name: str) -> None:
+    """Each is stored as the first of its kind would be, and reads as that."""
+    layout = ts.ChunkLayout(chunk_shape=[4, 5])
+    kinds: list[dict[str, Any]] = [{"dtype": "int16"}, {"dtype": "float32", "chunk_layout": layout}]
+    told = {}
+    for turn in range(2):
+        cases = list(range(12))
+        for k in cases if turn else reversed(cases):
+            parts = {**kinds[k % 2], "shape": [7 + k % 3, 6], "fill_value": k // 6}
+            made = ts.open({"driver": name, "kvstore": f"memory://{turn}/"}, **NEW, **parts).result()
+            found = _stored(made), made.schema, made[1:3, 2].read().result().tolist()
+            assert told.setdefault(k, found) == found
+            assert found[0]["shape"] == parts["shape"]
+            assert made.fill_value == parts["fill_value"]
+
+
+@FORMATS
+def test_shapes_of_metadata_and_of_schemas_have_to_be_the_same(name: str) -> None:
+    """Also where another array was created with equal ones."""
+    for shape, stated in ([4, 5], [4, 5]), ([4, 5], [4, 6]), ([6, 5], [6, 5]), ([6, 5], [5]):
+        spec = {"driver": name, "kvstore": "memory://a/", **NEW, "metadata": {"shape": stated}}
+        if shape == stated:
+            assert ts.open(spec, dtype="int8", shape=shape).result().shape == (*shape,)
+        else:
+            with pytest.raises(ValueError, match=r"match|rank"):
+                ts.open(spec, dtype="int8", shape=shape).result()
+
+
+@pytest.mark.parametrize("shape", [[2, -1], [2, "3"], [2**64], "ab", [1.5], [[2]], {}, True])
+@FORMATS
+def test_shapes_of_metadata_that_are_none_are_refused(name: str, shape: Any) -> None:
+    spec = {"driver": name, "kvstore": "memory://a/", **NEW, "dtype": "int8"}
+    ts.open({**spec, "metadata": {"shape": [2]}}).result()
+    with pytest.raises(ValueError):  # noqa: PT011 (what each message says is not of interest)
+        ts.open({**spec, "metadata": {"shape": shape}}).result()
+
+
+def test_fill_values_that_codecs_refuse_are_refused_of_arrays_that_are_alike() -> None:
+    cast = ts.CodecSpec({
+        "driver": "zarr3",
+        "codecs": [{"name": "cast_value", "configuration": {"data_type": "int8"}}],
+    })
+    spec = {"driver": "zarr3", "kvstore": "memory://a/", **NEW}
+    for fill in (1, 1000, 2):
+        parts: Any = {"dtype": "int16", "shape": [4], "codec": cast, "fill_value": fill}
+        if fill < 100:
+            assert ts.open(spec, **parts).result().fill_value == fill
+        else:
+            with pytest.raises(ValueError, match="fill value"):
+                ts.open(spec, **parts).result()
+
+
+@pytest.mark.parametrize("place", ["memory://a/", {"driver": "memory", "path": "a/"}])
+@FORMATS
+def test_a_place_that_is_given_twice_is_refused(name: str, place: Any) -> None:
+    ts.Spec({"driver": name, "kvstore": place}).update(create=True)
+    with pytest.raises(ValueError, match="twice"):
+        ts.open({"driver": name, "kvstore": place}, kvstore="memory://b/")
+    with pytest.raises(ValueError, match="kvstore"):
+        ts.open({"driver": "cast", "base": {"driver": name}, "kvstore": place, "dtype": "int8"})
+
+
+def test_places_that_are_changed_afterwards_are_not_those_of_specs() -> None:
+    place = ts.KvStore.Spec("memory://a/")
+    spec = ts.Spec({"driver": "zarr3", "kvstore": place})
+    place.path = "b/"
+    assert spec.kvstore.path == "a/"
+    made = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
+    assert made.kvstore.path == "a/"
+
+
+@FORMATS
+def test_what_is_created_anew_in_a_folder_keeps_it(name: str, tmp_path: Path) -> None:
+    """What was in the folder is gone, and the folder itself is the same."""
+    spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
+    for length in (3, 4):
+        made = ts.open(spec, **NEW, dtype="int8", shape=[length, 2]).result()
+        made[...] = 1
+        (tmp_path / "a" / "below").mkdir()
+        (tmp_path / "a" / "below" / "other").write_bytes(b"")
+        folder = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        ts.open(spec, **NEW, dtype="int8", shape=[5, 2]).result()
+        assert os.listdir(folder) == ["zarr.json" if name == "zarr3" else ".zarray"]
+    finally:
+        os.close(folder)
+
+
+def test_a_link_to_a_folder_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "mine").write_bytes(b"1")
+    (tmp_path / "a").symlink_to(tmp_path / "far")
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/a/"}
+    ts.open(spec, **NEW, dtype="int8", shape=[2]).result()
+    assert (tmp_path / "far" / "mine").read_bytes() == b"1"
+    assert not (tmp_path / "far" / "zarr.json").exists()
+
+
+def _views(schema: ts.Schema) -> list[ts.Schema]:
+    moved = ts.IndexTransform(schema.domain)[:, [0, 2]]
+    return [schema, schema[1:3], schema[:, [0, 2]], schema[2], ts.Schema(schema), schema.through(moved)]
+
+
+def test_fill_values_of_schemas_cannot_be_written_to() -> None:
+    """Neither those of views, nor what users gave: schemas are recalled."""
+    given = np.arange(3, dtype="int32")
+    schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=given)
+    given[...] = 9
+    for view in _views(schema):
+        fill = view.fill_value
+        before = fill.tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            fill[...] = 7
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            fill.flags.writeable = True
+        assert view.fill_value.tolist() == before
+    assert schema.fill_value.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("shape", [(), (3,), (0, 4), (5, 6, 7)])
+@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64", "S3", "<M8[s]", "i2,f4"])
+def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: str) -> None:
+    """Whatever attributes say that looks like other members."""
+    odd = {'"shape": [': ["shape", {"shape": [1], "fill_value": 0}], "\u00e9": "}\n"}
+    one = array_meta(shape=shape, dtype=dtype, zarr_format=zarr_format, attributes=odd)
+    fill = bytes(range(1, one.data_type.item_bytes + 1))
+    longer = tuple(length + 10 for length in shape)
+    for other in (one, one.resized(longer, one.chunk_grid), one.alike(longer, one.chunk_grid, fill)):
+        assert Wording(one).of(other) == documents(other)
