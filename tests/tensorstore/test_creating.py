@@ -90,7 +90,9 @@ def test_arrays_that_are_alike_are_what_they_are_alone(name: str) -> None:
         cases = list(range(12))
         for k in cases if turn else reversed(cases):
             parts = {**kinds[k % 2], "shape": [7 + k % 3, 6], "fill_value": k // 6}
-            made = ts.open({"driver": name, "kvstore": f"memory://{turn}/"}, **NEW, **parts).result()
+            made = ts.open(
+                {"driver": name, "kvstore": f"memory://{turn}/"}, **NEW, **parts
+            ).result()
             found = _stored(made), made.schema, made[1:3, 2].read().result().tolist()
             assert told.setdefault(k, found) == found
             assert found[0]["shape"] == parts["shape"]
@@ -119,10 +121,12 @@ def test_shapes_of_metadata_that_are_none_are_refused(name: str, shape: Any) -> 
 
 
 def test_fill_values_that_codecs_refuse_are_refused_of_arrays_that_are_alike() -> None:
-    cast = ts.CodecSpec({
-        "driver": "zarr3",
-        "codecs": [{"name": "cast_value", "configuration": {"data_type": "int8"}}],
-    })
+    cast = ts.CodecSpec(
+        {
+            "driver": "zarr3",
+            "codecs": [{"name": "cast_value", "configuration": {"data_type": "int8"}}],
+        }
+    )
     spec = {"driver": "zarr3", "kvstore": "memory://a/", **NEW}
     for fill in (1, 1000, 2):
         parts: Any = {"dtype": "int16", "shape": [4], "codec": cast, "fill_value": fill}
@@ -181,7 +185,14 @@ def test_a_link_to_a_folder_is_replaced_and_what_it_leads_to_stays(tmp_path: Pat
 
 def _views(schema: ts.Schema) -> list[ts.Schema]:
     moved = ts.IndexTransform(schema.domain)[:, [0, 2]]
-    return [schema, schema[1:3], schema[:, [0, 2]], schema[2], ts.Schema(schema), schema.through(moved)]
+    return [
+        schema,
+        schema[1:3],
+        schema[:, [0, 2]],
+        schema[2],
+        ts.Schema(schema),
+        schema.through(moved),
+    ]
 
 
 def test_fill_values_of_schemas_cannot_be_written_to() -> None:
@@ -209,5 +220,21 @@ def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: st
     one = array_meta(shape=shape, dtype=dtype, zarr_format=zarr_format, attributes=odd)
     fill = bytes(range(1, one.data_type.item_bytes + 1))
     longer = tuple(length + 10 for length in shape)
-    for other in (one, one.resized(longer, one.chunk_grid), one.alike(longer, one.chunk_grid, fill)):
+    for other in (
+        one,
+        one.resized(longer, one.chunk_grid),
+        one.alike(longer, one.chunk_grid, fill),
+    ):
         assert Wording(one).of(other) == documents(other)
+
+
+def test_layouts_of_views_are_apart() -> None:
+    """What is found of one is recalled, and neither user of it changes what the other has."""
+    store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
+    view, other = store[::2, 1:], store[::2]
+    one, same = view.chunk_layout, view.chunk_layout
+    assert one == same
+    one.update(read_chunk_elements=5)
+    assert (one.read_chunk.elements, same.read_chunk.elements) == (5, None)
+    assert view.chunk_layout == same
+    assert other.chunk_layout != same

@@ -82,13 +82,16 @@ class ChunkLayout:
     {'shape': [3, 4]}
     """
 
-    __slots__ = ("_grids", "_order", "_origin", "_rank", "_seen")
+    __slots__ = ("_grids", "_last", "_order", "_origin", "_rank", "_seen")
 
     _rank: int
     _order: Wish | None
     _origin: Row
     _grids: Grids
     _seen: tuple[ChunkLayout, View]  # what this is along the dimensions of a view, when it is asked
+    _last: (
+        tuple[View, ChunkLayout] | None
+    )  # what was found of this along those of a view, if it was
 
     Grid: TypeAlias = Grid
 
@@ -158,7 +161,7 @@ class ChunkLayout:
 
         def __getattr__(self, name: str) -> Any:
             # Only what is yet to be found is absent.
-            if name == "_seen" or name not in ChunkLayout.__slots__:
+            if name in {"_seen", "_last"} or name not in ChunkLayout.__slots__:
                 raise AttributeError(f"a chunk layout has no {name!r}")
             self._see(*self._seen)
             return getattr(self, name)
@@ -182,6 +185,7 @@ class ChunkLayout:
         if finalize:
             made._finalize()
         self._take(made)
+        self._last = None
 
     def _add(self, given: dict[str, Any]) -> None:
         """Add constraints, and take them out."""
@@ -279,11 +283,16 @@ class ChunkLayout:
         ArgumentError
             If an origin would be beyond the range of indices.
         """
+        last = getattr(layout, "_last", None)
+        if last is not None and last[0] is view:
+            self._take(last[1])
+            return
         order = layout._order
         if order is not None and (moved := view.ordered(order.value)) != order.value:
             order = Wish(moved, order.hard)
         self._origin, self._grids = view.carried(layout._origin, layout._grids)
         self._rank, self._order = view.rank, order
+        layout._last = view, self.copy()
 
     def hard(self) -> ChunkLayout:
         """Return the hard constraints alone."""

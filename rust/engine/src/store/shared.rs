@@ -92,6 +92,12 @@ impl Store for SharedStore {
         done
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        let done = self.inner.clear_prefix(prefix);
+        self.forget();
+        done
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let done = self.inner.exchange(changes);
         self.forget();

@@ -77,6 +77,11 @@ impl Store for SplitStore {
         self.chunks.delete_prefix(prefix)
     }
 
+    fn clear_prefix(&self, prefix: &str) -> Result<()> {
+        self.metadata.clear_prefix(prefix)?;
+        self.chunks.clear_prefix(prefix)
+    }
+
     fn read_only(&self) -> bool {
         self.metadata.read_only() || self.chunks.read_only()
     }

@@ -445,9 +445,10 @@ def _domain(
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:
     """Return the view of all of an array; names of which some are alike are left out."""
-    told = [name for name in names or () if name]
-    if names is None or len(names) != len(shape) or len(set(told)) < len(told):
-        names = None
+    if names is not None:
+        told = [name for name in names if name]
+        if len(names) != len(shape) or len(set(told)) < len(told):
+            names = None
     return IndexTransform.of_view(View.of_array(shape, names, inner))
 
 

@@ -75,6 +75,7 @@ class ZarrDriver(Driver):
         "_arrays",
         "_assumed",
         "_dtype",
+        "_facts",
         "_field",
         "_keepers",
         "_known",
@@ -103,7 +104,7 @@ class ZarrDriver(Driver):
         self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
-        facts = facts_of(array._meta, field)
+        self._facts = facts = facts_of(array._meta, field)
         self._dtype = facts.dtype
         self._access = Access(facts, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
@@ -142,7 +143,10 @@ class ZarrDriver(Driver):
     @property
     def facts(self) -> Facts:
         """What follows from the metadata as they were when they were looked at last."""
-        return facts_of(self._array._meta, self._field)
+        found = self._facts
+        if found.meta is not self._array._meta:
+            found = self._facts = facts_of(self._array._meta, self._field)
+        return found
 
     @property
     def domain(self) -> IndexDomain:
@@ -152,12 +156,12 @@ class ZarrDriver(Driver):
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return facts_of(self._array._meta, self._field).whole
+        return self.facts.whole
 
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return facts_of(self._array._meta, self._field).chunk_layout
+        return self.facts.chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
@@ -177,7 +181,7 @@ class ZarrDriver(Driver):
     @property
     def schema(self) -> Schema:
         """All that is known of it."""
-        return facts_of(self._array._meta, self._field).schema
+        return self.facts.schema
 
     @property
     def kvstore(self) -> Any:
