@@ -116,7 +116,7 @@ def test_shapes_of_metadata_and_of_schemas_have_to_be_the_same(name: str) -> Non
 def test_shapes_of_metadata_that_are_none_are_refused(name: str, shape: Any) -> None:
     spec = {"driver": name, "kvstore": "memory://a/", **NEW, "dtype": "int8"}
     ts.open({**spec, "metadata": {"shape": [2]}}).result()
-    with pytest.raises(ValueError):  # noqa: PT011 (what each message says is not of interest)
+    with pytest.raises(ValueError):
         ts.open({**spec, "metadata": {"shape": shape}}).result()
 
 
@@ -231,7 +231,7 @@ def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: st
 def test_layouts_of_views_are_apart() -> None:
     """What is found of one is recalled, and neither user of it changes what the other has."""
     store = ts.open("memory://a/|zarr3:", create=True, dtype="int8", shape=[8, 6]).result()
-    view, other = store[::2, 1:], store[::2]
+    view, other = store[::2, 1:], store[::4]
     one, same = view.chunk_layout, view.chunk_layout
     assert one == same
     one.update(read_chunk_elements=5)

@@ -88,10 +88,8 @@ class ChunkLayout:
     _order: Wish | None
     _origin: Row
     _grids: Grids
-    _seen: tuple[ChunkLayout, View]  # what this is along the dimensions of a view, when it is asked
-    _last: (
-        tuple[View, ChunkLayout] | None
-    )  # what was found of this along those of a view, if it was
+    _seen: tuple[ChunkLayout, View]  # what this is to be found of, along a view
+    _last: tuple[View, ChunkLayout] | None  # what was found of this, along a view
 
     Grid: TypeAlias = Grid
 
