@@ -15,8 +15,6 @@ import pytest
 
 import tessarr.tensorstore as ts
 from calls import calls_of
-from tessarr.flow.create import Wording, documents
-from tessarr.metadata.build import array_meta
 
 FORMATS = pytest.mark.parametrize("name", ["zarr", "zarr3"])
 NEW: dict[str, Any] = {"create": True, "delete_existing": True}
@@ -209,23 +207,6 @@ def test_fill_values_of_schemas_cannot_be_written_to() -> None:
             fill.flags.writeable = True
         assert view.fill_value.tolist() == before
     assert schema.fill_value.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@pytest.mark.parametrize("shape", [(), (3,), (0, 4), (5, 6, 7)])
-@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64", "S3", "<M8[s]", "i2,f4"])
-def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: str) -> None:
-    """Whatever attributes say that looks like other members."""
-    odd = {'"shape": [': ["shape", {"shape": [1], "fill_value": 0}], "\u00e9": "}\n"}
-    one = array_meta(shape=shape, dtype=dtype, zarr_format=zarr_format, attributes=odd)
-    fill = bytes(range(1, one.data_type.item_bytes + 1))
-    longer = tuple(length + 10 for length in shape)
-    for other in (
-        one,
-        one.resized(longer, one.chunk_grid),
-        one.alike(longer, one.chunk_grid, fill),
-    ):
-        assert Wording(one).of(other) == documents(other)
 
 
 def test_layouts_of_views_are_apart() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tessarr.drive import run
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow.create import create, documents
+from tessarr.flow.create import Wording, create, documents
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import GroupMeta
 
@@ -46,18 +46,20 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-@pytest.mark.parametrize("shape", [(), (0,), (3, 4), (1, 22, 333)])
-def test_documents_are_made_of_those_that_differ_in_shape(zarr_format: Any, shape: Any) -> None:
-    meta = array_meta(
-        shape=shape,
-        chunks=(2,) * len(shape),
-        dtype="int8",
-        zarr_format=zarr_format,
-        attributes={"shape": [1], "a": '\n    "shape": [2]'},
-    )
-    other = meta.resized(tuple(7 * size + 1 for size in shape), meta.chunk_grid)
-    assert documents(other, documents(meta)) == documents(other)
-    assert documents(meta, documents(other)) == documents(meta)
+@pytest.mark.parametrize("shape", [(), (3,), (0, 4), (5, 6, 7)])
+@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64", "S3", "<M8[s]", "i2,f4"])
+def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: str) -> None:
+    """Whatever attributes say that looks like other members."""
+    odd = {'"shape": [': ["shape", {"shape": [1], "fill_value": 0}], "\u00e9": "}\n"}
+    one = array_meta(shape=shape, dtype=dtype, zarr_format=zarr_format, attributes=odd)
+    fill = bytes(range(1, one.data_type.item_bytes + 1))
+    longer = tuple(length + 10 for length in shape)
+    for other in (
+        one,
+        one.resized(longer, one.chunk_grid),
+        one.alike(longer, one.chunk_grid, fill),
+    ):
+        assert Wording(one).of(other) == documents(other)
 
 
 @pytest.mark.parametrize("old", [2, 3])
