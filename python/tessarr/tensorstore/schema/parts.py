@@ -111,20 +111,15 @@ class Parts:
 
     def _values(self) -> Hashable:
         """Return what only equal constraints have, or None where that is not known."""
-        parts = self.lasting, self.fill_bits
-        return None if None in parts else (self._domain, *parts)
-
-    @property
-    def lasting(self) -> Hashable:
-        """What only constraints have that are equal but for domain and fill value, or None."""
         codec = None if self._codec is None else self._codec.to_json()
         units = [unit and (unit.multiplier, unit.base_unit) for unit in self._units]
         told = key_of((codec, units))  # by their bits: 0 and -0 are two multipliers
-        if told is None:
+        fill = self.fill_bits
+        if told is None or fill is None:
             return None
         layout = None if self._layout is NO_LAYOUT else self._layout._values()
         dtype = None if self._dtype is None else self._dtype.name
-        return self._rank, dtype, layout, told
+        return self._domain, self._rank, dtype, layout, told, fill
 
     @property
     def fill_bits(self) -> tuple[Hashable, ...] | None:
