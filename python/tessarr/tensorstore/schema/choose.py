@@ -9,13 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr._engine import chosen
+from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tessarr.space import View
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.types import Shape
 
-__all__ = ["choose", "choose_one"]
+__all__ = ["check_codec_chunk", "choose", "choose_one"]
+
+
+def check_codec_chunk(layout: ChunkLayout) -> None:
+    """Refuse a hard constraint on the shape of the parts that a codec encodes together.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+    """
+    _, _, codec = layout.grids
+    if any(wish is not None and wish.hard for wish in codec.lengths):
+        raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
 
 
 def choose(layout: ChunkLayout, extent: View, rank: int) -> tuple[Shape, Shape]:

@@ -32,7 +32,7 @@ from tessarr.tensorstore.in_memory import (
     outside,
     selected,
 )
-from tessarr.tensorstore.schema.choose import choose_one
+from tessarr.tensorstore.schema.choose import check_codec_chunk, choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class VirtualDriver(Driver):
         )
         layout = schema.chunk_layout
         given = layout.to_json()
+        check_codec_chunk(layout)
         self._shape = choose_one(layout, self._domain._as_view(), self._domain.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(

@@ -18,6 +18,7 @@ from tessarr.tensorstore.drivers.zarr.zarr2 import Zarr2
 from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
 from tessarr.tensorstore.notation.reading import compare
 from tessarr.tensorstore.notation.recall import Recall, key_of
+from tessarr.tensorstore.schema.choose import check_codec_chunk
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
 from tessarr.tensorstore.schema.parts import NO_LAYOUT
@@ -261,9 +262,7 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
     facts = facts_of(meta, field)
     if layout.rank >= 0:
         layout.merge(facts.chunk_layout)
-        _, _, codec = layout.grids
-        if any(wish is not None and wish.hard for wish in codec.lengths):
-            raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
+        check_codec_chunk(layout)
     if schema.codec is not None:
         facts.codec.merged(schema.codec)
 
