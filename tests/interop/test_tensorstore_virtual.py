@@ -105,8 +105,12 @@ MADE = [
     "ts.virtual_chunked(f, dtype='bool', shape=[400, 50], chunk_layout=layout(chunk_elements=9))",
     "ts.virtual_chunked(f, dtype='int32', shape=[4], schema=ts.Schema(fill_value=3))",
     *(
-        f"ts.virtual_chunked(f, dtype='bool', shape=[9], chunk_layout=layout({{'codec_chunk': {one}}}))"
-        for one in ({"shape": [4]}, {"shape_soft_constraint": [4]}, {"elements": 4})
+        f"ts.virtual_chunked(f, dtype='bool', shape=[9], chunk_layout=layout({one}))"
+        for one in (
+            {"codec_chunk": {"shape": [4]}},
+            {"codec_chunk": {"shape_soft_constraint": [4]}},
+            {"codec_chunk": {"elements": 4}},
+        )
     ),
 ]
 
