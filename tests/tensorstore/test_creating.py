@@ -219,3 +219,13 @@ def test_layouts_of_views_are_apart() -> None:
     assert (one.read_chunk.elements, same.read_chunk.elements) == (5, None)
     assert view.chunk_layout == same
     assert other.chunk_layout != same
+
+
+@FORMATS
+def test_ranks_have_to_be_those_of_shapes_of_metadata(name: str) -> None:
+    """Also where the shape is known to agree with all else."""
+    spec = ts.Spec({"driver": name, "kvstore": "memory://a/", "metadata": {"shape": [4, 6]}})
+    with pytest.raises(ValueError, match="rank"):  # more may be inside of elements of format 2
+        ts.Spec(spec).update(rank=1)
+    spec.update(rank=2)
+    assert spec.shape == (4, 6)

@@ -133,6 +133,8 @@ class Parts:
 
     def is_like(self, other: Parts) -> bool:
         """Whether these were made of others by constraints on domain and fill value alone."""
+        if self._rank != other._rank and self._domain is None:
+            return False
         same = self._dtype is other._dtype and self._layout is other._layout
         return same and self._codec is other._codec and self._units is other._units
 
