@@ -292,7 +292,7 @@ class References:
                 name = naming.refer(value, include_defaults=include_defaults)
                 if include_defaults or name != kind:
                     found[member] = name
-            elif value is not None:
+            elif value is not None and (include_defaults or value != kind):
                 whole = include_defaults and not isinstance(value, str)
                 found[member] = KINDS[kind].full(value) if whole else copied(value)
             elif include_defaults and member not in self.optional:

@@ -54,7 +54,8 @@ class AutoSpec(PlacedSpec):
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = super().changed(options)
-        if made._mode.create and not made._mode.open:
+        asked = OpenMode().changed(options.mode, options.flags)
+        if any(asked._values()) and not asked.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         made._formats = {}
         return made

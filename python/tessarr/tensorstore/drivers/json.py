@@ -23,11 +23,13 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.notation.reading import text
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype, json_value
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.placed_spec import PlacedSpec, Recheck, asked, recheck_of
+from tessarr.tensorstore.spec.placed_spec import PlacedSpec
+from tessarr.tensorstore.spec.recheck import Recheck, recheck_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -246,7 +248,7 @@ class JsonSpec(PlacedSpec):
         made._take_place(members)
         made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
         steps_of(made._pointer)
-        made._mode = OpenMode.take(members)
+        made._mode = OpenMode(open=True)
         made._references = References.parse(_RESOURCES, members)
         made._recheck = recheck_of(
             members.pop("recheck_cached_data", "open"), "recheck_cached_data"
@@ -283,11 +285,18 @@ class JsonSpec(PlacedSpec):
 
     def effective(self) -> Schema:
         """Return all that is known: everything."""
-        return self.schema.merged(Schema(domain=IndexDomain.of(())))
+        return self.schema.merged(
+            Schema(domain=IndexDomain.of(()), chunk_layout=ChunkLayout(rank=0))
+        )
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: nothing is read or written for it."""
+        return OpenMode(open=True)
 
     def _take_rechecks(self, options: Options) -> None:
         if options.recheck_data is not None:
-            self._recheck = asked(options.recheck_data, "recheck_cached_data")
+            self._recheck = options.recheck_data
 
     def _suffix(self) -> str:
         from urllib.parse import quote

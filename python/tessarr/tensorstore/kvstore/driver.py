@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.references import References
 
-__all__ = ["Based", "Driver", "Opening", "Place", "boolean", "missing", "quoted", "text", "texts"]
+__all__ = [
+    "Based",
+    "Driver",
+    "Opening",
+    "Place",
+    "boolean",
+    "joined",
+    "missing",
+    "quoted",
+    "text",
+    "texts",
+]
 
 
 class Place(NamedTuple):
@@ -160,3 +171,9 @@ def quoted(path: str) -> str:
     from urllib.parse import quote
 
     return quote(path, safe="/!$&'()*+,;=:@-._~", errors="surrogateescape")
+
+
+def joined(path: str, component: str) -> str:
+    """Return a path with a component more, and a slash between them."""
+    beside = not path or not component or path.endswith("/") or component.startswith("/")
+    return path + component if beside else f"{path}/{component}"

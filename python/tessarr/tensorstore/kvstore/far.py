@@ -13,6 +13,7 @@ from tessarr.tensorstore.kvstore.driver import (
     Opening,
     Place,
     boolean,
+    joined,
     quoted,
     text,
     texts,
@@ -23,13 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["GCS", "HTTP", "S3"]
 
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+_BUCKET: Final = re.compile(r"(?!.*(?:\.\.|\.-|-\.))[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+# The oldest ones are longer, and have capitals; some names mean something else.
+_S3_BUCKET: Final = re.compile(
+    r"(?!.*(?:\.\.|\.-|-\.)|xn--|sthree-|.*(?:-s3alias|--ol-s3)\Z|(?:\d+\.){3}\d+\Z)"
+    r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]"
+)
 
 
-def _bucket(kind: str) -> Callable[[Any], str]:
+def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         name = text(value)
-        if not _BUCKET.fullmatch(name) or ".." in name:
+        if not names.fullmatch(name):
             raise ArgumentError(f'Invalid {kind} bucket name: "{name}"')
         return name
 
@@ -112,7 +118,7 @@ S3: Final = Driver(
     name="s3",
     open=_open_s3,
     members={
-        "bucket": _bucket("S3"),
+        "bucket": _bucket("S3", _S3_BUCKET),
         "endpoint": text,
         "host_header": text,
         "aws_region": text,
@@ -136,6 +142,16 @@ S3: Final = Driver(
 # GCS
 
 
+def _gcs_path(path: str) -> str:
+    if _BAD_OBJECT.search(path) or len(path.encode(errors="surrogateescape")) > _LONGEST_OBJECT:
+        raise ArgumentError(f"Invalid GCS path: {path!r}")
+    return path
+
+
+_BAD_OBJECT: Final = re.compile(r"[\x00-\x1f\x7f]|\A\.{1,2}\Z|\A\.well-known/acme-challenge")
+_LONGEST_OBJECT: Final = 1024
+
+
 def _open_gcs(at: Opening) -> Place:
     project = at.resources.resource("gcs_user_project").to_json().get("project_id")
     options: dict[str, Any] = {"requester_pays": project} if project else {}
@@ -148,7 +164,7 @@ def _open_gcs(at: Opening) -> Place:
 GCS: Final = Driver(
     name="gcs",
     open=_open_gcs,
-    members={"bucket": _bucket("GCS")},
+    members={"bucket": _bucket("GCS", _BUCKET)},
     needs=("bucket",),
     kinds={
         "data_copy_concurrency": "data_copy_concurrency",
@@ -159,6 +175,7 @@ GCS: Final = Driver(
     },
     optional=frozenset({"experimental_gcs_rate_limiter"}),
     url=lambda given, path: f"gs://{given['bucket']}/{quoted(path)}",
+    path=_gcs_path,
 )
 
 
@@ -177,10 +194,12 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     if parts.scheme not in {"http", "https"} or not host or parts.fragment:
         raise ArgumentError(f'Error parsing object member "base_url": Invalid URL: "{base}"')
     query = f"?{parts.query}" if parts.query else ""
-    joined = parts.path
-    if path:
-        joined = f"{joined.removesuffix('/')}/{path.removeprefix('/')}"
-    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, joined
+    whole = parts.path
+    if path.startswith("/") and path != "/" and whole not in {"", "/"}:
+        raise ArgumentError(f'the path "{path}" does not follow "{base}", which has one')
+    if path != "/":
+        whole = path if path.startswith("/") else joined(whole, path)
+    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, whole
 
 
 def _open_http(at: Opening) -> Place:
@@ -199,7 +218,8 @@ def _open_http(at: Opening) -> Place:
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:
     origin, mark, query = given["base_url"].partition("?")
-    return f"{origin}{quoted(path)}{mark}{query}"
+    slash = "" if not path or path.startswith("/") else "/"
+    return f"{origin}{slash}{quoted(path)}{mark}{query}"
 
 
 HTTP: Final = Driver(

@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
-from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, missing
+from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, joined, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import as_bytes
@@ -20,7 +20,7 @@ from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.verbose import told
 
-__all__ = ["Spec", "joined", "text_of"]
+__all__ = ["Spec", "text_of"]
 
 
 def text_of(value: Any, what: str = "a path") -> str:
@@ -37,12 +37,6 @@ def text_of(value: Any, what: str = "a path") -> str:
         return as_bytes(value, what).decode()
     except UnicodeDecodeError:
         raise ArgumentError(f"{what} has to be UTF-8: {value!r}") from None
-
-
-def joined(path: str, component: str) -> str:
-    """Return a path with a component more, and a slash between them."""
-    beside = not path or not component or path.endswith("/") or component.startswith("/")
-    return path + component if beside else f"{path}/{component}"
 
 
 class Spec:

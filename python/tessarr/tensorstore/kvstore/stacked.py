@@ -144,7 +144,21 @@ def _range_of(json: dict[str, Any]) -> dict[str, Any]:
         raise ArgumentError(
             f'Invalid strip_prefix of {found["strip_prefix"]} for prefix "{shared}"'
         )
-    return found
+    return _told(chosen, shared, found.get("strip_prefix", len(shared)))
+
+
+def _told(chosen: KeyRange, shared: str, strip: int) -> dict[str, Any]:
+    """Return what says the same of the keys of a layer in the fewest members."""
+    found: dict[str, Any]
+    low, high = chosen.inclusive_min.decode(), chosen.exclusive_max
+    if high == chosen.inclusive_min + b"\0":
+        found = {"exact": low}
+    elif chosen == _below(low):
+        found = {"prefix": low} if low else {}
+    else:
+        ends = {"inclusive_min": low, "exclusive_max": high.decode()}
+        found = {name: end for name, end in ends.items() if end}
+    return found if strip == len(shared) else {**found, "strip_prefix": strip}
 
 
 def _chosen(given: dict[str, Any]) -> tuple[KeyRange, str]:

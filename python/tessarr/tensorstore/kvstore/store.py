@@ -16,8 +16,9 @@ from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
+from tessarr.tensorstore.kvstore.driver import joined
 from tessarr.tensorstore.kvstore.near import changes_at_once
-from tessarr.tensorstore.kvstore.spec import Spec, joined, text_of
+from tessarr.tensorstore.kvstore.spec import Spec, text_of
 from tessarr.tensorstore.kvstore.values import (
     KeyRange,
     ReadResult,

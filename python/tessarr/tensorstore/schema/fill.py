@@ -54,8 +54,12 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     if dtype is None or _as_given(dtype):
         found = np.empty(prod(shape), object)
         for k, element in enumerate(elements):
-            text = isinstance(element, str) and dtype is not None and dtype.name == "string"
-            found[k] = element.encode("utf-8", "surrogatepass") if text else element
+            name = None if dtype is None else dtype.name
+            if name in {"byte", "char"}:
+                raise ArgumentError(f"fill_value: JSON has nothing for elements of {name}")
+            if name in {"string", "ustring"} and not isinstance(element, str):
+                raise ArgumentError(f"fill_value: {element!r} is not a string")
+            found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
         return unbroadcast(found.reshape(shape))
     stored = data_types.of(dtype.numpy_dtype)
     data = b"".join(_element(stored, element) for element in elements)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedD
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.recheck import asked
 
 if TYPE_CHECKING:
     from tessarr.space import IndexTransform
@@ -123,11 +124,15 @@ class Options:
     def of(cls, keywords: dict[str, Any]) -> Options:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
         both = keywords.pop("recheck_cached", None)
+        metadata = keywords.pop("recheck_cached_metadata", both)
+        data = keywords.pop("recheck_cached_data", both)
         return cls(
             mode=keywords.pop("open_mode", None),
             kvstore=keywords.pop("kvstore", None),
-            recheck_metadata=keywords.pop("recheck_cached_metadata", both),
-            recheck_data=keywords.pop("recheck_cached_data", both),
+            recheck_metadata=None
+            if metadata is None
+            else asked(metadata, "recheck_cached_metadata"),
+            recheck_data=None if data is None else asked(data, "recheck_cached_data"),
             flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
         )
 

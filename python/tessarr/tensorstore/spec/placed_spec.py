@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.kvstore.driver import joined
 from tessarr.tensorstore.kvstore.spec import Spec as Place
-from tessarr.tensorstore.kvstore.spec import joined
 from tessarr.tensorstore.notation.reading import take, text
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.spec.referring_spec import ReferringSpec
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.spec.open_mode import OpenMode
     from tessarr.types import JSONObject
 
-__all__ = ["PlacedSpec", "Recheck", "asked", "place_of", "recheck_of"]
-
-Recheck: TypeAlias = "bool | float | str"
-
-_LAST: Final = 1e300  # seconds since 1970; larger integers are no floats
+__all__ = ["PlacedSpec", "place_of"]
 
 
 class PlacedSpec(ReferringSpec):
@@ -152,21 +148,3 @@ def place_of(given: Any) -> Place:
     found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
     assert isinstance(found, Place)
     return found
-
-
-def recheck_of(value: Any, name: str) -> Recheck:
-    """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
-    if isinstance(value, bool) or value == "open":
-        found: Recheck = value
-        return found
-    if isinstance(value, int | float) and -_LAST < value < _LAST:
-        return float(value)
-    raise ArgumentError(f'"{name}": {value!r} is no boolean, number or "open"')
-
-
-def asked(value: Any, name: str) -> Recheck:
-    """Return the staleness bound that a keyword states."""
-    try:
-        return recheck_of(value, name)
-    except ArgumentError as error:
-        raise TypeError(str(error)) from error

@@ -398,8 +398,6 @@ class Spec(Indexable):
 
     def _wanted(self, parts: Any) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
-        if "fill_value" in parts and "dtype" not in parts and (dtype := self.dtype) is not None:
-            parts = {"dtype": dtype, **parts}
         wanted = Schema.of(parts)
         return wanted if self._view is None else wanted.before(self._view)
 

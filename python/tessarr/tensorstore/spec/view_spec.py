@@ -61,10 +61,11 @@ class ViewSpec(DriverSpec):
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options: those of opening are those of what is viewed."""
-        if options.kvstore is not None:
+        if options.kvstore is not None and self.base is None:
             raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
         passed = Options(
             mode=options.mode,
+            kvstore=options.kvstore,
             flags=options.flags,
             recheck_metadata=options.recheck_metadata,
             recheck_data=options.recheck_data,

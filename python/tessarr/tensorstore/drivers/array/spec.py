@@ -21,6 +21,7 @@ from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.referring_spec import ReferringSpec
 
 if TYPE_CHECKING:
@@ -52,20 +53,21 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('"dtype" has to be given for an "array"')
         if "array" not in members:
             raise ArgumentError('"array" is missing: the spec does not say what the elements are')
-        made = cls(Schema(dtype=data_type))
-        made._values = parsed(stated(members.pop("array")), data_type, schema.rank)
+        values = parsed(stated(members.pop("array")), data_type, schema.rank)
+        made = cls(Schema(dtype=data_type, rank=values.ndim).merged(schema))
+        made._values = values
         made._references = References.parse(_RESOURCES, members)
-        made._constrain(schema)
         return made
 
-    def _constrain(self, schema: Schema) -> None:
-        if schema.codec is not None:
+    def _check(self) -> None:
+        """Raise an error if the elements are not as the constraints say."""
+        if self.schema.codec is not None:
             raise ArgumentError('an "array" has no codec')
-        if schema.fill_value is not None:
+        if self.schema.fill_value is not None:
             raise ArgumentError('an "array" has no fill value')
-        if set(schema.chunk_layout.to_json()) - {"rank", "grid_origin", "inner_order"}:
+        if set(self.schema.chunk_layout.to_json()) - {"rank", "grid_origin", "inner_order"}:
             raise ArgumentError('an "array" has no chunks')
-        self.schema = self.schema.merged(schema)
+        self.effective().merged(self.schema)
 
     @classmethod
     def of(
@@ -93,18 +95,13 @@ class MemorySpec(ReferringSpec):
         return found
 
     def effective(self) -> Schema:
-        """Return all that is known: everything. Opening checks what the domain has to be."""
-        known = Schema(
+        """Return all that is known: everything."""
+        return Schema(
             dtype=self.schema.dtype,
-            domain=self._domain,
-            chunk_layout=self.schema.chunk_layout,
+            domain=IndexDomain(shape=self._values.shape),
+            chunk_layout=layout_of(self._values),
             dimension_units=self.schema.dimension_units,
         )
-        return known.merged(Schema(chunk_layout=layout_of(self._values)))
-
-    @property
-    def _domain(self) -> IndexDomain:
-        return IndexDomain(shape=self._values.shape)
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
@@ -112,17 +109,22 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
         made = copy(self)
         if options.schema is not None:
-            made._constrain(options.schema)
+            made.schema = self.schema.merged(options.schema)
         return made
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: the elements are here."""
+        return OpenMode()
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Return a copy of the elements."""
 
         def opened() -> Opened:
             assert self.schema.dtype is not None
-            Schema(domain=self._domain).merged(Schema(domain=self.schema.domain))
+            self._check()
             driver = MemoryDriver(
-                self._values.copy(),
+                _outermost(self._values.copy()),
                 self.schema.dtype,
                 self._references,
                 self.schema.dimension_units,
@@ -130,6 +132,14 @@ class MemorySpec(ReferringSpec):
             return Opened(driver, view)
 
         return start(opened, here=True)
+
+
+def _outermost(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same, where axes of one item have no stride: others count as being around them."""
+    strides = [
+        0 if size == 1 else by for size, by in zip(values.shape, values.strides, strict=True)
+    ]
+    return np.lib.stride_tricks.as_strided(values, strides=strides)
 
 
 @cache

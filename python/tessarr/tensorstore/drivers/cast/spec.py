@@ -86,6 +86,13 @@ class CastSpec(ViewSpec):
             "base": nested_json(base, naming, include_defaults=include_defaults, without=without)
         }
 
+    def outline(self) -> Schema:
+        """Return what is known of data type and domain, and of the rank if that was stated."""
+        known = self.effective()
+        if self.schema.rank is None and known.domain is None:
+            return Schema(dtype=known.dtype)
+        return known
+
     def _effective(self) -> Schema:
         base, target = self._nested[0].schema, self.schema.dtype
         known = Schema(

@@ -256,6 +256,23 @@ class Constraints(ABC):
         }
         return Schema.of(made).merged(Schema.of(left))
 
+    def outline(self, schema: Schema, of: Field) -> Schema:
+        """Return what is known of the data type, the domain and the rank.
+
+        That of chunks is not that of the array while the data type is open: it may have
+        dimensions inside.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
+        """
+        asked = Schema(rank=schema.rank, dtype=schema.dtype, domain=schema.domain)
+        found = self.effective(asked, of)
+        if self.data_type is None and schema.rank is None and found.domain is None:
+            return Schema(dtype=found.dtype)
+        return found
+
     def _rank(self, schema: Schema, inner: Shape | None) -> int | None:
         chunked = self.rank
         if chunked is None or inner is None:

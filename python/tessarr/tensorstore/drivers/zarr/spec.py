@@ -32,7 +32,8 @@ from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.placed_spec import PlacedSpec, Recheck, asked, recheck_of
+from tessarr.tensorstore.spec.placed_spec import PlacedSpec
+from tessarr.tensorstore.spec.recheck import Recheck, recheck_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,12 +210,7 @@ class ZarrSpec(PlacedSpec):
         given = self.schema
         if self._wanted is self._nothing and given.domain is None and given.rank != 0:
             return given
-        found: Schema = self._recalled(
-            "outline",
-            lambda: self._wanted.effective(
-                Schema(rank=given.rank, dtype=given.dtype, domain=given.domain), self._field
-            ),
-        )
+        found: Schema = self._recalled("outline", lambda: self._wanted.outline(given, self._field))
         return found
 
     def _metadata(self) -> ArrayMeta:
@@ -238,11 +234,13 @@ class ZarrSpec(PlacedSpec):
 
     def _take_rechecks(self, options: Options) -> None:
         if options.recheck_metadata is not None:
-            self._recheck_metadata = asked(options.recheck_metadata, "recheck_cached_metadata")
+            self._recheck_metadata = options.recheck_metadata
         if options.recheck_data is not None:
-            self._recheck_data = asked(options.recheck_data, "recheck_cached_data")
+            self._recheck_data = options.recheck_data
 
     def _suffix(self) -> str:
+        if self._field != WHOLE:
+            raise ArgumentError("the spec is of a part of each element: there is no URL")
         return f"{self._scheme}:"
 
     _scheme: ClassVar[str]

@@ -121,8 +121,8 @@ class Zarr3(Constraints):
             result["chunk_key_encoding"] = key_encoding_json(self.key_encoding)
         if self.chain is not None:
             result["codecs"] = self.chain.to_json()
-        if self.names is not None:
-            result["dimension_names"] = list(self.names)
+        if any(self.names or ()):
+            result["dimension_names"] = list(self.names or ())
         attributes = dict(self.attributes)
         if self.units is not None:
             attributes[_UNITS] = [None if unit is None else str(unit) for unit in self.units]
@@ -339,7 +339,7 @@ def _chunk_grid(value: Any, what: str) -> Shape | None:
     members = members_of(value, what)
     if "name" in members:
         choice("regular")(members.pop("name"), f"{what}/name")
-    configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
+    configuration = members_of(members.pop("configuration", None), f"{what}/configuration")
     shape = take(configuration, "chunk_shape", lengths(1))
     nothing_else(members, what)
     nothing_else(configuration, f"{what}/configuration")
