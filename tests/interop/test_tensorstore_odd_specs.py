@@ -1,4 +1,4 @@
-"""Specs that say little, too much, or what makes no sense: accepted or refused as by TensorStore."""
+"""Specs that say little, too much, or what makes no sense: taken or refused as by TensorStore."""
 
 from __future__ import annotations
 
