@@ -189,3 +189,16 @@ def test_changes(spec: Any, change: Callable[[Any], dict[str, Any]]) -> None:
         return made.to_json()
 
     compare(changed)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1.0, 1.5, 1e18, 1e19, 2**63 - 1, 2**63, "3", True])
+@pytest.mark.parametrize("kind", ["s3_request_retries", "file_io_retries"])
+def test_how_often_is_asked_again(kind: str, count: Any) -> None:
+    compare(lambda ts: ts.Context({kind: {"max_retries": count}}).spec.to_json())
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_that_nothing_can_be_resized_is_told_by_the_future(ts: Any) -> None:
+    future = ts.array([1, 2, 3]).resize(exclusive_max=[5])
+    with pytest.raises(NotImplementedError):
+        future.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,3 +94,33 @@ def test_an_array_that_a_transaction_resizes(
         return [*found, *(_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
 
     assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("before", [False, True])
+def test_what_others_resized_has_its_new_length_in_a_transaction(
+    driver: str, before: bool, tmp_path: Path
+) -> None:
+    """Of a dimension that the transaction resized itself, it is the length that it gave."""
+
+    def seen(ts: Any) -> list[Any]:
+        spec = {"driver": driver, "kvstore": (tmp_path / ts.__name__).as_uri()}
+        context = ts.Context()
+        new = {"create": True, "dtype": "int8", "shape": [4, 4], "fill_value": 0}
+        mine = ts.open(spec, context=context, **new).result()
+        other = ts.open(spec, context=context).result()
+        transaction = ts.Transaction()
+        staged = mine.with_transaction(transaction)
+        if before:
+            other.resize(exclusive_max=[None, 8]).result()
+        first = staged.resize(exclusive_max=[6, None]).result()
+        if not before:
+            other.resize(exclusive_max=[None, 8]).result()
+        first[5, 7] = 3
+        second = staged.resize(exclusive_max=[7, None]).result()
+        found = [first, first.resolve().result(), second, second.resolve().result(), mine]
+        shapes = [one.shape for one in found]
+        transaction.commit_sync()
+        return [*shapes, ts.open(spec).result().read().result().tolist()]
+
+    assert seen(ours) == seen(theirs)

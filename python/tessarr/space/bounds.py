@@ -11,7 +11,9 @@ from tessarr.space.maps import OutputIndexMap, check_range
 __all__ = ["check_inside", "extent"]
 
 
-def check_inside(maps: Sequence[OutputIndexMap], dims: Box, target: Box) -> None:
+def check_inside(
+    maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, arrays: bool = True
+) -> None:
     """Raise an error if a position is outside of the dimensions of what is viewed.
 
     Parameters
@@ -20,6 +22,8 @@ def check_inside(maps: Sequence[OutputIndexMap], dims: Box, target: Box) -> None
         The view.
     target
         The dimensions of what is viewed.
+    arrays
+        Whether the items of index arrays are looked at, too.
 
     Raises
     ------
@@ -30,6 +34,8 @@ def check_inside(maps: Sequence[OutputIndexMap], dims: Box, target: Box) -> None
     for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
         reach = (goal.inclusive_min, goal.exclusive_max)
         if one.index_array is not None:
+            if not arrays:
+                continue
             check_range(one.index_array, one.within)
         least, beyond = extent(one, dims)
         most = beyond - 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
 from tessarr.errors import ArgumentError, ConflictError
+from tessarr.resizing import reshaped
 from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.promise import Promise
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.store.kept import CachePool
+    from tessarr.types import Shape
 
 __all__ = ["Transaction"]
 
 
 Change: TypeAlias = "Callable[[bytes | None], bytes | None]"
 """Makes the value of a key of the one that is there; None: it is absent."""
+
+_Reshape: TypeAlias = "Callable[[Shape], Shape]"
 
 
 class Aside(Protocol):
@@ -48,6 +52,15 @@ class _Kept:
 
     overlay: Overlay
     array: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Metadata that were changed, those outside, and how the shape here comes of that there."""
+
+    meta: ArrayMeta
+    known: ArrayMeta
+    changes: tuple[_Reshape, ...]
 
 
 class Transaction:
@@ -110,7 +123,7 @@ class Transaction:
         self._stages: dict[Any, StagedStore] = {}
         self._arrays: dict[tuple[int, str], list[_Kept]] = {}
         self._changes: dict[tuple[int, str], list[Change]] = {}
-        self._made: dict[tuple[int, str], ArrayMeta] = {}
+        self._made: dict[tuple[int, str], _Made] = {}
         self._aside: dict[Any, Aside] = {}
         self._pools: set[CachePool] = set()
         self._in_the_end: list[Callable[[], object]] = []
@@ -364,14 +377,49 @@ class Transaction:
             same = kept.array._meta is array._meta
             return kept.array if same else aside(array, store, kept.overlay)
 
-    def _make(self, stage: Store, key: str, meta: ArrayMeta) -> None:
-        """Have all handles that take part know what a document tells that was changed here."""
-        with self._lock:
-            self._made[id(stage), key] = meta
+    def _make(
+        self, stage: Store, key: str, meta: ArrayMeta, known: ArrayMeta, change: _Reshape
+    ) -> None:
+        """Have all handles that take part know what a document tells that was changed here.
 
-    def _made_of(self, stage: Store, key: str) -> ArrayMeta | None:
-        """Return what a document tells that was changed here; None if it was not."""
-        return self._made.get((id(stage), key)) if self._made else None
+        Parameters
+        ----------
+        stage, key
+            The document.
+        meta
+            What it tells.
+        known
+            What is known of it outside.
+        change
+            From the shape there to the shape here.
+        """
+        with self._lock:
+            before = self._made.get((id(stage), key))
+            changes = () if before is None else before.changes
+            self._made[id(stage), key] = _Made(meta, known, (*changes, change))
+
+    def _made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
+        """Return what a document tells that was changed here; None if it was not.
+
+        Parameters
+        ----------
+        stage, key
+            The document.
+        known
+            What is known of it outside: what others made of it since is the same here, but for
+            what was changed here.
+        """
+        if not self._made:
+            return None
+        with self._lock:
+            made = self._made.get((id(stage), key))
+            if made is not None and made.known is not known:
+                shape = known.shape
+                for change in made.changes:
+                    shape = change(shape)
+                made = _Made(reshaped(known, shape), known, made.changes)
+                self._made[id(stage), key] = made
+            return None if made is None else made.meta
 
     def _kept(self, store: Store, array: Array) -> _Kept | None:
         """Return what keeps elements of the chunks that an array has."""

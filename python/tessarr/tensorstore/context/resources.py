@@ -21,6 +21,7 @@ from tessarr.tensorstore.notation.members import (
 __all__ = ["KINDS", "Kind", "kind_of"]
 
 _UNSIGNED = integer(0, "64-bit unsigned integer")
+_COUNT = integer(0, "integer in the range [0, 9223372036854775807]", 2**63 - 1)
 _POSITIVE = integer(1, "integer in the range [1, 18446744073709551615]")
 
 
@@ -76,7 +77,7 @@ class Kind:
         )
 
 
-_RETRIES = {"max_retries": _UNSIGNED, "initial_delay": duration, "max_delay": duration}
+_RETRIES = {"max_retries": _COUNT, "initial_delay": duration, "max_delay": duration}
 _RATES = {"read_rate": number, "write_rate": number, "doubling_time": duration}
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+from ml_dtypes import finfo, iinfo
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain
@@ -45,15 +47,47 @@ def check_conversion(source: DataType, target: DataType) -> None:
     ArgumentError
         With what to do.
     """
-    if source.name == target.name:
-        return
-    one, other = source.dtype, target.dtype
-    wide = one.itemsize == 8 and one.kind in "iu" and other.kind not in "iu"
-    if wide or "O" in (one.kind, other.kind) or not np.can_cast(one, other, "safe"):
+    if source.name != target.name and not _fits(source, target):
         raise ArgumentError(
             f"{source.name} is not converted to {target.name} by itself: use cast",
             kind="cannot_cast",
         )
+
+
+@cache
+def _fits(source: DataType, target: DataType) -> bool:
+    """Return whether every value of one data type is one of another."""
+    one, other = _numbers(source), _numbers(target)
+    if one is None or (source.name, target.name) in _SAME:
+        return (source.name, target.name) in _SAME
+    if other is None:
+        return target.name == "json"
+    if "int" in source.name and "int" in target.name:
+        return np.can_cast(source.dtype, target.dtype, "safe")
+    (kind, digits, least, most), (wider, more, lower, higher) = one, other
+    return kind <= wider and digits <= more and least >= lower and most <= higher
+
+
+def _numbers(of: DataType) -> tuple[int, int, int, int] | None:
+    """Return of which kind numbers are, how many digits they have, and their exponents.
+
+    None for what are no numbers.
+    """
+    if of.name == "bool":
+        return 0, 0, 0, 0
+    if "int" in of.name:
+        digits = int(iinfo(of.dtype).max).bit_length()
+        return 1, digits, 0, digits
+    if "float" in of.name or "complex" in of.name:
+        found = finfo(of.dtype)
+        kind = 3 if "complex" in of.name else 2
+        power = found.nmant == 0  # whose least is one that others have with fewer digits
+        return kind, found.nmant + 1, int(found.minexp) + power, int(found.maxexp)
+    return None
+
+
+_SAME: Final = {("ustring", "string"), ("ustring", "json"), ("byte", "char"), ("char", "byte")}
+"""Those whose values are the same, or are written in the same way."""
 
 
 def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
@@ -62,6 +96,8 @@ def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     if not source.readable:
         raise ArgumentError("the source was opened for writing only: it cannot be read")
     view = source[aligned(source.domain, target.domain)]
+    if source.dtype != target.dtype:
+        view = view.astype(target.dtype)
     shared = source._driver.storages() & target._driver.storages()
     alike = shared == source._driver.storages() == target._driver.storages()
     whole = bool(shared) and not (alike and _apart(source._view, target._view))

@@ -323,7 +323,8 @@ class TensorStore(Indexable):
 
     def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
         view = propagated(self._view, driver.domain)
-        return handle(driver, explicit(view) if fix else view, self._mode, self._transaction)
+        found = explicit(view, driver.domain) if fix else view
+        return handle(driver, found, self._mode, self._transaction)
 
     def resize(  # noqa: PLR0917 (as TensorStore has them)
         self,
@@ -355,7 +356,7 @@ class TensorStore(Indexable):
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: resizing is refused")
         if not self._driver.resizable:
-            raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
+            return failed(UnsupportedError(f"driver {self._driver.name!r} cannot resize"))
         lower, upper, within = self._as_view().moved(
             inclusive_min, exclusive_max, resize_tied_bounds
         )

@@ -67,12 +67,12 @@ def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, 
     return found
 
 
-def integer(low: int, what: str) -> Callable[[Any], int]:
-    """Return what reads an integer of 64 bits that is at least `low`."""
+def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
+    """Return what reads an integer from `low` to `high`."""
 
     def read(value: Any) -> int:
         whole = type(value) is int or (type(value) is float and value.is_integer())
-        if not whole or not low <= value < 2**64:
+        if not whole or not low <= value <= high:
             raise expected(what, value)
         return int(value)
 

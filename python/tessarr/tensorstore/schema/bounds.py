@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Dim, IndexDomain, IndexTransform
-from tessarr.space.bounds import extent
+from tessarr.space.bounds import check_inside, extent
 
 __all__ = ["explicit", "extents", "propagated"]
 
@@ -32,8 +32,18 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     return view if found == view else found
 
 
-def explicit(view: IndexTransform) -> IndexTransform:
-    """Return the view with all bounds explicit that are those of what it views."""
+def explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+    """Return the view with all bounds explicit that are those of what it views.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not inside of that, but for index arrays.
+    """
+    try:
+        check_inside(view.output, view.domain.dims, domain.dims, arrays=False)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
     followed = {one.input_dimension for one in view.output}
     fixed = tuple(
         Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim

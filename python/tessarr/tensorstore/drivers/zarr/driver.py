@@ -225,12 +225,18 @@ class ZarrDriver(Driver):
         using.transaction._check()
         staged = self._staged.get(using.transaction)
         if staged is None:
-            staged = self._staged[using.transaction] = using.transaction._array(array)
-        made = using.transaction._made_of(staged._store, self._document)
+            staged = using.transaction._array(self._followed(array))
+            self._staged[using.transaction] = staged
+        made = using.transaction._made_of(staged._store, self._document, self._outside)
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
             staged._set_meta(made)
         return staged
+
+    @property
+    def _outside(self) -> ArrayMeta:
+        """What is known of the metadata outside of transactions."""
+        return self._array._meta if self._known is None else self._known.meta
 
     @property
     def _document(self) -> str:
@@ -406,11 +412,14 @@ class ZarrDriver(Driver):
         document = self._document
         overtaken: list[ArrayMeta] = []
         change = again(array, how.applied, overtaken.append)
+        before = transaction._made_of(array._store, document, self._outside)
         if not self._grow_aside(array, how, transaction, document, change):
             self._resize(array, how)
+            if before is not None:  # what is staged does not tell what others changed since
+                array._set_meta(reshaped(array._meta, how.applied(before.shape)))
             array._trim_kept()
         transaction._may_redo(array._store, document, change)
-        transaction._make(array._store, document, array._meta)
+        transaction._make(array._store, document, array._meta, self._outside, how.applied)
 
         def after() -> None:
             self._accept(self._array, kept.array._meta)
