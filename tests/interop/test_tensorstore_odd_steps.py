@@ -98,3 +98,18 @@ def test_what_is_converted_by_itself(source: str) -> None:
     for target in TYPES:
         one, other = (outcome(partial(copied, ts, target)) for ts in (ours, theirs))
         assert one == other, target
+
+
+@pytest.mark.parametrize("end", ["none", "commit", "abort"])
+@pytest.mark.parametrize("other", ["none", "same", "new"])
+def test_a_handle_leaves_no_transaction_that_is_not_committed(end: str, other: str) -> None:
+    def bound(ts: Any, place: Any) -> bool:
+        transaction = ts.Transaction()
+        staged = place.with_transaction(transaction)
+        if end != "none":
+            (transaction.commit_sync if end == "commit" else transaction.abort)()
+        new = {"none": None, "same": transaction, "new": ts.Transaction()}[other]
+        return staged.with_transaction(new).transaction is new
+
+    compare(lambda ts: bound(ts, small(ts)))
+    compare(lambda ts: bound(ts, ts.KvStore.open("memory://").result()))

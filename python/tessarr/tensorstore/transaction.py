@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tessarr.store.kept import CachePool
     from tessarr.types import Shape
 
-__all__ = ["Transaction"]
+__all__ = ["Transaction", "rebound"]
 
 
 Change: TypeAlias = "Callable[[bytes | None], bytes | None]"
@@ -56,11 +56,27 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Metadata that were changed, those outside, and how the shape here comes of that there."""
+    """Metadata that were changed, those outside, and how the shape here comes of that there.
+
+    Where all is new here, nothing outside matters, and there are none.
+    """
 
     meta: ArrayMeta
-    known: ArrayMeta
-    changes: tuple[_Reshape, ...]
+    known: ArrayMeta | None = None
+    changes: tuple[_Reshape, ...] = ()
+
+
+def rebound(old: Transaction | None, new: Transaction | None) -> Transaction | None:
+    """Return the transaction that takes the place of another.
+
+    Raises
+    ------
+    ArgumentError
+        If the other one is not committed: what is staged in it would be missed.
+    """
+    if old is not None and not old.commit_started:
+        raise ArgumentError("it takes part in a transaction that is not committed yet")
+    return new
 
 
 class Transaction:
@@ -378,7 +394,12 @@ class Transaction:
             return kept.array if same else aside(array, store, kept.overlay)
 
     def _make(
-        self, stage: Store, key: str, meta: ArrayMeta, known: ArrayMeta, change: _Reshape
+        self,
+        stage: Store,
+        key: str,
+        meta: ArrayMeta,
+        known: ArrayMeta | None = None,
+        *changes: _Reshape,
     ) -> None:
         """Have all handles that take part know what a document tells that was changed here.
 
@@ -389,14 +410,15 @@ class Transaction:
         meta
             What it tells.
         known
-            What is known of it outside.
-        change
+            What is known of it outside; None: it is made here.
+        *changes
             From the shape there to the shape here.
         """
         with self._lock:
             before = self._made.get((id(stage), key))
-            changes = () if before is None else before.changes
-            self._made[id(stage), key] = _Made(meta, known, (*changes, change))
+            new = known is None or (before is not None and before.known is None)
+            all_changes = changes if before is None else (*before.changes, *changes)
+            self._made[id(stage), key] = _Made(meta) if new else _Made(meta, known, all_changes)
 
     def _made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
         """Return what a document tells that was changed here; None if it was not.
@@ -413,7 +435,7 @@ class Transaction:
             return None
         with self._lock:
             made = self._made.get((id(stage), key))
-            if made is not None and made.known is not known:
+            if made is not None and made.known is not None and made.known is not known:
                 shape = known.shape
                 for change in made.changes:
                     shape = change(shape)

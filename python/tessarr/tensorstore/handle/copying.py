@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
+from importlib import import_module
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from ml_dtypes import finfo, iinfo
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain
@@ -75,11 +75,13 @@ def _numbers(of: DataType) -> tuple[int, int, int, int] | None:
     """
     if of.name == "bool":
         return 0, 0, 0, 0
+    few = of.dtype.isbuiltin == 2  # of few bits
+    tables: Any = import_module("ml_dtypes") if few else np
     if "int" in of.name:
-        digits = int(iinfo(of.dtype).max).bit_length()
+        digits = int(tables.iinfo(of.dtype).max).bit_length()
         return 1, digits, 0, digits
     if "float" in of.name or "complex" in of.name:
-        found = finfo(of.dtype)
+        found = tables.finfo(of.dtype)
         kind = 3 if "complex" in of.name else 2
         power = found.nmant == 0  # whose least is one that others have with fewer digits
         return kind, found.nmant + 1, int(found.minexp) + power, int(found.maxexp)

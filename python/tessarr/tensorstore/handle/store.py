@@ -32,7 +32,7 @@ from tessarr.tensorstore.schema.through import array_through
 from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction import Transaction, rebound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -483,8 +483,14 @@ class TensorStore(Indexable):
         return _again, (Spec._of(spec.assuming(), None), view, self._mode)
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
-        """Return the same with another transaction, or with none."""
-        staging = of_class(transaction, Transaction, "transaction")
+        """Return the same in a transaction.
+
+        Raises
+        ------
+        ArgumentError
+            If it takes part in one that is not committed.
+        """
+        staging = rebound(self._transaction, of_class(transaction, Transaction, "transaction"))
         return handle(self._driver, self._view, self._mode, staging)
 
     def __copy__(self) -> TensorStore:

@@ -26,7 +26,7 @@ from tessarr.tensorstore.kvstore.values import (
 )
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.notation.show import shown
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction import Transaction, rebound
 
 if TYPE_CHECKING:
     from tessarr.store import Store
@@ -198,9 +198,16 @@ class KvStore:
         return opened
 
     def with_transaction(self, transaction: Transaction | None) -> KvStore:
-        """Return this store, its changes staged in a transaction."""
+        """Return this store, its changes staged in a transaction.
+
+        Raises
+        ------
+        ArgumentError
+            If they are staged in one that is not committed.
+        """
         made = self.copy()
-        made._transaction = of_class(transaction, Transaction, "transaction")
+        new = of_class(transaction, Transaction, "transaction")
+        made._transaction = rebound(self._transaction, new)
         return made
 
     def _at(self, path: str) -> KvStore:

@@ -223,11 +223,14 @@ class ZarrDriver(Driver):
         if using.transaction is None:
             return array
         using.transaction._check()
+        document, outside = self._document, self._outside
         staged = self._staged.get(using.transaction)
         if staged is None:
-            staged = using.transaction._array(self._followed(array))
+            staged = using.transaction._array(array)
+            if using.transaction._made_of(staged._store, document, outside) is None:
+                staged = using.transaction._array(self._followed(array))
             self._staged[using.transaction] = staged
-        made = using.transaction._made_of(staged._store, self._document, self._outside)
+        made = using.transaction._made_of(staged._store, document, outside)
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
             staged._set_meta(made)
