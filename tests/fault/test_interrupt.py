@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -115,6 +116,53 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
         slow.may.set()
     transaction.future.result(60)
     assert sorted(slow) == ["a", "b", "c"]
+
+
+def test_ctrl_c_at_no_time_tears_a_commit() -> None:
+    """What is made at once is made by others, from wherever Ctrl-C has come."""
+    array = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://"},
+        create=True,
+        dtype="uint8",
+        shape=[4],
+        fill_value=0,
+    ).result()
+    times = 0
+    for moment in range(1000):
+        number = moment % 200 + 1
+        transaction = ts.Transaction()
+        inside, keys = array.with_transaction(transaction), array.kvstore
+        inside[1:3] = number
+        keys.with_transaction(transaction)["key"] = bytes([number])
+        if not _interrupted_after(moment, transaction.commit_sync):
+            break
+        times += 1
+        if transaction.open:  # it had not begun
+            transaction.abort()
+            continue
+        transaction.future.result(60)
+        assert keys["key"] == bytes([number])
+        assert array.read().result().tolist() == [0, number, number, 0]
+    assert times > 20
+
+
+def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
+    """Have a function interrupted at a call, where Python looks for signals; False if it ends."""
+    left = iter(range(calls))
+
+    def look(_frame: FrameType, event: str, _: object) -> None:
+        if event in {"call", "c_return"} and next(left, None) is None:
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
 
 
 FORKER = """

@@ -55,7 +55,7 @@ def write(transaction: ts.Transaction, array: tessarr.Array, key: Any, value: An
         return
     values = np.array(np.broadcast_to(np.asarray(value, array.dtype), view.shape))
     promise, future = Promise.new()
-    staged = transaction._array(array)
+    staged = transaction._staging.array(array)
     staged._write_future(chosen.axes, chosen.out_axes, chosen.buffer(values), promise, None)
     future.result(timeout=60)
 
@@ -64,7 +64,7 @@ def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> A
     _, chosen = _chosen(array, key)
     buffer = np.empty(chosen.buffer_shape, array.dtype)
     promise, future = Promise.new()
-    staged = transaction._array(array)
+    staged = transaction._staging.array(array)
     result = chosen.result(buffer)
     staged._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, None)
     return future.result(timeout=60)

@@ -39,7 +39,7 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     """
 
     owner: Any = None
-    """The transaction that it belongs to."""
+    """What it takes part in, which is told of prefixes that are deleted."""
 
     below: Store
     """The store that is changed in the end, where a transaction says it."""
@@ -48,7 +48,7 @@ class StagedStore(_engine.StagedStore, StoreMapping):
         """Remove every key under a prefix, in the end."""
         super().delete_prefix(prefix)
         if self.owner is not None:
-            self.owner._forget_below(self, prefix)
+            self.owner.forget_below(self, prefix)
 
     clear_prefix = delete_prefix
 

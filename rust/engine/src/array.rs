@@ -267,7 +267,30 @@ fn check_shape(shape: &[u64]) -> Result<()> {
     }
 }
 
+impl Level {
+    /// Whether all codecs are the engine's own.
+    pub fn is_native(&self) -> bool {
+        let body = match &self.body {
+            Body::Bytes { .. } | Body::Vlen(_) => true,
+            Body::Shard(shard) => shard.level.is_native() && shard.index.is_native(),
+            Body::Foreign(_) => false,
+        };
+        body && self.pipeline.is_native()
+    }
+}
+
 impl Array {
+    /// Whether chunks are shards, which hold smaller ones.
+    pub fn is_sharded(&self) -> bool {
+        matches!(&self.levels, Levels::One(level) if matches!(level.body, Body::Shard(_)))
+    }
+
+    /// Whether chunks are encoded, decoded and named without asking anybody.
+    pub fn is_native(&self) -> bool {
+        let keys = matches!(self.keys, KeyEncoding::Numbers { .. });
+        keys && matches!(&self.levels, Levels::One(level) if level.is_native())
+    }
+
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();

@@ -24,6 +24,7 @@ pub mod shard;
 pub mod source;
 pub mod space;
 pub mod store;
+pub mod stored;
 pub mod vlen;
 pub mod write;
 

@@ -105,6 +105,12 @@ impl Overlay {
         self.with(|shelf| shelf.chunks.is_empty())
     }
 
+    /// How many bytes of elements are kept, as chunks of which parts are kept are whole ones.
+    pub fn bytes(&self) -> usize {
+        let chunks: Vec<Arc<Kept>> = self.with(|shelf| shelf.chunks.values().cloned().collect());
+        chunks.iter().map(|kept| lock(&kept.pad).as_ref().map_or(0, Pad::bytes)).sum()
+    }
+
     /// Refuse what is written from now on.
     pub fn close(&self) {
         self.with(|shelf| shelf.closed = true);
@@ -279,6 +285,14 @@ impl Pad {
             return Pad::Shard(BTreeMap::new());
         }
         Pad::Leaf(Leaf::default())
+    }
+
+    /// How many bytes of elements there are.
+    fn bytes(&self) -> usize {
+        match self {
+            Pad::Leaf(leaf) => leaf.values.len() + leaf.elements.iter().map(Vec::len).sum::<usize>(),
+            Pad::Shard(kept) => kept.values().map(|(_, pad)| pad.bytes()).sum(),
+        }
     }
 
     /// Keep the elements of `portion`.

@@ -21,6 +21,11 @@ impl Pipeline {
         Pipeline { codecs }
     }
 
+    /// Whether all codecs are the engine's own.
+    pub fn is_native(&self) -> bool {
+        self.codecs.iter().all(|codec| codec.is_native())
+    }
+
     /// Nothing to do.
     pub fn is_empty(&self) -> bool {
         self.codecs.is_empty()

@@ -19,7 +19,7 @@ use tessarr_engine::plan::Plan;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::{pool, read, write, Error, Kind};
+use tessarr_engine::{pool, read, stored, write, Error, Kind};
 
 use begun::{Begun, Transfer};
 
@@ -63,6 +63,12 @@ impl Overlay {
 
     fn __bool__(&self) -> bool {
         !self.0.is_empty()
+    }
+
+    /// How many bytes of elements are kept.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.bytes())
     }
 
     /// Refuse what is written from now on.
@@ -272,6 +278,12 @@ impl ArrayBase {
             .map_err(|error| to_py(py, error))
     }
 
+    /// Whether chunks are encoded, decoded and named without asking Python.
+    #[getter]
+    fn _is_native(&self) -> bool {
+        self.state().array.is_native()
+    }
+
     /// Forget what is kept aside of chunks that are outside of the array now.
     fn _trim_kept(&self, py: Python<'_>) {
         let state = self.state();
@@ -374,6 +386,25 @@ impl ArrayBase {
         let selection = Selection::new(&selected, &state.array.shape).map_err(|error| to_py(py, error))?;
         let plan = self.plan.get_or_init(Plan::default);
         py.detach(|| plan.add(self.operation(&state, None), &selection)).map_err(|error| to_py(py, error))
+    }
+
+    /// Tell whether nothing, and whether everything, is stored of a selection in `shape`, which may
+    /// be larger than that of the array. Nothing is right of what is not asked.
+    fn _statistics(
+        &self,
+        py: Python<'_>,
+        axes: Vec<AxisArgument<'_>>,
+        shape: Vec<u64>,
+        not_stored: bool,
+        fully_stored: bool,
+    ) -> PyResult<(bool, bool)> {
+        let state = self.state();
+        let selected = selected(&axes, &vec![0; axes.len()])?;
+        let selection = Selection::new(&selected, &shape).map_err(|error| to_py(py, error))?;
+        let asked = stored::Statistics { not_stored, fully_stored };
+        let find = || stored::stored(self.operation(&state, None), &selection, asked);
+        let found = py.detach(|| pool::guarded(find)).map_err(|error| to_py(py, error))?;
+        Ok((found.not_stored, found.fully_stored))
     }
 
     /// `_read` on the pool; `future` gets `result` when it is done. Who waits for it may help.

@@ -31,7 +31,7 @@ from tessarr.tensorstore.transaction import Transaction, rebound
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.kvstore.driver import Place
-    from tessarr.tensorstore.transaction import Change
+    from tessarr.tensorstore.staging import Change
 
 __all__ = ["KvStore"]
 
@@ -240,9 +240,12 @@ class KvStore:
             raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be written")
         if self._transaction is None:
             return store
-        chosen = KeyRange._of(keys) if isinstance(keys, str) else keys
-        ends = (chosen.inclusive_min, chosen.exclusive_max)
-        return self._transaction._keys(store, *ends, writes=writes)
+        if isinstance(keys, str):
+            first = keys.encode()
+            last = first + b"\0"
+        else:
+            first, last = keys.inclusive_min, keys.exclusive_max
+        return self._transaction._staging.keys(store, first, last, writes=writes)
 
     def _behind(self, chosen: KeyRange | None, *, writes: bool = False) -> Store:
         """Return the same for the keys behind the path, or those in a range of them."""
@@ -451,7 +454,7 @@ class KvStore:
         """Replace a value by what a function makes of the one that is there."""
         store, full = self._place.store, self._key(key)
         if self._transaction is not None:
-            self._transaction._change(store, full, change)
+            self._transaction._staging.change(store, full, change)
             return
         fresh = store.asked if isinstance(store, RememberingStore) else store
         current = fresh.get(full)

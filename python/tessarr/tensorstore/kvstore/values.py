@@ -88,11 +88,6 @@ class KeyRange:
         return self._min == other._min and self._max == other._max
 
     @classmethod
-    def _of(cls, key: str) -> KeyRange:
-        """Return the range of one key."""
-        return cls(key, key.encode() + b"\0")
-
-    @classmethod
     def _below(cls, start: str, chosen: KeyRange | None = None) -> KeyRange:
         """Return the range of the keys that begin with a text, or behind it as is chosen."""
         first = start.encode()

@@ -65,6 +65,10 @@ impl BytesCodec for Foreign {
         self.0.name()
     }
 
+    fn is_native(&self) -> bool {
+        false
+    }
+
     /// A guess: a foreign codec may write more.
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(decoded / 4).saturating_add(1024)

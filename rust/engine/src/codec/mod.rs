@@ -32,6 +32,11 @@ pub trait BytesCodec: Send + Sync + Debug {
     /// The name in the metadata, for messages.
     fn name(&self) -> &str;
 
+    /// Whether it is the engine's own, and asks nobody.
+    fn is_native(&self) -> bool {
+        true
+    }
+
     /// The size of the encoding of `decoded` bytes, where it depends on nothing else.
     fn fixed_size(&self, _decoded: usize) -> Option<usize> {
         None

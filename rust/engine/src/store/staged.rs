@@ -32,6 +32,8 @@ struct Stage {
     deleted: Vec<String>,
     /// No more changes.
     closed: bool,
+    /// How a commit ended.
+    outcome: Option<Outcome>,
 }
 
 #[derive(Clone, Debug)]
@@ -174,8 +176,23 @@ impl StagedStore {
     /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
     /// then each key by itself when it is changed, so that a conflict may leave others changed.
     /// Where one key is changed by itself, `redo` is asked before that is a conflict.
+    /// Called again it tells how it ended, for those who were interrupted before they could see it.
     pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
-        let stage = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
+        let (stage, earlier) = self.with(|stage| {
+            let outcome = stage.outcome.clone();
+            let closed = Stage { closed: true, outcome: outcome.clone(), ..Stage::default() };
+            (std::mem::replace(stage, closed), outcome)
+        });
+        if let Some(earlier) = earlier {
+            return Ok(earlier);
+        }
+        let outcome = self.change(stage, atomic, redo)?;
+        self.with(|stage| stage.outcome = Some(outcome.clone()));
+        Ok(outcome)
+    }
+
+    /// Makes changes in the store below.
+    fn change(&self, stage: Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let mut exchanges: Vec<Exchange> = stage
             .keys
             .iter()

@@ -304,7 +304,7 @@ class VirtualDriver(Driver):
         """Return what keeps aside what is written in a transaction."""
         if using.transaction is None:
             return None
-        found: ChunksAside = using.transaction._others(self, self._new_aside)
+        found: ChunksAside = using.transaction._staging.others(self, self._new_aside)
         return found
 
     def _new_aside(self) -> ChunksAside:

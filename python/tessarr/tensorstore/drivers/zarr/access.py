@@ -59,6 +59,11 @@ class Access:
         """Whether a small change takes less time than beginning it elsewhere."""
         return changes_at_once(self._place)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is asked for is told at once."""
+        return isinstance(self._place, MemoryStore)
+
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""
         return view if self._inner is None else self._inner.split(view).outer
@@ -67,7 +72,7 @@ class Access:
 
     def plan(self, array: Array, view: IndexTransform) -> None:
         """Tell an array what will be read of it together with other views."""
-        if isinstance(self._place, MemoryStore):
+        if self.in_memory:
             return
         with suppress(SelectionError):
             array._plan(lower(self.outer(view), array._meta.shape).axes)

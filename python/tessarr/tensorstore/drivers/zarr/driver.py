@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
-    from tessarr.tensorstore.transaction import Change
+    from tessarr.tensorstore.staging import Change, Staging
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
@@ -222,15 +222,16 @@ class ZarrDriver(Driver):
         array = self._array
         if using.transaction is None:
             return array
-        using.transaction._check()
+        staging = using.transaction._staging
+        staging.check()
         document, outside = self._document, self._outside
         staged = self._staged.get(using.transaction)
         if staged is None:
-            staged = using.transaction._array(array)
-            if using.transaction._made_of(staged._store, document, outside) is None:
-                staged = using.transaction._array(self._followed(array))
+            staged = staging.array(array)
+            if staging.made_of(staged._store, document, outside) is None:
+                staged = staging.array(self._followed(array))
             self._staged[using.transaction] = staged
-        made = using.transaction._made_of(staged._store, document, outside)
+        made = staging.made_of(staged._store, document, outside)
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
             staged._set_meta(made)
@@ -409,20 +410,20 @@ class ZarrDriver(Driver):
 
     def _resize_aside(self, array: Array, how: Resizing, using: Using) -> Driver:
         """Change the bounds in a transaction."""
-        transaction = using.transaction
-        kept = transaction._resizable(array)  # handles that know the array keep their bounds
+        staging = using.transaction._staging
+        kept = staging.resizable(array)  # handles that know the array keep their bounds
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
         change = again(array, how.applied, overtaken.append)
-        before = transaction._made_of(array._store, document, self._outside)
-        if not self._grow_aside(array, how, transaction, document, change):
+        before = staging.made_of(array._store, document, self._outside)
+        if not self._grow_aside(array, how, staging, document, change):
             self._resize(array, how)
             if before is not None:  # what is staged does not tell what others changed since
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
             array._trim_kept()
-        transaction._may_redo(array._store, document, change)
-        transaction._make(array._store, document, array._meta, self._outside, how.applied)
+        staging.may_redo(array._store, document, change)
+        staging.make(array._store, document, array._meta, self._outside, how.applied)
 
         def after() -> None:
             self._accept(self._array, kept.array._meta)
@@ -432,11 +433,11 @@ class ZarrDriver(Driver):
                     place, now = self._array._store, self._array._meta
                     delete_outside(place, array._path, overtaken[-1], now)
 
-        transaction._after(after)
+        staging.after(after)
         return self._moved(array, using)
 
     def _grow_aside(
-        self, array: Array, how: Resizing, transaction: Any, key: str, change: Change
+        self, array: Array, how: Resizing, staging: Staging, key: str, change: Change
     ) -> bool:
         """Change the document as it was seen last; False: that has to be looked at again.
 
@@ -448,7 +449,7 @@ class ZarrDriver(Driver):
             return False
         document, version = last
         made = change(document)
-        if made is None or not transaction._assume(array._store, key, made, version):
+        if made is None or not staging.assume(array._store, key, made, version):
             return False
         self._accept(array, grown)
         return True
@@ -461,11 +462,11 @@ class ZarrDriver(Driver):
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
             if using.transaction is not None:
-                using.transaction._settle_array(array)
+                using.transaction._staging.settle_array(array)
             outer = self._access.outer(view)
             return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
 
-        return start(work)
+        return start(work, here=self._access.in_memory and using.transaction is None)
 
 
 def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:

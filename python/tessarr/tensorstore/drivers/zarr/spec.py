@@ -267,7 +267,7 @@ class ZarrSpec(PlacedSpec):
         fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
         told = memory
         if transaction is not None:
-            fresh, memory = transaction._staged(fresh), None
+            fresh, memory = transaction._staging.store(fresh), None
         known = memory.find((store, key)) if memory is not None else None
         # What others know may lack attributes.
         knows = known is not None and self._mode.open and not self.wants_attributes
@@ -277,7 +277,7 @@ class ZarrSpec(PlacedSpec):
         else:
             meta, seen = self._found(fresh, at)
         if transaction is not None and told is not None and not self._mode.open:
-            transaction._after(partial(_tell, told, (store, key), meta))
+            transaction._staging.after(partial(_tell, told, (store, key), meta))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
@@ -427,7 +427,7 @@ class ZarrSpec(PlacedSpec):
         seen = Seen()
         if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
             if isinstance(store, StagedStore):
-                store.owner._make(store, open_flow.prefix_of(at) + self._marker, meta)
+                store.owner.make(store, open_flow.prefix_of(at) + self._marker, meta)
             return meta, seen
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)

@@ -1,0 +1,171 @@
+//! What of a selection is stored, told by the smallest chunks that it touches.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::array::{Body, PerAxis, Shard};
+use crate::error::Result;
+use crate::operation::{origin_of, Operation, Portion, Run};
+use crate::scratch::Scratch;
+use crate::selection::{divide, Selection};
+use crate::shard;
+use crate::source::Source;
+use crate::store::{KeyRange, Want};
+
+/// So few chunks are looked up one by one.
+const FEW: u64 = 8;
+
+/// What is to be found out, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Whether nothing is stored.
+    pub not_stored: bool,
+    /// Whether everything is.
+    pub fully_stored: bool,
+}
+
+/// What was found so far.
+struct Search<'a> {
+    operation: Operation<'a>,
+    asked: Statistics,
+    /// A chunk that is stored.
+    some: AtomicBool,
+    /// A chunk that is not.
+    lacks: AtomicBool,
+}
+
+/// Tells what of `selection`, which may reach beyond the array, is stored. Nothing is right of what
+/// is not `asked`.
+///
+/// Chunks are looked up side by side where a store waits, or by one listing where that is less; of
+/// shards the index is read.
+pub fn stored(operation: Operation<'_>, selection: &Selection, asked: Statistics) -> Result<Statistics> {
+    let search = Search { operation, asked, some: AtomicBool::new(false), lacks: AtomicBool::new(false) };
+    let listed = search.listed(selection)?;
+    let waits = if listed.is_some() { 0 } else { operation.store.concurrency() };
+    // Nothing is decoded: there is no work for other threads but to wait.
+    operation.each_chunk_by(selection, &|tasks, _| Run::decide(tasks, 0, waits), &|chunk, scratch| {
+        if search.is_over() {
+            return Ok(());
+        }
+        let (key, portion) = (chunk.key, &chunk.portion);
+        let Body::Shard(shard) = &portion.level.body else {
+            let there = match &listed {
+                Some(listed) => listed.contains(key),
+                None => operation.store.open(key, Want::Ranges)?.is_some(),
+            };
+            search.note(there);
+            return Ok(());
+        };
+        let want = if portion.level.pipeline.is_empty() { shard.want() } else { Want::Whole };
+        operation.store.read(key, want, |object| match object {
+            Some(object) => search.shard(shard, portion, Source::of(&*object), scratch),
+            None => {
+                search.note(false);
+                Ok(())
+            }
+        })
+    })?;
+    Ok(Statistics { not_stored: !search.some.into_inner(), fully_stored: !search.lacks.into_inner() })
+}
+
+impl Search<'_> {
+    fn note(&self, there: bool) {
+        let found = if there { &self.some } else { &self.lacks };
+        found.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is to be found out is known.
+    fn is_over(&self) -> bool {
+        let (some, lacks) = (self.some.load(Ordering::Relaxed), self.lacks.load(Ordering::Relaxed));
+        (some || !self.asked.not_stored) && (lacks || !self.asked.fully_stored)
+    }
+
+    /// The keys of chunks around a selection, where it takes fewer requests to list them.
+    fn listed(&self, selection: &Selection) -> Result<Option<HashSet<String>>> {
+        let (array, whole) = (self.operation.array, selection.piece());
+        if whole.is_empty() || array.is_sharded() {
+            return Ok(None);
+        }
+        let base: PerAxis<u64> = array.cuts.iter().map(|_| 0).collect();
+        let cells = divide(&whole, &base, &array.cuts)?.tasks() as u64;
+        let reaches = (0..array.cuts.len()).map(|axis| whole.reach(axis));
+        let (lows, highs): (PerAxis<u64>, PerAxis<u64>) = array
+            .cuts
+            .iter()
+            .zip(reaches)
+            .map(|(cuts, (low, high))| (cuts.cell_of(low as u64), cuts.cell_of(high as u64)))
+            .unzip();
+        let same = lows.iter().zip(&highs).take_while(|(low, high)| low == high).count();
+        let sides = array.cuts.iter().zip(&array.shape).skip(same);
+        let around = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
+        let around = around.fold(1, u64::saturating_mul);
+        if cells <= FEW || cells.saturating_mul(4) < around {
+            return Ok(None);
+        }
+        let (mut first, mut last) = (String::new(), String::new());
+        array.format_key(self.operation.prefix, &lows, &mut first)?;
+        array.format_key(self.operation.prefix, &highs, &mut last)?;
+        let alike = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
+        let start = first.as_bytes()[..alike].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+        let mut keys = HashSet::new();
+        let all = KeyRange { first: b"", end: b"" };
+        self.operation.store.list_range(&first[..start], all, &mut |key| {
+            keys.insert(key.to_owned());
+        })?;
+        Ok(Some(keys))
+    }
+
+    /// A shard whose encoding is `source`.
+    fn shard(
+        &self,
+        shard: &Shard,
+        portion: &Portion<'_, '_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let level = portion.level;
+        if level.pipeline.is_empty() {
+            return self.subchunks(shard, portion, source, scratch);
+        }
+        let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
+        let done = (|| {
+            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
+            level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
+            self.subchunks(shard, portion, Source::made(&decoded), scratch)
+        })();
+        scratch.give(encoded);
+        scratch.give(decoded);
+        done
+    }
+
+    /// The index of a shard tells which of its subchunks are stored.
+    fn subchunks(
+        &self,
+        shard: &Shard,
+        portion: &Portion<'_, '_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let index = shard::index(shard, source, scratch)?;
+        let division = portion.divide(&shard.cuts)?;
+        let (level, shape) = (&shard.level, &self.operation.array.shape);
+        let mut cell = PerAxis::new();
+        for task in 0..division.tasks() {
+            if self.is_over() {
+                break;
+            }
+            let piece = &division.task(task, &mut cell);
+            let origin = &origin_of(portion.origin, &cell, &level.shape);
+            let inside = origin.iter().zip(shape).all(|(&start, &size)| start < size);
+            match (shard::entry(shard, &index, &cell)?.filter(|_| inside), &level.body) {
+                (Some((offset, size)), Body::Shard(inner)) => {
+                    let part = source.part(offset, size)?;
+                    self.shard(inner, &Portion { level, piece, origin }, part, scratch)?;
+                }
+                (found, _) => self.note(found.is_some()),
+            }
+        }
+        Ok(())
+    }
+}
