@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +18,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
+from tessarr.tensorstore.futures.threads import submit
 
 READER = """
 import sys, tessarr
@@ -64,6 +66,11 @@ class Slow(dict[str, bytes]):
         self.may.wait(60)
         time.sleep(0.01)
         super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self.entered.set()
+        self.may.wait(60)
+        super().__delitem__(key)
 
 
 def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
@@ -116,6 +123,45 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
         slow.may.set()
     transaction.future.result(60)
     assert sorted(slow) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("change", ["write", "delete_range", "copy", "resize"])
+def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
+    """What changes keys goes on, too."""
+    slow = Slow()
+    array = tessarr.create_array(slow, shape=(4,), dtype="u1", chunks=(1,), fill_value=0)
+    array[:] = 1
+    place = {"driver": "tessarr", "store": slow}
+    store, view = ts.KvStore.open(place).result(), ts.open(place).result()
+    source = ts.KvStore.open("memory://").result()
+    source["x"], source["y"] = b"1", b"2"
+    begin: dict[str, Callable[[], Any]] = {
+        "write": lambda: store.write("x", b"1"),
+        "delete_range": lambda: store.delete_range(ts.KvStore.KeyRange("c", "d")),
+        "copy": lambda: source.experimental_copy_range_to(store),
+        "resize": lambda: view.resize(exclusive_max=[1]),
+    }
+    slow.may.clear()
+    slow.entered.clear()
+    free = threading.Event()
+    for _ in range(32):  # no thread begins it before somebody waits
+        submit(partial(free.wait, 60))
+    future = begin[change]()
+
+    def interrupt() -> None:
+        slow.entered.wait(1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threading.Thread(target=interrupt).start()
+            future.result()
+    finally:
+        slow.may.set()
+        free.set()
+    future.result(60)
+    kept = {"write": 6, "delete_range": 1, "copy": 7, "resize": 2}
+    assert len(slow) == kept[change], sorted(slow)
 
 
 def test_ctrl_c_at_no_time_tears_a_commit() -> None:

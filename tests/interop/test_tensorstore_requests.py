@@ -312,6 +312,42 @@ def old_metadata_checked(side: Side) -> None:
         found[3, 3].read().result()
 
 
+def _statistics(store: Any) -> None:
+    found = store.storage_statistics(query_fully_stored=True, query_not_stored=True).result()
+    assert (found.not_stored, found.fully_stored) == (False, True)
+
+
+@SCENARIOS.asks(1, 0, 0)
+def statistics_of_a_chunk(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    with side.counting():
+        _statistics(found[3, 3])
+
+
+@SCENARIOS.asks(0, 0, 0)
+def statistics_of_chunks(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    with side.counting():  # what is listed is not opened
+        _statistics(found[:32])
+        _statistics(found)
+
+
+@SCENARIOS.asks(1, 1, 0)
+def statistics_of_a_part_of_a_shard(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        _statistics(found[3:20, 3])
+
+
+@SCENARIOS.asks(4, 4, 0)
+def statistics_of_shards(side: Side) -> None:
+    side.create("a/")
+    found = side.open("a/")
+    with side.counting():
+        _statistics(found)
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS.all)
 def test_requests_are_not_more(scenario: str, tmp_path: Path) -> None:
     SCENARIOS.check(scenario, tmp_path)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tessarr.array import bind
 from tessarr.errors import ArgumentError
+from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
-from tessarr.tensorstore.futures.future import Future, failed
+from tessarr.tensorstore.futures.future import PENDING, Future, failed
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -75,7 +76,7 @@ class Batch:
         first = [begin]
 
         def once() -> None:
-            if not first or future.done():  # cancelled
+            if not first or future._state != PENDING:  # cancelled
                 return
             try:
                 work = first.pop()
@@ -85,6 +86,9 @@ class Batch:
                 source = work()
             except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
                 source = failed(error)
+            if source._state != PENDING:
+                future._finish(source._state, source._value)
+                return
             source.add_done_callback(lambda done: future._finish(done._state, done._value))
             source.force()
 
@@ -97,6 +101,8 @@ class Batch:
 
     def _store(self, store: Store) -> Store:
         """Return a store in which all reads of the batch share what they read."""
+        if type(store) is MemoryStore:
+            return store  # there is nothing to fetch
         with self._lock:
             found = self._stores.get(id(store))
             if found is None:
@@ -106,6 +112,8 @@ class Batch:
     def _over(self, array: Array) -> Array:
         """Return an array whose reads share what they read with others of the batch."""
         store = self._store(array._store)
+        if store is array._store:
+            return array
         with self._lock:
             key = (id(store), array._path)
             found = self._arrays.get(key)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock, get_ident
-from functools import partial
-from threading import main_thread
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from _thread import RLock, allocate_lock
+from typing import Final, Self, TypeAlias
 
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
-from tessarr.tensorstore.futures.threads import submit
+from tessarr.tensorstore.futures.threads import submit, submit_whole
 from tessarr.tensorstore.staging import Staging
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Transaction", "rebound"]
 
@@ -173,7 +168,7 @@ class Transaction:
                 if self._staged is None or self._staged.is_brief:
                     self._end((TessarrError, MemoryError))
                 else:
-                    self.future._work = partial(_help, submit(self._end))
+                    self.future._work = submit_whole(self._end)
         except BaseException:
             if self.commit_started:
                 submit(self._end)
@@ -242,17 +237,3 @@ class Transaction:
             return self.commit_async()
         self.abort()
         return Future(None)
-
-
-def _is_main() -> bool:
-    """Whether this is the thread where Ctrl-C raises an error.
-
-    That ends a wait, and not changes that have begun: others have to make them.
-    """
-    return get_ident() == main_thread().ident
-
-
-def _help(work: Callable[[], object]) -> None:
-    """Do work that no other thread has begun."""
-    if not _is_main():
-        work()

@@ -12,8 +12,11 @@ use crate::shard;
 use crate::source::Source;
 use crate::store::{KeyRange, Want};
 
-/// So few chunks are looked up one by one.
-const FEW: u64 = 8;
+/// A listing tells so many keys in the time of one lookup.
+const QUICK: u64 = 4;
+
+/// The same where each request is waited for: so many keys come with one.
+const WAITED: u64 = 1000;
 
 /// What is to be found out, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +103,8 @@ impl Search<'_> {
         let sides = array.cuts.iter().zip(&array.shape).skip(same);
         let around = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
         let around = around.fold(1, u64::saturating_mul);
-        if cells <= FEW || cells.saturating_mul(4) < around {
+        let keys = if self.operation.store.concurrency() > 0 { WAITED } else { QUICK };
+        if cells == 1 || cells.saturating_mul(keys) < around {
             return Ok(None);
         }
         let (mut first, mut last) = (String::new(), String::new());

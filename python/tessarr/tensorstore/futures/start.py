@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 from tessarr.tensorstore.futures.future import PENDING, Future, T, failed, finished
-from tessarr.tensorstore.futures.threads import submit
+from tessarr.tensorstore.futures.threads import submit, submit_whole
 
 __all__ = ["start"]
 
 
-def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
+def start(
+    work: Callable[..., T], *arguments: Any, here: bool = False, whole: bool = False
+) -> Future[T]:
     """Return the future of what `work` returns, done in a thread that may wait.
 
     Parameters
@@ -23,6 +25,8 @@ def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future
         What it is given.
     here
         Do it at once, because it takes no time.
+    whole
+        It is to come to its end, whatever becomes of who waits for it.
 
     Notes
     -----
@@ -35,7 +39,8 @@ def start(work: Callable[..., T], *arguments: Any, here: bool = False) -> Future
             return failed(error)
         return finished(value)
     made: Future[T] = Future._pending()
-    made._work = submit(partial(_do, made, work, *arguments))
+    begin = submit_whole if whole else submit
+    made._work = begin(partial(_do, made, work, *arguments))
     return made
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import atexit
 import os
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, main_thread
 from typing import Final
 
-__all__ = ["submit"]
+__all__ = ["submit", "submit_whole"]
 
 _MOST: Final = 32
 
@@ -117,3 +118,17 @@ def submit(work: Callable[[], object]) -> Callable[[], None]:
     if pool is None:
         pool = _pools.setdefault(process, _Pool(process))
     return pool.submit(work)
+
+
+def submit_whole(work: Callable[[], object]) -> Callable[[], None]:
+    """Have work done that is to come to its end, once it has begun.
+
+    Ctrl-C raises an error in the main thread: that ends a wait, and not changes that have begun.
+    Others have to make them.
+    """
+    return partial(_help, submit(work))
+
+
+def _help(task: Callable[[], None]) -> None:
+    if get_ident() != main_thread().ident:
+        task()

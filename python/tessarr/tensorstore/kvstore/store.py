@@ -256,8 +256,12 @@ class KvStore:
         text = key if type(key) is str and key.isascii() else text_of(key, "a key")
         return self._before + (text.removeprefix("/") if self._rooted else text)
 
-    def _do(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
-        return start(work, *arguments, here=self._spec._driver.at_once == inf)
+    def _do(self, work: Callable[..., T], *arguments: Any, whole: bool = False) -> Future[T]:
+        return start(work, *arguments, here=self._tells_at_once, whole=whole)
+
+    @property
+    def _tells_at_once(self) -> bool:
+        return self._spec._driver.at_once == inf
 
     # Reading
 
@@ -393,7 +397,7 @@ class KvStore:
                 return finished(store.write_stamped(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        return start(store.write_stamped, full, data, known)
+        return start(store.write_stamped, full, data, known, whole=True)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         if value is None:
@@ -417,7 +421,7 @@ class KvStore:
         """
         if not isinstance(range, KeyRange):
             raise TypeError(f"range: {range!r} is no KeyRange")
-        return self._do(self._delete, range.copy())
+        return self._do(self._delete, range.copy(), whole=True)
 
     def _delete(self, chosen: KeyRange) -> None:
         self._behind(chosen, writes=True).delete_range(*self._bounds(chosen))
@@ -440,7 +444,8 @@ class KvStore:
             Has no meaning here: values are always read.
         """
         chosen = None if source_range is None else source_range.copy()
-        return self._do(self._copy_to, target, chosen)
+        here = self._tells_at_once and target._tells_at_once
+        return start(self._copy_to, target, chosen, here=here, whole=True)
 
     def _copy_to(self, target: KvStore, chosen: KeyRange | None) -> None:
         begin, end = self._before, target._before

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::reduce::Cut;
 
 /// A base that is cut into blocks.
+#[derive(Debug)]
 pub struct Blocks {
     /// The base, as a view of what is read.
     pub base: View,

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod blocks;
 mod cuts;
 
 /// All positions of some dimensions, in C order.

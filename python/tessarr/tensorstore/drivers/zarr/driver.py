@@ -383,8 +383,12 @@ class ZarrDriver(Driver):
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._followed(self._within(using))  # the document is compared when it is changed
         if array is not self._array:
-            return start(self._resize_aside, array, how, using)
-        return start(self._resize, array, how, here=self._access.at_once)
+            return start(self._resize_aside, array, how, using, whole=True)
+        ends = zip(array._meta.shape, how.upper, strict=False)
+        # To remove chunks takes the longer the more there are.
+        few = how.metadata_only or all(new is None or new >= end for end, new in ends)
+        here = self._access.at_once and few
+        return start(self._resize, array, how, here=here, whole=True)
 
     def _above(self) -> list[Keeper]:
         """Return the groups above that keep copies of the metadata."""

@@ -1,0 +1,83 @@
+//! What stands behind views of blocks against the definition: for each position its whole block.
+
+use super::*;
+use crate::reduce::Cut;
+
+/// A base, how long its blocks are, and a view of these.
+fn cut() -> impl Strategy<Value = (Blocks, View)> {
+    dims().prop_flat_map(|base| {
+        proptest::collection::vec(1i64..4, base.len()).prop_flat_map(move |factors| {
+            let block = |(dim, factor): (&Dim, &i64)| {
+                Dim::new(dim.lower.div_euclid(*factor), (dim.upper - 1).div_euclid(*factor) + 1)
+            };
+            let domain: Vec<Dim> = base.iter().zip(&factors).map(block).collect();
+            let (base, factors) = (base.clone(), factors.clone());
+            act(domain.clone()).prop_map(move |view| {
+                let base = View::identity(base.iter().cloned().collect());
+                let (domain, factors) = (domain.iter().cloned().collect(), factors.iter().copied().collect());
+                (Blocks { base, domain, factors }, view)
+            })
+        })
+    })
+}
+
+/// Where each block begins along an axis that is cut, and the last one ends.
+fn edges(cut: Cut) -> Vec<usize> {
+    let whole = (0..cut.wholes).map(|_| cut.whole);
+    let lengths = [cut.first].into_iter().chain(whole).chain([cut.last]).filter(|&length| length > 0);
+    let mut edges = vec![0];
+    edges.extend(lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    }));
+    edges
+}
+
+/// The indices of the base along one axis that stand behind a position, as the definition says.
+fn block(blocks: &Blocks, k: usize, position: i64) -> Vec<i64> {
+    let (base, factor) = (&blocks.base.dims[k], blocks.factors[k]);
+    (base.lower..base.upper).filter(|at| at.div_euclid(factor) == position).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn behind_each_position_is_its_block((blocks, view) in cut()) {
+        let behind = blocks.behind(&view).unwrap().unwrap();
+        let rows = behind.counts().next().unwrap();
+        let parts: Vec<_> = (0..rows).map(|row| blocks.part(&behind, row..row + 1).unwrap()).collect();
+        let (whole, cuts) = blocks.part(&behind, 0..rows).unwrap();
+        for position in positions(&view.dims) {
+            let (at, block_of) = (indices(&behind.order, &position), indices(&view, &position));
+            for (k, &wanted) in block_of.iter().enumerate() {
+                let place = at[k] as usize;
+                let (row, cuts_of_row) = &parts[at[0] as usize];
+                let of_row = if k == 0 { 0 } else { place };
+                for (part, cut, place) in [(&whole, cuts[k], place), (row, cuts_of_row[k], of_row)] {
+                    let (edges, mut inside) = (edges(cut), vec![0; part.dims.len()]);
+                    prop_assert_eq!(*edges.last().unwrap() as i64, part.dims[k].size());
+                    let items = (edges[place]..edges[place + 1]).map(|item| {
+                        inside[k] = item as i64;
+                        index(&part.maps[k], &part.dims, &inside)
+                    });
+                    prop_assert_eq!(items.collect::<Vec<_>>(), block(&blocks, k, wanted));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_blocks_that_are_there_have_something_behind_them() {
+    let dims = |lower, upper| -> PerDimension<Dim> { [Dim::new(lower, upper)].into_iter().collect() };
+    let factors = [2].into_iter().collect();
+    let blocks = Blocks { base: View::identity(dims(1, 6)), domain: dims(0, 3), factors };
+    for (lower, upper) in [(-1, 2), (0, 4), (3, 4)] {
+        assert!(blocks.behind(&View::identity(dims(lower, upper))).is_err());
+    }
+    assert!(blocks.behind(&View::identity(dims(1, 1))).unwrap().is_none());
+    let straight = blocks.behind(&View::identity(dims(1, 3))).unwrap().unwrap();
+    assert!(straight.is_straight());
+    assert!(blocks.part(&straight, 1..1).is_err());
+}

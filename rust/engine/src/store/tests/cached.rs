@@ -1,0 +1,217 @@
+//! What a cache knows, and what it asks again.
+
+use super::*;
+
+#[test]
+fn a_cache_knows_what_it_changed() -> Result<()> {
+    let (store, counting, inner) = cached(u64::MAX);
+    inner.put("k", b"1")?;
+    for tail in [b"2", b"3"] {
+        append(&store, "k", tail)?;
+    }
+    assert_eq!(inner.get("k")?.as_deref(), Some(&b"123"[..]));
+    assert_eq!(counting.counts().looks, 1);
+    assert!((&store as &dyn Store).get("absent")?.is_none());
+    append(&store, "absent", b"4")?;
+    assert_eq!(counting.counts().looks, 1);
+    let checked = CachePool::new(u64::MAX).store(counting.clone(), 1, Fresh::Now);
+    let read = |value: &[u8]| {
+        let before = counting.counts().opens;
+        assert_eq!((&checked as &dyn Store).get("k").unwrap().as_deref(), Some(value));
+        counting.counts().opens - before
+    };
+    read(b"123");
+    inner.put("k", b"changed")?;
+    assert_eq!([read(b"changed"), read(b"changed")], [1, 1]);
+    inner.put("gone", b"5")?;
+    assert_eq!((&store as &dyn Store).get("gone")?.as_deref(), Some(&b"5"[..]));
+    inner.delete("gone")?;
+    append(&store, "gone", b"6")?; // it is another value than was thought
+    assert_eq!(inner.get("gone")?.as_deref(), Some(&b"6"[..]));
+    Ok(())
+}
+
+/// A cache over a store that counts what reaches it, and the store below both.
+fn cached(limit: u64) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let counting = Arc::new(CountingStore::new(inner.clone()));
+    (CachedStore::new(counting.clone(), limit, None), counting, inner)
+}
+
+#[test]
+fn a_cache_asks_once_and_forgets_what_changes_through_it() {
+    let (cache, counting, inner) = cached(u64::MAX);
+    let store: &dyn Store = &cache;
+    inner.put("a/k", b"1").unwrap();
+    for _ in 0..3 {
+        assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.get("a/absent").unwrap(), None);
+        assert_eq!(store.list("a/").unwrap(), ["a/k"]);
+        assert_eq!(store.list_dir("").unwrap().prefixes, ["a/"]);
+    }
+    assert_eq!((counting.counts().opens, counting.counts().lists), (2, 2));
+    assert_eq!((cache.counts().hits, cache.counts().misses), (8, 4));
+    store.put("a/absent", b"2").unwrap();
+    assert_eq!(store.get("a/absent").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(store.list("a/").unwrap(), ["a/absent", "a/k"]);
+    inner.put("a/k", b"others").unwrap();
+    assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(!store.replace("a/k", Some(b"3"), Some(b"1")).unwrap());
+    assert_eq!(store.get("a/k").unwrap().as_deref(), Some(&b"others"[..]));
+    inner.delete("a/k").unwrap();
+    cache.clear();
+    assert_eq!(store.list("").unwrap(), ["a/absent"]);
+    assert_eq!(store.get("a/k").unwrap(), None);
+}
+
+#[test]
+fn a_cache_keeps_within_its_limit_what_was_used_last() {
+    let (cache, counting, inner) = cached(3 * 1200);
+    let store: &dyn Store = &cache;
+    for key in ["a", "b", "c", "d"] {
+        inner.put(key, &[7; 1000]).unwrap();
+    }
+    for key in ["a", "b", "a", "c", "a", "d", "a"] {
+        store.get(key).unwrap();
+    }
+    assert_eq!(counting.counts().opens, 4);
+    store.get("b").unwrap(); // was used longest ago
+    assert_eq!(counting.counts().opens, 5);
+    assert!(cache.counts().bytes <= 3 * 1200);
+    inner.put("large", &[7; 4000]).unwrap();
+    store.get("large").unwrap();
+    store.get("a").unwrap();
+    assert_eq!(counting.counts().opens, 6);
+}
+
+#[test]
+fn a_cache_keeps_the_ranges_of_a_large_value() {
+    let (_, _, inner) = cached(0);
+    let folder = Folder::new();
+    let local = local_in(&folder, "root");
+    drop(inner);
+    let counting = Arc::new(CountingStore::new(local.clone()));
+    let cache = CachedStore::new(counting.clone(), u64::MAX, None);
+    local.put("shard", b"0123456789").unwrap();
+    for _ in 0..3 {
+        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        let mut out = [0; 4];
+        object.read_at(6, &mut out).unwrap();
+        assert_eq!((&out, object.size()), (b"6789", 10));
+    }
+    let object = cache.open("shard", Want::Suffix(2)).unwrap().unwrap();
+    let mut out = [0; 2];
+    object.read_at(7, &mut out).unwrap(); // in the range that is known
+    assert_eq!(&out, b"78");
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 1));
+    local.put("shard", b"others wrote this").unwrap();
+    let failed = object.read_at(0, &mut [0; 2]).unwrap_err();
+    assert_eq!(failed.kind, Kind::Store { retryable: true, errno: None });
+    let object = cache.open("shard", Want::Ranges).unwrap().unwrap();
+    assert_eq!(object.size(), 17);
+}
+
+#[test]
+fn a_value_that_is_replaced_between_two_parts_is_read_again() {
+    let (_, _, inner) = cached(0);
+    let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
+    let suffix = |object: &dyn Object, out: &mut [u8]| object.read_at(object.size() - 4, out);
+    // Too large to be remembered whole; its end is.
+    let value = |letter: u8| vec![letter; 30 << 10];
+    cache.put("shard", &value(b'a')).unwrap();
+    for _ in 0..2 {
+        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        suffix(&*object, &mut [0; 4]).unwrap();
+    }
+    let mut times = 0;
+    let read = cache.read("shard", Want::Suffix(4), |object| {
+        times += 1;
+        let (object, mut out) = (object.unwrap(), [0; 8]);
+        suffix(&*object, &mut out[4..])?;
+        if times == 1 {
+            cache.put("shard", &value(b'b')).unwrap();
+        }
+        object.read_at(0, &mut out[..4])?;
+        Ok(out)
+    });
+    assert_eq!((read.unwrap(), times), (*b"bbbbbbbb", 2));
+}
+
+#[test]
+fn a_cache_forgets_what_is_old() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let cache = CachedStore::new(inner.clone(), u64::MAX, Some(std::time::Duration::ZERO));
+    let store: &dyn Store = &cache;
+    assert_eq!(store.get("k").unwrap(), None);
+    inner.put("k", b"1").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
+    let (cache, _, inner) = cached(u64::MAX);
+    let store: &dyn Store = &cache;
+    inner.put("k", b"old").unwrap();
+    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    store.put("k", b"new").unwrap();
+    assert_eq!(read_all(&*object).unwrap(), b"old");
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// A cache that compares everything, over a folder.
+fn compared(folder: &Folder) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
+    let local = local_in(folder, "root");
+    let counting = Arc::new(CountingStore::new(local.clone()));
+    (CachePool::new(u64::MAX).store(counting.clone(), 0, Fresh::Now), counting, local)
+}
+
+#[test]
+fn what_was_written_is_known_without_reading_it() {
+    let folder = Folder::new();
+    let (cache, counting, local) = compared(&folder);
+    let store: &dyn Store = &cache;
+    store.put("k", b"0123456789").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"0123456789"[..]));
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
+    local.put("k", b"9876543210").unwrap();
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"9876543210"[..]));
+    store.put("k", b"0123456789").unwrap();
+    std::fs::write(folder.0.join("root/k"), b"in place..").unwrap(); // the same size, in the same tick
+    assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"in place.."[..]));
+}
+
+#[test]
+fn new_parts_of_what_was_written_are_known_without_reading_them() {
+    let folder = Folder::new();
+    let (cache, counting, local) = compared(&folder);
+    local.put("k", &[1; 8 << 20]).unwrap(); // not read whole
+    append(&cache, "k", b"tail").unwrap();
+    let before = counting.counts().reads;
+    let object = cache.open("k", Want::Suffix(4)).unwrap().unwrap();
+    let mut out = [0; 4];
+    object.read_at(8 << 20, &mut out).unwrap();
+    assert_eq!((&out, counting.counts().reads - before), (b"tail", 0));
+    object.read_at(0, &mut out).unwrap();
+    assert_eq!((out, counting.counts().reads - before), ([1; 4], 1));
+}
+
+#[test]
+fn what_is_changed_is_not_read_where_it_is_known() {
+    let folder = Folder::new();
+    let (cache, _, local) = compared(&folder);
+    let store: &dyn Store = &cache;
+    let in_memory = || {
+        let mut found = None;
+        let look = &mut |current: Option<&dyn Object>| {
+            found = current.unwrap().bytes().map(<[u8]>::to_vec);
+            Ok(Change::Keep)
+        };
+        store.update("k", Need::CURRENT, look).unwrap();
+        found
+    };
+    store.put("k", b"0123456789").unwrap();
+    assert_eq!(in_memory().as_deref(), Some(&b"0123456789"[..]));
+    store.put("k", b"0123456789").unwrap();
+    local.put("k", b"9876543210").unwrap();
+    assert_eq!(in_memory().as_deref(), Some(&b"9876543210"[..]));
+}

@@ -1,0 +1,114 @@
+//! Changes that are kept aside, and changes that are made together.
+
+use super::*;
+
+#[test]
+fn what_was_seen_is_compared_in_the_end() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for (others, outcome) in [(false, Outcome::Done), (true, Outcome::Conflict("a".to_owned()))] {
+        inner.put("a", b"1")?;
+        let seen = inner.load_version("a", None)?.and_then(|(_, version)| version).unwrap();
+        let counted = Arc::new(CountingStore::new(inner.clone()));
+        let staged = StagedStore::new(counted.clone(), false);
+        assert!(staged.assume("a", seen, b"2".to_vec())?);
+        assert!(!staged.assume("a", seen, b"3".to_vec())?);
+        assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"2"[..]));
+        assert_eq!(counted.counts(), Counts::default());
+        if others {
+            inner.put("a", b"other")?;
+        }
+        for _ in 0..2 {
+            // Who asks again learns what became of it.
+            assert_eq!(staged.commit(false, &|_, _| Ok(None))?, outcome);
+        }
+    }
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"other"[..]));
+    Ok(())
+}
+
+#[test]
+fn staged_changes_are_made_in_the_end() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for key in ["a", "d/x", "d/y"] {
+        inner.put(key, b"old")?;
+    }
+    let staged = StagedStore::new(inner.clone(), false);
+    let above: &dyn Store = &staged;
+    above.put("a", b"new")?;
+    above.delete_prefix("d/")?;
+    above.put("d/z", b"new")?;
+    assert_eq!(above.list("")?, ["a", "d/z"]);
+    assert_eq!(above.list_dir("")?.prefixes, ["d/"]);
+    assert_eq!(inner.list("")?, ["a", "d/x", "d/y"]);
+    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+    assert_eq!(inner.list("")?, ["a", "d/z"]);
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
+    assert!(above.put("a", b"late").is_err());
+    Ok(())
+}
+
+#[test]
+fn staged_changes_end_with_a_conflict() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for atomic in [true, false] {
+        inner.put("a", b"1")?;
+        let staged = StagedStore::new(inner.clone(), true);
+        let above: &dyn Store = &staged;
+        above.get("a")?;
+        above.put("b", b"1")?;
+        inner.put("a", b"2")?;
+        assert_eq!(staged.commit(atomic, &|_, _| Ok(None))?, Outcome::Conflict("a".to_owned()));
+        assert_eq!(inner.get("b")?, None);
+    }
+    Ok(())
+}
+
+#[test]
+fn exchanges_and_updates_lose_nothing() -> Result<()> {
+    let store = MemoryStore::new();
+    (&store as &dyn Store).put("a", &0u64.to_le_bytes())?;
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..500 {
+                let done = store.update("a", Need::CURRENT, &mut |current| {
+                    let next = current.and_then(|object| object.bytes()).map_or(0, number) + 1;
+                    Ok(Change::Write(vec![Part::Owned(next.to_le_bytes().to_vec())]))
+                });
+                assert!(done.is_ok());
+            }
+        });
+        scope.spawn(|| {
+            let mut done = 0;
+            while done < 500 {
+                let Ok(current) = store.open("a", Want::Whole) else { return };
+                let Ok(expected) = Expected::of(current.as_deref()) else { return };
+                let next = current.and_then(|object| object.bytes().map(number)).unwrap_or(0) + 1;
+                let new = New::Value(Arc::new(next.to_le_bytes().to_vec()));
+                let change = Exchange { key: "a".to_owned(), expected, new };
+                done += u64::from(matches!(store.exchange(&[change]), Ok(Some(true))));
+            }
+        });
+    });
+    let end = (&store as &dyn Store).get("a")?;
+    assert_eq!(end.as_deref().map(number), Some(1000));
+    Ok(())
+}
+
+/// Who replaces whatever is there waits for nobody who decides on it, and is not overwritten unseen.
+#[test]
+fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
+    let memory = MemoryStore::new();
+    let store: &dyn Store = &memory;
+    let mut seen = Vec::new();
+    let decide = &mut |current: Option<&dyn Object>| {
+        seen.push(current.map(Object::size));
+        if seen.len() == 1 {
+            store.put("k", b"other")?;
+        }
+        Ok(Change::Write(vec![Part::Borrowed(b"new")]))
+    };
+    store.update("k", Need::CURRENT, decide).unwrap();
+    assert_eq!(seen, [None, Some(5)]);
+    assert_eq!(store.get("k").unwrap().unwrap(), b"new");
+}
