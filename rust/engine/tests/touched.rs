@@ -16,7 +16,8 @@ use tessarr_engine::write;
 const SIZE: u64 = 64;
 
 fn leaf(codecs: Vec<&str>) -> Chain {
-    let compiled = codecs.into_iter().map(|name| Config::new(name).compile().unwrap()).collect();
+    let compiled =
+        codecs.into_iter().map(|name| Config::new(name).with("at_start", false).compile().unwrap()).collect();
     Chain { order: None, array_bytes: ArrayBytes::Bytes { swap: 0 }, pipeline: Pipeline::new(compiled) }
 }
 
