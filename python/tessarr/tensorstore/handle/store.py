@@ -32,6 +32,7 @@ from tessarr.tensorstore.schema.through import array_through
 from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.telling import told
 from tessarr.tensorstore.transaction import Transaction, rebound
 
 if TYPE_CHECKING:
@@ -471,7 +472,7 @@ class TensorStore(Indexable):
     def __repr__(self) -> str:
         spec = self._spec()
         try:
-            return shown("TensorStore", spec._told())
+            return shown("TensorStore", told(spec))
         except UnsupportedError:  # functions are no JSON
             return "TensorStore(...)"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -10,7 +10,6 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, Own
-from tessarr.tensorstore.context.references import Naming
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.notation.members import refusal
@@ -40,6 +39,7 @@ from tessarr.tensorstore.spec.driver_spec import (
 )
 from tessarr.tensorstore.spec.keys import holds_store, key_with
 from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.telling import context_json, everything, naming_of, pickled, told
 from tessarr.tensorstore.spec.url import spec_of_url
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["Spec", "context_json", "spec_of"]
+__all__ = ["Spec", "spec_of"]
 
 _MAX_RANK = 32
 
@@ -415,7 +415,7 @@ class Spec(Indexable):
         return self._driver.bind(within)
 
     def _unbound(self) -> Spec:
-        naming = self._naming()
+        naming = naming_of(self._driver)
         found = naming.context()
         made = self._of(self._driver.unbind(naming), self._view, self._context)
         if found:
@@ -424,16 +424,11 @@ class Spec(Indexable):
 
     def _apart(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
-        naming = self._naming(brief=True)
+        naming = naming_of(self._driver, brief=True)
         beside = naming.beside(own=lambda found: deepcopy(found, memo))
         if beside is None:
             return self._unbound()
         return self._of(self._driver.unbind(naming), self._view)._bound(beside)
-
-    def _naming(self, *, bound: bool = False, brief: bool = False) -> Naming:
-        naming = Naming(bound=bound, brief=brief)
-        self._driver.see(naming)
-        return naming
 
     # Forms
 
@@ -457,82 +452,12 @@ class Spec(Indexable):
             Whether to name members that are as they are by default.
         """
         if include_defaults:
-            found: JSONObject = ordered(self._json(self._naming(), include_defaults=True))
+            found: JSONObject = ordered(
+                everything(self, naming_of(self._driver), include_defaults=True)
+            )
         else:
-            found = ordered(self._told())
+            found = ordered(told(self))
         return found
-
-    def _told(self, *, bound: bool = False) -> JSONObject:
-        """Return the JSON without defaults, parts of which are not to be modified, in any order."""
-
-        def tell() -> tuple[JSONObject, None]:
-            return self._parts(self._naming(bound=bound)), None
-
-        return {**self._kept("bound" if bound else "", tell)[0], **self._dimensions()}
-
-    def _pickled(self) -> tuple[JSONObject, Context | None]:
-        """Return the JSON as above, and the context that it is to be bound with, if it is."""
-
-        def tell() -> tuple[JSONObject, Context | None]:
-            naming = self._naming(brief=True)
-            found, beside = self._parts(naming), naming.beside()
-            if beside is not None:
-                found.pop("context", None)
-            return found, beside
-
-        found, beside = self._kept("pickled", tell)
-        return {**found, **self._dimensions()}, beside
-
-    def _kept(
-        self, form: str, tell: Callable[[], tuple[JSONObject, Context | None]]
-    ) -> tuple[JSONObject, Context | None]:
-        """Return what was told in a form before, or tell it."""
-        kept = self._driver.told if self._context is None else None
-        found = None if kept is None else kept.get(form)
-        if found is None:
-            found = tell()
-            if kept is not None:
-                kept[form] = found
-        return found
-
-    def _json(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
-        """Return the JSON by the names of resources; not to be modified, in any order."""
-        parts = self._parts(naming, include_defaults=include_defaults)
-        return {**parts, **self._dimensions()}
-
-    def _parts(self, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
-        """Return all of the JSON but what is said of dimensions."""
-        result: JSONObject = {"driver": self._driver.name}
-        result.update(self._driver.members(naming, include_defaults=include_defaults))
-        context = {
-            **context_json(self._context, include_defaults=include_defaults),
-            **naming.context(include_defaults=include_defaults),
-        }
-        if context or include_defaults:
-            result["context"] = context
-        schema = self._driver.schema.to_json()
-        known = self._driver.outline()
-        for name in ("rank", "dtype"):
-            schema.pop(name, None)
-        if include_defaults:
-            told = known.to_json()
-            if self._view is not None:
-                told["rank"] = self._view.output_rank
-            schema.update({name: told[name] for name in ("rank", "dtype") if name in told})
-        if known.dtype is not None:
-            result["dtype"] = known.dtype.to_json()
-        if schema or include_defaults:
-            result["schema"] = schema
-        return result
-
-    def _dimensions(self) -> JSONObject:
-        """Return the members of the JSON that tell dimensions."""
-        if self._view is not None:
-            return {"transform": self._view.to_json()}
-        known = self._driver.outline()
-        if known.domain is not None:
-            return {"transform": IndexTransform(known.domain).to_json()}
-        return {} if known.rank is None else {"rank": known.rank}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
@@ -546,13 +471,13 @@ class Spec(Indexable):
 
     def __repr__(self) -> str:
         try:
-            return shown("Spec", self._told(bound=True))
+            return shown("Spec", told(self, bound=True))
         except UnsupportedError:  # functions are no JSON
             return "Spec(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            json, beside = self._pickled()
+            json, beside = pickled(self)
         except UnsupportedError:  # functions are no JSON
             return Spec._of, (self._driver, self._view, self._context)
         return (Spec, (ordered(json),)) if beside is None else (_restored, (ordered(json), beside))
@@ -575,9 +500,3 @@ def spec_of(given: Any) -> Spec:
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
     return Spec(given)
-
-
-def context_json(context: Any, *, include_defaults: bool = False) -> JSONObject:
-    """Return the JSON of the context of a spec, or of none."""
-    found: JSONObject = {} if context is None else context.to_json(include_defaults)
-    return found

@@ -10,7 +10,8 @@ from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
-from tessarr.tensorstore.spec.spec import Spec, context_json
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.telling import context_json, everything
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
@@ -121,7 +122,7 @@ def nested_json(
     spec: Spec, naming: Naming, *, include_defaults: bool, without: Sequence[str] = ()
 ) -> JSONObject:
     """Return the JSON of a spec inside of another one, whose context has its resources."""
-    found = spec._json(naming, include_defaults=include_defaults)
+    found = everything(spec, naming, include_defaults=include_defaults)
     for name in ("context", *(() if include_defaults else without)):
         found.pop(name, None)
     if spec._context is not None or include_defaults:
