@@ -15,6 +15,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from calls import calls_of
+from tessarr.errors import ArgumentError
 
 FORMATS = pytest.mark.parametrize("name", ["zarr", "zarr3"])
 NEW: dict[str, Any] = {"create": True, "delete_existing": True}
@@ -229,3 +230,10 @@ def test_ranks_have_to_be_those_of_shapes_of_metadata(name: str) -> None:
         ts.Spec(spec).update(rank=1)
     spec.update(rank=2)
     assert spec.shape == (4, 6)
+
+
+@FORMATS
+def test_an_error_of_keywords_is_one_error(name: str) -> None:
+    with pytest.raises(ArgumentError, match="u1") as caught:
+        ts.open({"driver": name, "kvstore": "memory://"}, create=True, dtype="u1", shape=[4])
+    assert caught.value.__context__ is None

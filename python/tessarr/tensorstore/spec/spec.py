@@ -352,7 +352,8 @@ class Spec(Indexable):
             kept = like._with(rest) if rest else like
             return self._differing(kept, often)
         except (ArgumentError, TypeError):
-            return self._with(keywords)  # which tells what is wrong in the order of keywords
+            pass
+        return self._with(keywords)  # which tells what is wrong, alone, in the order of keywords
 
     def _differing(self, kept: Spec, often: SpecKeywords) -> Spec:
         """Return a spec with what is often another, and with what this has beside its like."""
