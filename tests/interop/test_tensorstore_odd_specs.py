@@ -167,6 +167,9 @@ def test_elements_as_json_are_compared_with_the_schema_when_they_are_opened(spec
 CHANGES: list[tuple[Any, Callable[[Any], dict[str, Any]]]] = [
     *(({**ZARR, "dtype": kind}, lambda _: {"fill_value": 2.5}) for kind in ("int8", "complex64")),
     ({**ZARR, "dtype": "float32"}, lambda _: {"fill_value": np.int8(1)}),
+    (ZARR, lambda _: {"dtype": "complex64", "fill_value": 1}),
+    (ZARR, lambda _: {"dtype": "int4", "fill_value": 0.5}),
+    (ZARR, lambda ts: {"fill_value": 1, "schema": ts.Schema(dtype="bool")}),
     ({**CAST, "base": {"driver": "zarr3"}}, lambda ts: {"kvstore": ts.KvStore.Spec("memory://")}),
     ({**MEAN, "base": {"driver": "zarr3"}}, lambda ts: {"kvstore": ts.KvStore.Spec("memory://")}),
     ({**CAST, "base": ZARR}, lambda ts: {"kvstore": ts.KvStore.Spec("memory://")}),
@@ -189,6 +192,28 @@ def test_changes(spec: Any, change: Callable[[Any], dict[str, Any]]) -> None:
         return made.to_json()
 
     compare(changed)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [("float16", 70000.0), ("int4", 0.5), ("float32", 1 + 2j), ("complex64", np.float32(2)),
+     ("bool", 1), ("int8", 3.0), ("float32", np.array([[1]])), ("bfloat16", 1e39)],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_fill_values_of_other_data_types(driver: str, dtype: str, fill: Any, apart: bool) -> None:
+    """They are converted when an array is created, whenever the data type was said."""
+
+    def created(ts: Any) -> Any:
+        made = ts.Spec({"driver": driver, "kvstore": "memory://a/"})
+        made.update(**({"fill_value": fill} if apart else {"dtype": dtype}))
+        made.update(**({"dtype": dtype} if apart else {"fill_value": fill}))
+        store = ts.open(made, create=True, shape=[2, 3]).result()
+        return str(store.fill_value), str(store[0, 0].read().result())
+
+    compare(created)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1.0, 1.5, 1e18, 1e19, 2**63 - 1, 2**63, "3", True])

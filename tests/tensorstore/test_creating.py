@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -237,3 +238,28 @@ def test_an_error_of_keywords_is_one_error(name: str) -> None:
     with pytest.raises(ArgumentError, match="u1") as caught:
         ts.open({"driver": name, "kvstore": "memory://"}, create=True, dtype="u1", shape=[4])
     assert caught.value.__context__ is None
+
+
+@FORMATS
+def test_documents_of_arrays_that_none_is_like_are_not_put_together_of_parts(name: str) -> None:
+    lengths = count(10)
+
+    def create() -> None:
+        spec = {"driver": name, "kvstore": "memory://a/", **NEW, "dtype": "int8"}
+        ts.open(spec, shape=[next(lengths)]).result()  # chunks are as long as the array
+
+    assert _calls(create)["Wording.__init__"] == 0
+
+
+def test_documents_with_long_attributes_are_not_kept() -> None:
+    size, number = 1 << 18, 16
+    spec = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
+    spec["metadata"] = {"shape": [2], "attributes": {"a": "x" * size}}
+    ts.open(spec).result()
+    tracemalloc.start()
+    try:
+        for _ in range(number):
+            ts.open(spec).result()
+        assert tracemalloc.get_traced_memory()[0] < number / 2 * size
+    finally:
+        tracemalloc.stop()

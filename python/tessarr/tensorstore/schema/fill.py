@@ -15,7 +15,7 @@ from tessarr.problems import Problems
 from tessarr.tensorstore.notation.reading import plain
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.element import Field, element_of, is_raw
+from tessarr.tensorstore.schema.element import WHOLE, Field, element_of, is_raw
 from tessarr.tensorstore.schema.through import unbroadcast
 
 __all__ = [
@@ -204,13 +204,12 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     """
     if fill is None or any(size != 1 for size in fill.shape):
         raise ArgumentError(f"fill_value: {fill} is not a single value")
-    value: Any = fill.reshape(-1)[0]
     if fill.dtype == object and stored.elements is None:
-        return _element(stored, value)
-    if stored.numpy.kind in "iu" and isinstance(value, float) and value.is_integer():
-        value = int(value)
+        return _element(stored, fill.item())
+    if fill.dtype != stored.numpy:
+        fill = fill_of(fill, element_of(stored, WHOLE).dtype)
     try:
-        return fill_bytes(stored, value)
+        return fill_bytes(stored, fill.reshape(-1)[0])
     except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
 

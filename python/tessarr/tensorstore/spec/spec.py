@@ -348,6 +348,8 @@ class Spec(Indexable):
         if like is self and not often:
             return self._with(keywords)
         rest: Any = {name: value for name, value in keywords.items() if name not in often}
+        if "fill_value" in often and "dtype" in rest:
+            often["dtype"] = rest["dtype"]  # fill values become those of a data type beside them
         try:
             kept = like._with(rest) if rest else like
             return self._differing(kept, often)

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array.recall import OfMetadata
-from tessarr.flow.create import Wording
+from tessarr.flow.create import Wording, documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
 from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
+_KEPT_BYTES: Final = 1 << 14
 _LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
-                   "chunk_layout", "dimension_units", "element", "wording")  # fmt: skip
+                   "chunk_layout", "dimension_units", "element")  # fmt: skip
 
 
 class Facts:
@@ -67,13 +68,15 @@ class Facts:
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
+        self._like: Facts | None = None  # those of the first metadata that are alike
+        self._documents: dict[str, bytes] | None = None
 
     @classmethod
     def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta, _: Field) -> Facts:
         """Return what follows from metadata, by that of others that are alike."""
         made, found = object.__new__(cls), vars(known)
         vars(made).update({name: found[name] for name in _LASTING if name in found})
-        made.meta = meta
+        made.meta, made._like, made._documents = meta, known, None
         if meta.fill_value == like.fill_value and "fill_value" in found:
             made.fill_value = known.fill_value
         return made
@@ -157,16 +160,21 @@ class Facts:
         return document
 
     @cached_property
-    def wording(self) -> Wording:
+    def _wording(self) -> Wording:
         """The documents, in parts."""
         return Wording(self.meta)
 
-    @cached_property
+    @property
     def documents(self) -> dict[str, bytes]:
         """The documents of a new array, by their names; not to be modified."""
-        found = self.wording.of(self.meta)
+        if self._documents is not None:
+            return self._documents
+        like = self._like
+        found = documents(self.meta) if like is None else like._wording.of(self.meta)
         if not self.meta.attributes:
             found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
+        if sum(map(len, found.values())) <= _KEPT_BYTES:  # attributes may be long
+            self._documents = found
         return found
 
     @cached_property
