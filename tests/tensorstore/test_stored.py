@@ -97,3 +97,20 @@ def test_many_chunks_take_one_listing() -> None:
     assert _statistics(store[20:24, :6]) == (True, False)
     assert stored.listed == 2
     assert stored.asked > 0
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_more_chunks_than_anybody_can_wait_for(driver: str) -> None:
+    """What is stored is listed; what is known already is not looked for again."""
+    size = 2**40
+    layout = ts.ChunkLayout(chunk_shape=[1])
+    spec = {"driver": driver, "kvstore": "memory://"}
+    store = ts.open(
+        spec, create=True, dtype="int8", shape=[size], chunk_layout=layout, fill_value=0
+    ).result()
+    assert _statistics(store) == (True, False)
+    store[size - 1] = 1
+    assert _statistics(store) == (False, False)
+    assert _statistics(store[: size - 1]) == (True, False)
+    assert _statistics(store[1::3]) == (True, False)
+    assert _statistics(store[size - 1 : 0 : -5]) == (False, False)

@@ -287,8 +287,7 @@ impl Array {
 
     /// Whether chunks are encoded, decoded and named without asking anybody.
     pub fn is_native(&self) -> bool {
-        let keys = matches!(self.keys, KeyEncoding::Numbers { .. });
-        keys && matches!(&self.levels, Levels::One(level) if level.is_native())
+        self.has_numbered_keys() && matches!(&self.levels, Levels::One(level) if level.is_native())
     }
 
     /// Check `plan` and bind its codecs to shapes.
@@ -397,6 +396,23 @@ impl Array {
             push_decimal(key, *index);
         }
         Ok(())
+    }
+}
+
+impl Array {
+    /// Whether keys are made of the numbers of chunks.
+    pub fn has_numbered_keys(&self) -> bool {
+        matches!(self.keys, KeyEncoding::Numbers { .. })
+    }
+
+    /// The chunk that has `key`; None if none has, or keys are not made of numbers.
+    pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
+        let KeyEncoding::Numbers { separator, .. } = self.keys else { return None };
+        let numbers = key.strip_prefix(prefix)?.split(separator);
+        let cell: PerAxis<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+        let mut same = String::new();
+        let made = cell.len() == self.cuts.len() && self.format_key(prefix, &cell, &mut same).is_ok();
+        (made && same == key).then_some(cell)
     }
 }
 

@@ -171,16 +171,6 @@ impl Operation<'_> {
         concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        self.each_chunk_by(selection, &|tasks, bytes| Run::decide(tasks, bytes, concurrency), work)
-    }
-
-    /// The same, where `decide` tells how so many tasks of so many decoded bytes are run.
-    pub(crate) fn each_chunk_by(
-        self,
-        selection: &Selection,
-        decide: &dyn Fn(usize, usize) -> Run,
-        work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
-    ) -> Result<()> {
         let whole = selection.piece();
         if whole.is_empty() {
             return Ok(());
@@ -195,7 +185,7 @@ impl Operation<'_> {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
                 let level = self.array.level(&grid::bounds(cuts, &first).1)?;
-                decide(tasks, level.decoded_bytes)
+                Run::decide(tasks, level.decoded_bytes, concurrency)
             }
         };
         run.each(division.tasks(), self.interrupt, &|task, scratch| {

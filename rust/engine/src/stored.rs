@@ -1,13 +1,12 @@
 //! What of a selection is stored, told by the smallest chunks that it touches.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::array::{Body, PerAxis, Shard};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::{origin_of, Operation, Portion, Run};
 use crate::scratch::Scratch;
-use crate::selection::{divide, Selection};
+use crate::selection::{divide, Division, Piece, Selection};
 use crate::shard;
 use crate::source::Source;
 use crate::store::{KeyRange, Want};
@@ -44,31 +43,12 @@ struct Search<'a> {
 /// shards the index is read.
 pub fn stored(operation: Operation<'_>, selection: &Selection, asked: Statistics) -> Result<Statistics> {
     let search = Search { operation, asked, some: AtomicBool::new(false), lacks: AtomicBool::new(false) };
-    let listed = search.listed(selection)?;
-    let waits = if listed.is_some() { 0 } else { operation.store.concurrency() };
-    // Nothing is decoded: there is no work for other threads but to wait.
-    operation.each_chunk_by(selection, &|tasks, _| Run::decide(tasks, 0, waits), &|chunk, scratch| {
-        if search.is_over() {
-            return Ok(());
-        }
-        let (key, portion) = (chunk.key, &chunk.portion);
-        let Body::Shard(shard) = &portion.level.body else {
-            let there = match &listed {
-                Some(listed) => listed.contains(key),
-                None => operation.store.open(key, Want::Ranges)?.is_some(),
-            };
-            search.note(there);
-            return Ok(());
-        };
-        let want = if portion.level.pipeline.is_empty() { shard.want() } else { Want::Whole };
-        operation.store.read(key, want, |object| match object {
-            Some(object) => search.shard(shard, portion, Source::of(&*object), scratch),
-            None => {
-                search.note(false);
-                Ok(())
-            }
-        })
-    })?;
+    let whole = selection.piece();
+    if !whole.is_empty() && !search.is_over() {
+        let cuts = &operation.array.cuts;
+        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
+        search.chunks(&whole, &divide(&whole, &base, cuts)?)?;
+    }
     Ok(Statistics { not_stored: !search.some.into_inner(), fully_stored: !search.lacks.into_inner() })
 }
 
@@ -84,14 +64,66 @@ impl Search<'_> {
         (some || !self.asked.not_stored) && (lacks || !self.asked.fully_stored)
     }
 
-    /// The keys of chunks around a selection, where it takes fewer requests to list them.
-    fn listed(&self, selection: &Selection) -> Result<Option<HashSet<String>>> {
-        let (array, whole) = (self.operation.array, selection.piece());
-        if whole.is_empty() || array.is_sharded() {
+    /// Look for the chunks among which `whole` is divided, until everything is known.
+    fn chunks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<()> {
+        let listed = self.listed(whole, division)?;
+        let count = listed.as_ref().map_or(division.tasks(), Vec::len);
+        if count < division.tasks() {
+            self.note(false);
+        }
+        // Nothing is decoded: there is no work for other threads but to wait.
+        let run = Run::decide(count, 0, self.operation.store.concurrency());
+        let done = run.each(count, self.operation.interrupt, &|number, scratch| {
+            if self.is_over() {
+                // There may be more chunks than anybody can wait for.
+                return Err(Error::internal("nothing is left to be found out"));
+            }
+            let mut cell = PerAxis::new();
+            let piece = &division.task(listed.as_ref().map_or(number, |listed| listed[number]), &mut cell);
+            let mut key = std::mem::take(&mut scratch.key);
+            let done = self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
+                self.chunk(key, &Portion { level, piece, origin }, listed.is_some(), scratch)
+            });
+            scratch.key = key;
+            done
+        });
+        if self.is_over() {
+            return Ok(());
+        }
+        done
+    }
+
+    /// A chunk, of which may be known that it is there.
+    fn chunk(
+        &self,
+        key: &str,
+        portion: &Portion<'_, '_>,
+        is_there: bool,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let store = self.operation.store;
+        let Body::Shard(shard) = &portion.level.body else {
+            self.note(is_there || store.open(key, Want::Ranges)?.is_some());
+            return Ok(());
+        };
+        let want = if portion.level.pipeline.is_empty() { shard.want() } else { Want::Whole };
+        store.read(key, want, |object| match object {
+            Some(object) => self.shard(shard, portion, Source::of(&*object), scratch),
+            None => {
+                self.note(false);
+                Ok(())
+            }
+        })
+    }
+
+    /// Which tasks have a chunk that is there, where it takes fewer requests to list the keys.
+    fn listed(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<Option<Vec<usize>>> {
+        let (array, prefix, cells) = (self.operation.array, self.operation.prefix, division.tasks() as u64);
+        // Shards that are there are opened all the same.
+        let few = if array.is_sharded() { WAITED } else { 1 };
+        if cells <= few || !array.has_numbered_keys() {
             return Ok(None);
         }
-        let base: PerAxis<u64> = array.cuts.iter().map(|_| 0).collect();
-        let cells = divide(&whole, &base, &array.cuts)?.tasks() as u64;
         let reaches = (0..array.cuts.len()).map(|axis| whole.reach(axis));
         let (lows, highs): (PerAxis<u64>, PerAxis<u64>) = array
             .cuts
@@ -104,20 +136,21 @@ impl Search<'_> {
         let around = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
         let around = around.fold(1, u64::saturating_mul);
         let keys = if self.operation.store.concurrency() > 0 { WAITED } else { QUICK };
-        if cells == 1 || cells.saturating_mul(keys) < around {
+        if cells.saturating_mul(keys) < around {
             return Ok(None);
         }
         let (mut first, mut last) = (String::new(), String::new());
-        array.format_key(self.operation.prefix, &lows, &mut first)?;
-        array.format_key(self.operation.prefix, &highs, &mut last)?;
+        array.format_key(prefix, &lows, &mut first)?;
+        array.format_key(prefix, &highs, &mut last)?;
         let alike = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
         let start = first.as_bytes()[..alike].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-        let mut keys = HashSet::new();
+        let mut found = Vec::new();
         let all = KeyRange { first: b"", end: b"" };
         self.operation.store.list_range(&first[..start], all, &mut |key| {
-            keys.insert(key.to_owned());
+            found.extend(array.cell_of_key(prefix, key).and_then(|cell| division.find(&cell)));
         })?;
-        Ok(Some(keys))
+        found.sort_unstable();
+        Ok(Some(found))
     }
 
     /// A shard whose encoding is `source`.

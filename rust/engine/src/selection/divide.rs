@@ -127,6 +127,22 @@ impl Ranges {
         let part = Part::Range { start: start + step * from as i64, step, count: to - from, stride };
         (cell, part, (self.skipped as usize + from) as isize * stride)
     }
+
+    /// The number of a touched cell; None if it is not touched.
+    fn find(&self, cell: u64) -> Option<u64> {
+        let Ranges { start, step, count, run, .. } = *self;
+        let last = start + step * (count as i64 - 1);
+        let (first, last) = (run.cell_of(start as u64), run.cell_of(last as u64));
+        if !(first.min(last)..=first.max(last)).contains(&cell) {
+            return None;
+        }
+        if step.unsigned_abs() <= run.size {
+            return Some(self.before + first.abs_diff(cell));
+        }
+        let low = run.start_of(cell);
+        let (from, to) = places(start, step, low, low.saturating_add(run.size));
+        (from < to).then_some(self.before + from)
+    }
 }
 
 /// Points inside one cell of the joint axes.
@@ -252,6 +268,25 @@ impl<'a> Division<'a> {
     /// Number of touched cells.
     pub fn tasks(&self) -> usize {
         self.tasks
+    }
+
+    /// The task of `cell`; None if it is not touched.
+    pub fn find(&self, cell: &[u64]) -> Option<usize> {
+        let mut task = 0;
+        for (along, &cell) in self.axes.iter().zip(cell) {
+            let number = match along {
+                Along::Range(ranges) => ranges.iter().find_map(|range| range.find(cell))?,
+                Along::List(cells) => cells.binary_search_by_key(&cell, |(index, _)| *index).ok()? as u64,
+                Along::Joint(_) => 0,
+            };
+            task = task * along.cells() as usize + number as usize;
+        }
+        if self.groups.is_empty() {
+            return Some(task);
+        }
+        let joint = || self.selection.points.axes.iter().map(|&axis| &cell[axis]);
+        let group = self.groups.binary_search_by(|group| group.cell.iter().cmp(joint())).ok()?;
+        Some(task * self.groups.len() + group)
     }
 
     /// Task `task` (0-based, C order of axes, then points): its cell is written
