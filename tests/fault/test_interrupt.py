@@ -98,6 +98,14 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     np.testing.assert_array_equal(second[:], np.ones(40, "u1"))
 
 
+def _interrupt_when(entered: threading.Event, noticed: threading.Event, seconds: float) -> None:
+    """Interrupt the main thread; again if it did not notice, as it began to wait just then."""
+    entered.wait(seconds)
+    os.kill(os.getpid(), signal.SIGINT)
+    while not noticed.wait(5):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def _wait_for_commit(transaction: ts.Transaction) -> None:
     transaction.commit_async().result()
 
@@ -112,15 +120,13 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
     for key in "abc":
         store.with_transaction(transaction)[key] = b"1"
 
-    def interrupt() -> None:
-        slow.entered.wait(60)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
+    noticed = threading.Event()
+    threading.Thread(target=_interrupt_when, args=(slow.entered, noticed, 60)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
             wait(transaction)
     finally:
+        noticed.set()
         slow.may.set()
     transaction.future.result(60)
     assert sorted(slow) == ["a", "b", "c"]
@@ -149,15 +155,13 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
         submit(partial(free.wait, 60))
     future = begin[change]()
 
-    def interrupt() -> None:
-        slow.entered.wait(1)
-        os.kill(os.getpid(), signal.SIGINT)
-
+    noticed = threading.Event()
     try:
         with pytest.raises(KeyboardInterrupt):
-            threading.Thread(target=interrupt).start()
+            threading.Thread(target=_interrupt_when, args=(slow.entered, noticed, 1)).start()
             future.result()
     finally:
+        noticed.set()
         slow.may.set()
         free.set()
     future.result(60)
