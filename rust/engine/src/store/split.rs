@@ -14,17 +14,20 @@ use crate::error::Result;
 pub struct SplitStore {
     metadata: Arc<dyn Store>,
     chunks: Arc<dyn Store>,
+    of_one: bool,
 }
 
-fn is_document(key: &str) -> bool {
+/// Whether a key is one of metadata.
+pub(super) fn is_document(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     name.starts_with('.') || name == "zarr.json"
 }
 
 impl SplitStore {
-    /// Documents go to `metadata`, everything else to `chunks`.
-    pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>) -> Self {
-        SplitStore { metadata, chunks }
+    /// Documents go to `metadata`, everything else to `chunks`; `of_one`: in the end to one store, where
+    /// both have the same keys.
+    pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>, of_one: bool) -> Self {
+        SplitStore { metadata, chunks, of_one }
     }
 
     fn side(&self, key: &str) -> &dyn Store {
@@ -79,7 +82,11 @@ impl Store for SplitStore {
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.metadata.clear_prefix(prefix)?;
-        self.chunks.clear_prefix(prefix)
+        if self.of_one {
+            return self.chunks.clear_prefix(prefix);
+        }
+        // What is stored next may be a document: in another folder, which says nothing of this one.
+        self.chunks.delete_prefix(prefix)
     }
 
     fn read_only(&self) -> bool {
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn each_key_goes_to_its_side_and_listings_show_both() -> Result<()> {
         let (metadata, chunks) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
-        let split: &dyn Store = &SplitStore::new(metadata.clone(), chunks.clone());
+        let split: &dyn Store = &SplitStore::new(metadata.clone(), chunks.clone(), false);
         let keys = [".zgroup", "a/.zarray", "a/0.0", "a/c/0", "b/zarr.json", "zarr.jsonx"];
         for key in keys {
             split.put(key, key.as_bytes())?;

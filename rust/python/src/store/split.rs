@@ -12,15 +12,17 @@ use super::{initializer, Store};
 pub(crate) struct SplitStore {
     metadata: Py<Store>,
     chunks: Py<Store>,
+    of_one: bool,
 }
 
 #[pymethods]
 impl SplitStore {
     #[new]
-    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>) -> PyClassInitializer<Self> {
-        let split = Arc::new(engine::SplitStore::new(metadata.get().engine(), chunks.get().engine()));
+    #[pyo3(signature = (metadata, chunks, of_one=false))]
+    fn new(metadata: &Bound<'_, Store>, chunks: &Bound<'_, Store>, of_one: bool) -> PyClassInitializer<Self> {
+        let split = engine::SplitStore::new(metadata.get().engine(), chunks.get().engine(), of_one);
         let (metadata, chunks) = (metadata.clone().unbind(), chunks.clone().unbind());
-        initializer(SplitStore { metadata, chunks }, split)
+        initializer(SplitStore { metadata, chunks, of_one }, Arc::new(split))
     }
 
     /// Where documents are.
@@ -46,8 +48,8 @@ impl SplitStore {
         (self.metadata(py), self.chunks(py)).into_pyobject(py)?.hash()
     }
 
-    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>) {
-        (self.metadata(py), self.chunks(py))
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<Store>, Py<Store>, bool) {
+        (self.metadata(py), self.chunks(py), self.of_one)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

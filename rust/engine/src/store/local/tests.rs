@@ -65,6 +65,35 @@ fn folders_are_made_from_above_and_told() {
 }
 
 #[test]
+fn documents_are_removed_before_chunks_beside_them() {
+    let folder = Folder::new();
+    for number in 0..300 {
+        fs::write(folder.0.join(format!("{number}.0")), b"").unwrap();
+    }
+    for name in [".zarray", ".zattrs", "zarr.json"] {
+        fs::write(folder.0.join(name), b"").unwrap();
+    }
+    let found = tree::in_order(&folder.0).unwrap();
+    let mut first: Vec<_> = found[..3].iter().map(|entry| entry.file_name().into_string().unwrap()).collect();
+    first.sort_unstable();
+    assert_eq!(first, [".zarray", ".zattrs", "zarr.json"]);
+    assert_eq!(found.len(), 303);
+}
+
+#[test]
+fn chunks_elsewhere_are_not_cleared_by_what_is_stored_beside_documents() {
+    for of_one in [false, true] {
+        let folder = Folder::new();
+        let chunks = Arc::new(store(&folder));
+        put(&chunks, "a/c/0", b"v").unwrap();
+        let both = SplitStore::new(Arc::new(MemoryStore::new()), chunks, of_one);
+        both.clear_prefix("a/").unwrap();
+        assert_eq!(folder.0.join("a").exists(), of_one);
+        assert!(!folder.0.join("a/c").exists());
+    }
+}
+
+#[test]
 fn many_changes_wait_for_the_disk_together() {
     let folder = Folder::new();
     let settings = Settings { durable: true, ..Settings::default() };
@@ -77,7 +106,7 @@ fn many_changes_wait_for_the_disk_together() {
     for over in [
         Arc::new(PrefixStore::new(durable.clone(), "a/").unwrap()) as Arc<dyn Store>,
         Arc::new(StagedStore::new(durable.clone(), false)),
-        Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable)),
+        Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable, false)),
     ] {
         assert_eq!((over.concurrency(), over.write_concurrency()), (0, disk::TOGETHER));
     }

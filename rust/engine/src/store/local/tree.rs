@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::super::split::is_document;
 use super::super::{Listing, LOCK_SUFFIX};
 use super::lock::Lock;
 use super::Failure;
@@ -122,8 +123,9 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
 /// How often a folder is emptied again because somebody wrote into it meanwhile.
 const ROUNDS: u32 = 20;
 
-/// Removes the folder `path` and everything below it, files of a folder before
-/// its folders: metadata goes first, so that no reader finds an array half gone.
+/// Removes the folder `path` and everything below it, documents of a folder before
+/// its other files, and these before its folders: metadata goes first, so that no
+/// reader finds an array half gone.
 /// False if there was no such folder.
 pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     let fail = |error| Failure::new("remove", path, error);
@@ -151,16 +153,11 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     Err(Failure::new("remove", path, io::Error::new(ErrorKind::WouldBlock, "somebody keeps writing into it")))
 }
 
-/// Removes everything below the folder `path`, but not the folder.
+/// Removes everything below the folder `path`, in the same order, but not the folder.
 pub(super) fn empty(path: &Path) -> Result<(), Failure> {
     let fail = |error| Failure::new("remove", path, error);
     let mut folders = Vec::new();
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries.collect::<io::Result<Vec<DirEntry>>>().map_err(fail)?,
-        Err(error) if is_absence(&error) => return Ok(()),
-        Err(error) => return Err(fail(error)),
-    };
-    for entry in entries {
+    for entry in in_order(path).map_err(fail)? {
         let path = entry.path();
         if entry.file_type().map_err(fail)?.is_dir() {
             folders.push(path);
@@ -172,6 +169,17 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
         absent_is_fine(removed).map_err(|error| Failure::new("remove", &path, error))?;
     }
     folders.iter().try_for_each(|folder| remove(folder).map(|_| ()))
+}
+
+/// The entries of a folder, documents first; none if it does not exist.
+pub(super) fn in_order(path: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut entries = match fs::read_dir(path) {
+        Ok(entries) => entries.collect::<io::Result<Vec<DirEntry>>>()?,
+        Err(error) if is_absence(&error) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    entries.sort_by_cached_key(|entry| !entry.file_name().to_str().is_some_and(is_document));
+    Ok(entries)
 }
 
 /// Removes the folder `path` if there are only folders below it.
