@@ -83,7 +83,8 @@ class RememberingStore(WrapperStore):
             store if data is None else data.store(store, since=data_since),
         )
         same = metadata is data and metadata_since == data_since
-        made = cls._make({"store": store}, sides[0] if same else _engine.SplitStore(*sides, of_one=True))
+        over = sides[0] if same else _engine.SplitStore(*sides, of_one=True)
+        made = cls._make({"store": store}, over)
         made._sides, made._data_since = (metadata, data), data_since
         return made
 
