@@ -478,3 +478,18 @@ def test_who_commits_does_it_himself(main: bool) -> None:
 
 def test_a_commit_of_nothing_is_done_at_once() -> None:
     assert ts.Transaction().commit_async().done()
+
+
+@pytest.mark.parametrize(("shard", "here"), [(1 << 10, True), (1 << 20, False)])
+def test_only_brief_commits_are_made_by_who_begins_them(shard: int, here: bool) -> None:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    layout = ts.ChunkLayout(read_chunk_shape=[256], write_chunk_shape=[shard])
+    new: dict[str, Any] = {"dtype": ts.uint8, "shape": [1 << 20], "chunk_layout": layout}
+    array = ts.open(spec, create=True, **new).result()
+    transaction = ts.Transaction()
+    ended: list[int] = []
+    transaction.future.add_done_callback(lambda _: ended.append(threading.get_ident()))
+    array.with_transaction(transaction)[5] = 7
+    transaction.commit_async().result()
+    assert int(array[5].read().result()) == 7
+    assert (ended == [threading.get_ident()]) == here

@@ -133,7 +133,10 @@ class Staging:
                 return False
         elements = 0
         for kept in self._all():
-            elements += kept.overlay.nbytes if kept.array._is_native else _BRIEF_BYTES + 1
+            if not kept.array._is_native:
+                return False
+            # Of a chunk that is written in part, all has to be encoded.
+            elements += max(kept.overlay.nbytes, kept.array._meta.chunk_spec.size_bytes)
         return elements <= _BRIEF_BYTES
 
     def commit(self) -> None:
