@@ -26,7 +26,7 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
     values = np.arange(10**6, dtype="u2").reshape(1000, 1000)
     memory.write(values).result()
     store, spec = ts.open(folder).result(), ts.Spec(folder)
-    one = store[5, 5]
+    one, out = store[5, 5], np.empty_like(values)
 
     def committed(*, chosen: Any = None) -> None:
         with ts.Transaction() as transaction:
@@ -47,6 +47,8 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "index and read an element": (100, lambda: store[5, 5].read().result()),
         "index and read a chunk": (50, lambda: store[100:200, 100:200].read().result()),
         "read all": (2, lambda: store.read().result()),
+        "copy all to memory": (2, lambda: ts.array(out).write(store).result()),
+        "copy all from memory": (2, lambda: store.write(ts.array(values)).result()),
         "write an element": (20, lambda: store[5, 5].write(3).result()),
         "write all": (2, lambda: store.write(values).result()),
         "memory: index and read an element": (100, lambda: memory[5, 5].read().result()),
