@@ -45,10 +45,14 @@ class Aside(Protocol):
 
 @dataclass(slots=True)
 class _Kept:
-    """Elements that were written to an array, and the array that they are to be stored in."""
+    """Elements that were written to an array, and the array that they are to be stored in.
+
+    Of a chunk that is written in part, all has to be encoded: so many bytes.
+    """
 
     overlay: Overlay
     array: Array
+    chunk_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,7 @@ class Staging:
         for kept in self._all():
             if not kept.array._is_native:
                 return False
-            # Of a chunk that is written in part, all has to be encoded.
-            elements += max(kept.overlay.nbytes, kept.array._meta.chunk_spec.size_bytes)
+            elements += max(kept.overlay.nbytes, kept.chunk_bytes)
         return elements <= _BRIEF_BYTES
 
     def commit(self) -> None:
@@ -297,7 +300,8 @@ class Staging:
             store = self.store(array._store)
             kept = self._kept(store, array)
             if kept is None:
-                kept = _Kept(overlay := Overlay(), aside(array, store, overlay))
+                chunk = array._meta.chunk_spec
+                kept = _Kept(overlay := Overlay(), aside(array, store, overlay), chunk.size_bytes)
                 self._arrays.setdefault((id(store), array._path), []).append(kept)
             same = kept.array._meta is array._meta
             return kept.array if same else aside(array, store, kept.overlay)
