@@ -326,20 +326,21 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        if using.batch is not None:
-            if using.transaction is None:
-                self._access.plan(using.batch._over(self._array), view)
-            later: Future[Any] = using.batch._later(lambda: self._read_in(using, view, out))
-            return later
-        return self._read_in(using, view, out)
+        if using.batch is None:
+            return self._read_in(using, view, out)
+        begin = partial(self._read_in, using, view, out)
+        if using.transaction is None:
+            array = using.batch._over(self._array)
+            self._access.plan(array, view)
+            begin = partial(self._access.read, array, view, out)
+        later: Future[Any] = using.batch._later(begin)
+        return later
 
     def _read_in(
         self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
     ) -> Future[npt.NDArray[Any]]:
         try:
             array = self._within(using)
-            if using.batch is not None and using.transaction is None:
-                array = using.batch._over(array)
         except NotFoundError as error:
             return failed(error)
         return self._access.read(array, view, out)
