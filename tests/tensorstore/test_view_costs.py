@@ -166,7 +166,8 @@ TOLD: dict[str, tuple[Callable[[], object], int]] = {
     "spec().to_json()": (lambda: STORE.spec().to_json(), 22),
     "repr": (lambda: repr(STORE), 12),
     "kvstore": (lambda: STORE.kvstore, 6),
-    "chunk_layout of a view": (lambda: PART.chunk_layout, 12),
+    "chunk_layout of a view": (lambda: PART.chunk_layout, 7),
+    "schema of a view": (lambda: PART.schema, 10),
     "ChunkLayout": (lambda: ts.ChunkLayout(chunk_shape=[10, 20], inner_order=[1, 0]), 6),
     "Schema": (lambda: ts.Schema(dtype="uint16", shape=[3], dimension_units=["4nm"]), 6),
 }
@@ -180,12 +181,20 @@ def test_what_is_told_again_is_not_found_out_again(name: str) -> None:
 
 
 def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
-    python, _ = calls(lambda: STORE[5:50:3, 20:].chunk_layout)
-    assert python["_seen"] == 0, python
-    layout = PART.chunk_layout
-    python, _ = calls(lambda: layout.read_chunk.shape)
-    assert python["_seen"] == 0, python  # it was found by the call before those that are counted
-    assert not hasattr(layout, "other")
+    _, native = calls(lambda: STORE[5:50:3, 20:].schema)
+    assert native["View.carried"] == 0, native
+    _, native = calls(lambda: STORE[5:50:3, 20:].chunk_layout.read_chunk.shape)
+    assert native["View.carried"] == 1, native
+    assert not hasattr(PART.chunk_layout.constraints, "other")
+
+
+def test_the_layout_of_a_view_is_found_once() -> None:
+    """A handle keeps it for its chunk layouts and schemas, whoever changes one of these."""
+    part = STORE[5:50:3, 20:]
+    _, native = calls(lambda: (part.chunk_layout.grid_origin, part.schema.chunk_layout.rank))
+    assert native["View.carried"] == 0, native
+    part.chunk_layout.update(read_chunk_elements=7)
+    assert part.schema.chunk_layout.read_chunk.elements is None
 
 
 def test_what_is_changed_is_told_unchanged() -> None:

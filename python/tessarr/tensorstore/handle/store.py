@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import DTypeLike
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import Shape
 
@@ -89,12 +90,13 @@ class TensorStore(Indexable):
     counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
     """
 
-    __slots__ = ("__weakref__", "_driver", "_mode", "_transaction", "_view")
+    __slots__ = ("__weakref__", "_driver", "_layout", "_mode", "_transaction", "_view")
 
     _driver: Driver
     _view: IndexTransform
     _mode: str
     _transaction: Any
+    _layout: tuple[LayoutConstraints, LayoutConstraints] | None  # of the driver, of the view
 
     def __init__(self) -> None:
         raise TypeError("a TensorStore is made by open")
@@ -409,7 +411,14 @@ class TensorStore(Indexable):
         found: ChunkLayout | None = self._driver.chunk_layout
         if found is None:
             return ChunkLayout(rank=self.rank)
-        return layout_through(found, self._view)
+        return ChunkLayout.of(self._layout_of(found.constraints))
+
+    def _layout_of(self, whole: LayoutConstraints) -> LayoutConstraints:
+        """Return what the driver's constraints are of the view, or recall it."""
+        found = self._layout
+        if found is None or found[0] is not whole:
+            found = self._layout = whole, layout_through(whole, self._view)
+        return found[1]
 
     @property
     def codec(self) -> CodecSpec | None:
@@ -433,7 +442,8 @@ class TensorStore(Indexable):
     @property
     def schema(self) -> Schema:
         """All that is known of the array, of the dimensions of the view."""
-        return self._driver.schema.viewed(self._view)
+        whole = self._driver.schema
+        return whole.viewed(self._view, self._layout_of(whole.layout))
 
     def spec(
         self,
@@ -537,6 +547,7 @@ def handle(
     made._view = view
     made._mode = mode
     made._transaction = transaction
+    made._layout = None
     return made
 
 

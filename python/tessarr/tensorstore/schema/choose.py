@@ -13,13 +13,13 @@ from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tessarr.space import View
-    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
     from tessarr.types import Shape
 
 __all__ = ["check_codec_chunk", "choose", "choose_one"]
 
 
-def check_codec_chunk(layout: ChunkLayout) -> None:
+def check_codec_chunk(layout: LayoutConstraints) -> None:
     """Refuse a hard constraint on the shape of the parts that a codec encodes together.
 
     Raises
@@ -32,7 +32,7 @@ def check_codec_chunk(layout: ChunkLayout) -> None:
         raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
 
 
-def choose(layout: ChunkLayout, extent: View, rank: int) -> tuple[Shape, Shape]:
+def choose(layout: LayoutConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:
     """Return the shapes of read and of write chunks.
 
     Parameters
@@ -58,14 +58,15 @@ def choose(layout: ChunkLayout, extent: View, rank: int) -> tuple[Shape, Shape]:
     --------
     >>> from tessarr.space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-    >>> choose(ChunkLayout(read_chunk_shape=[64, 64]), View.of_array((400, 400), None, ()), 2)
+    >>> layout = ChunkLayout(read_chunk_shape=[64, 64]).constraints
+    >>> choose(layout, View.of_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
     write, read, _ = layout.grids
     return chosen(write, read, extent, rank)
 
 
-def choose_one(layout: ChunkLayout, extent: View, rank: int) -> Shape:
+def choose_one(layout: LayoutConstraints, extent: View, rank: int) -> Shape:
     """Return the shape of chunks that are read and written alike.
 
     Raises

@@ -40,6 +40,8 @@ __all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
 LONGEST: Final = INFINITE - 1
 """The longest chunk there is."""
 
+_new: Final = object.__new__
+
 
 def _length(value: Any) -> Wish | None:
     """Read a chunk length: 0 leaves it open, -1 asks for the whole extent, which is never hard."""
@@ -194,7 +196,7 @@ class Grid:
     @classmethod
     def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
         """Return constraints on chunks of a rank, which may be open."""
-        made = cls.__new__(cls)
+        made = _new(cls)
         made._constraints = constraints
         made._rank = constraints.rank if rank < 0 else rank
         return made

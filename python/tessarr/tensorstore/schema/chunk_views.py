@@ -9,7 +9,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, IndexTransform
 from tessarr.tensorstore.schema import through
 from tessarr.tensorstore.schema.chunk_grid import LONGEST
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
 from tessarr.tensorstore.schema.wish import Row, Wish
 
 __all__ = ["layout_before", "layout_through"]
@@ -17,7 +17,7 @@ __all__ = ["layout_before", "layout_through"]
 Change = Callable[[Any, int, int], Any]
 
 
-def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
+def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
     """Return the constraints of a view of what a layout is of, found when they are looked at.
 
     Raises
@@ -29,11 +29,11 @@ def layout_through(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayou
     if rank not in {-1, view.output_rank}:
         _refuse_rank(rank, view.output_rank)
     if rank <= 0 or view.unmoved:
-        return layout.copy()
-    return ChunkLayout.later(layout, view)
+        return layout
+    return LayoutConstraints.later(layout, view)
 
 
-def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout:
+def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:
     """Return the constraints of what is viewed, where a layout is that of the view.
 
     Raises
@@ -44,7 +44,7 @@ def layout_before(layout: ChunkLayout, transform: IndexTransform) -> ChunkLayout
     if layout.rank not in {-1, transform.input_rank}:
         _refuse_rank(layout.rank, transform.input_rank)
     if layout.rank <= 0 or transform.unmoved:
-        return layout.copy()
+        return layout
 
     def row(wishes: Row, change: Change) -> Row:
         if not wishes:

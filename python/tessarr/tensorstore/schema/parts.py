@@ -11,16 +11,15 @@ from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain
 from tessarr.tensorstore.notation.recall import key_of
 from tessarr.tensorstore.schema import through
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.fill import fill_to_json, same_fill
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
 from tessarr.tensorstore.schema.units import Units, merged_units
 
-__all__ = ["MAX_RANK", "NO_LAYOUT", "Parts"]
+__all__ = ["MAX_RANK", "Parts"]
 
 MAX_RANK: Final = 32
-NO_LAYOUT: Final = ChunkLayout()
 _MOST_BYTES: Final = 1 << 12
 
 
@@ -32,7 +31,7 @@ class Parts:
     _rank: int | None
     _dtype: DataType | None
     _domain: IndexDomain | None
-    _layout: ChunkLayout
+    _layout: LayoutConstraints
     _codec: CodecSpec | None
     _fill: npt.NDArray[Any] | None
     _units: Units
@@ -78,8 +77,8 @@ class Parts:
             )
         self._domain = merged
 
-    def _add_layout(self, layout: ChunkLayout) -> None:
-        merged = self._layout.merge(layout)
+    def _add_layout(self, layout: LayoutConstraints) -> None:
+        merged = self._layout.merged(layout)
         if merged.rank >= 0:
             self._fix_rank(merged.rank, "chunk_layout")
         self._layout = merged
@@ -102,7 +101,8 @@ class Parts:
     def _add_units(self, units: Units) -> None:
         if units:
             self._fix_rank(len(units), "dimension_units")
-            self._units = merged_units(self._units, units)
+            merged = merged_units(self._units, units)
+            self._units = merged if any(merged) else ()
 
     def _take(self, other: Parts) -> None:
         self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
@@ -117,7 +117,7 @@ class Parts:
         fill = self.fill_bits
         if told is None or fill is None:
             return None
-        layout = None if self._layout is NO_LAYOUT else self._layout._values()
+        layout = None if self._layout is NO_LAYOUT else self._layout.values()
         dtype = None if self._dtype is None else self._dtype.name
         return self._domain, self._rank, dtype, layout, told, fill
 

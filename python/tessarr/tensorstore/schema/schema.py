@@ -32,7 +32,8 @@ from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.fill import fill_from_json, fill_of, fill_to_json, frozen, same_fill
-from tessarr.tensorstore.schema.parts import MAX_RANK, NO_LAYOUT, Parts
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
+from tessarr.tensorstore.schema.parts import MAX_RANK, Parts
 from tessarr.tensorstore.schema.units import (
     UnitLike,
     Units,
@@ -144,7 +145,8 @@ class Schema(Parts, Indexable):
         if "domain" in members:
             self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
         if "chunk_layout" in members:
-            self._add_layout(ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout")))
+            layout = ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout"))
+            self._add_layout(layout.constraints)
         if "codec" in members:
             self._add_codec(CodecSpec(members.pop("codec")))
         if "fill_value" in members:
@@ -231,34 +233,33 @@ class Schema(Parts, Indexable):
         """
         if self._domain is not None:
             transform = transform.settled(self._domain)
-        made = self._seen(transform)
-        made._rank = transform._as_view().rank
-        made._domain = None if self._domain is None else transform.domain
+        made = self.viewed(transform)
+        if self._domain is None:
+            made._domain = None
         return made
 
-    def _seen(self, transform: IndexTransform) -> Self:
-        """Return the constraints of a view, all but its rank and its domain."""
-        made = _new(type(self))
-        made._dtype, made._codec, made._fill, made._units = self._dtype, self._codec, self._fill, ()
-        made._layout = layout_through(self._layout, transform)
-        if made._fill is not None and made._fill.ndim:
-            fill = through.array_through(made._fill, transform, self._domain)
-            made._fill = frozen(fill)
-        if any(self._units):
-            made._units = units_through(self._units, transform)
-        return made
-
-    def viewed(self, view: IndexTransform) -> Self:
+    def viewed(self, view: IndexTransform, layout: LayoutConstraints | None = None) -> Self:
         """Return the constraints of a view whose domain is to be as it is.
+
+        Parameters
+        ----------
+        view
+            The view.
+        layout
+            The constraints on its chunks, where these were found before.
 
         Raises
         ------
         ArgumentError
             If the view does not fit.
         """
-        seen = view._as_view()
-        made = self.copy() if seen.unmoved else self._seen(view)
-        made._rank, made._domain = seen.rank, view.domain
+        made = _new(type(self))
+        made._dtype, made._codec, made._fill = self._dtype, self._codec, self._fill
+        made._layout = layout_through(self._layout, view) if layout is None else layout
+        made._units = units_through(self._units, view) if self._units else ()
+        if made._fill is not None and made._fill.ndim and not view.unmoved:
+            made._fill = frozen(through.array_through(made._fill, view, self._domain))
+        made._rank, made._domain = view._as_view().rank, view.domain
         return made
 
     def before(self, transform: IndexTransform) -> Schema:
@@ -304,11 +305,11 @@ class Schema(Parts, Indexable):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The constraints on chunks; a copy."""
-        return self._layout.copy()
+        return ChunkLayout.of(self._layout)
 
     @property
-    def layout(self) -> ChunkLayout:
-        """The constraints on chunks; not to be modified."""
+    def layout(self) -> LayoutConstraints:
+        """The constraints on chunks, as a value."""
         return self._layout
 
     @property
@@ -354,12 +355,11 @@ class Schema(Parts, Indexable):
             result["domain"] = self._domain.to_json()
         if self._layout is not NO_LAYOUT and self._layout.says_anything:
             result["chunk_layout"] = self._layout.to_json()
-            result["chunk_layout"].pop("rank", None)
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:
             result["fill_value"] = fill_to_json(self._fill)
-        if any(unit is not None for unit in self._units):
+        if any(self._units):
             result["dimension_units"] = [
                 None if unit is None else unit.to_json() for unit in self._units
             ]
@@ -367,8 +367,8 @@ class Schema(Parts, Indexable):
 
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of schemas that are, but for the fill value."""
-        units = self._units if any(unit is not None for unit in self._units) else ()
-        layout = self._layout if self._layout.says_anything else None
+        units = self._units if any(self._units) else ()
+        layout = self._layout.key() if self._layout.says_anything else None
         return self._rank, self._dtype, self._domain, self._codec, units, layout
 
     def __eq__(self, other: object) -> bool:
@@ -410,7 +410,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
     "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
     "chunk_layout": lambda made, layout: made._add_layout(
-        _instance(layout, ChunkLayout, "chunk_layout")
+        _instance(layout, ChunkLayout, "chunk_layout").constraints
     ),
     "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
     "fill_value": lambda made, fill: made._add_fill(frozen(fill_of(fill, made._dtype))),

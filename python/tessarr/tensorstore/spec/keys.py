@@ -39,7 +39,9 @@ def _told(name: str, value: Any) -> Hashable:
     """Return what only keywords have that are equal, but for plain values, or None."""
     if isinstance(value, type | np.dtype) and name == "dtype":
         value = DataType(value)
-    if isinstance(value, ChunkLayout | Schema | OpenMode):
+    if isinstance(value, ChunkLayout):
+        key = value.constraints.values()
+    elif isinstance(value, Schema | OpenMode):
         key = value._values()
     elif isinstance(value, DataType | IndexDomain):
         key = value

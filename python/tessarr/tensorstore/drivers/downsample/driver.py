@@ -32,6 +32,7 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.in_memory import check_finite, copied, look, outside
 from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_through
 
 if TYPE_CHECKING:
@@ -137,9 +138,8 @@ class DownsampleDriver(Driver):
     @property
     def chunk_layout(self) -> Any:
         """That of the base, in blocks."""
-        return layout_through(
-            self._of.chunk_layout, self._blocks.strided(IndexTransform(self._blocks.domain))
-        )
+        view = self._blocks.strided(IndexTransform(self._blocks.domain))
+        return ChunkLayout.of(layout_through(self._of.chunk_layout.constraints, view))
 
     @property
     def codec(self) -> Any:

@@ -105,8 +105,8 @@ class VirtualDriver(Driver):
         )
         layout = schema.chunk_layout
         given = layout.to_json()
-        check_codec_chunk(layout)
-        self._shape = choose_one(layout, self._domain._as_view(), self._domain.rank)
+        check_codec_chunk(schema.layout)
+        self._shape = choose_one(schema.layout, self._domain._as_view(), self._domain.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
             _begin(dim, size) if one is None else one

@@ -24,7 +24,7 @@ from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
 from tessarr.tensorstore.schema.fill import new_fill, record_fill, scalar_of
-from tessarr.tensorstore.schema.parts import NO_LAYOUT
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.through import merged_domains
 
@@ -53,7 +53,7 @@ class Settled(NamedTuple):
 
     data_type: data_types.DataType
     labels: tuple[str, ...]
-    layout: ChunkLayout
+    layout: LayoutConstraints
     chunked: int
 
 
@@ -152,7 +152,7 @@ class Constraints(ABC):
         return None
 
     @abstractmethod
-    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks.
 
         Parameters
@@ -244,7 +244,7 @@ class Constraints(ABC):
             "dtype": None if element is None else element.dtype,
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
-            "chunk_layout": self.layout(schema, rank, inner),
+            "chunk_layout": ChunkLayout.of(self.layout(schema, rank, inner)),
             "codec": self.codec if schema.codec is None else self.codec.merged(schema.codec),
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
@@ -337,7 +337,9 @@ class Constraints(ABC):
             raise ArgumentError(f"rank {rank} does not match metadata, of rank {stated}")
         return chunked
 
-    def layout(self, schema: Schema, rank: int | None, inner: Shape | None = None) -> ChunkLayout:
+    def layout(
+        self, schema: Schema, rank: int | None, inner: Shape | None = None
+    ) -> LayoutConstraints:
         """Return what is known of the layout of chunks.
 
         Raises
@@ -352,7 +354,7 @@ class Constraints(ABC):
         if inner is None:
             inner = () if chunked is None else (0,) * (rank - chunked)
         known = self.chunks(chunked, rank, inner)
-        return known if given is NO_LAYOUT else given.merge(known)
+        return known if given is NO_LAYOUT else given.merged(known)
 
     def settle(self, schema: Schema, of: Field) -> tuple[Settled, IndexDomain]:
         """Return what is settled of a new array, and its domain.

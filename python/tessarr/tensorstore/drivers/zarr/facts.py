@@ -14,6 +14,7 @@ from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
 from tessarr.tensorstore.drivers.zarr.constraints import array_view
 from tessarr.tensorstore.drivers.zarr.inner import Inner
 from tessarr.tensorstore.notation.recall import RecallSame
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.element import Field, element_of
 from tessarr.tensorstore.schema.fill import scalar_of
 from tessarr.tensorstore.schema.schema import Schema
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.tensorstore.drivers.zarr.constraints import Constraints
-    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as ElementType  # noqa: N812
     from tessarr.tensorstore.schema.units import Units
@@ -100,7 +100,7 @@ class Facts:
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks; not to be modified."""
         of = zarr3.chunk_layout_of if self.meta.zarr_format == 3 else zarr2.chunk_layout_of
-        return of(self.meta, self.inner_shape)
+        return ChunkLayout.of(of(self.meta, self.inner_shape))
 
     @cached_property
     def codec(self) -> CodecSpec:

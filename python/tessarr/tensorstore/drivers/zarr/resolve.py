@@ -21,7 +21,7 @@ from tessarr.tensorstore.notation.recall import Recall, key_of
 from tessarr.tensorstore.schema.choose import check_codec_chunk
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
-from tessarr.tensorstore.schema.parts import NO_LAYOUT
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.through import merged_domains
 from tessarr.tensorstore.schema.units import merged_units
 
@@ -261,7 +261,7 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
         return
     facts = facts_of(meta, field)
     if layout.rank >= 0:
-        layout.merge(facts.chunk_layout)
+        layout.merged(facts.chunk_layout.constraints)
         check_codec_chunk(layout)
     if schema.codec is not None:
         facts.codec.merged(schema.codec)

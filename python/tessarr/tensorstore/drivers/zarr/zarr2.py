@@ -30,7 +30,6 @@ from tessarr.tensorstore.notation.reading import (
 )
 from tessarr.tensorstore.notation.recall import Recall, RecallSame
 from tessarr.tensorstore.schema.choose import choose_one
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import (
     NOTHING,
     OPEN,
@@ -39,6 +38,7 @@ from tessarr.tensorstore.schema.codec_spec import (
     compressor_from_json,
     filters_from_json,
 )
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.types import JSONObject, Shape
 
@@ -128,7 +128,7 @@ class Zarr2(Constraints):
         """What is known of the encoding of chunks."""
         return CodecSpec.of_compression(self.compression)
 
-    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks."""
         if chunked is None:
             return _known(rank, rank, None, None, ())
@@ -218,13 +218,13 @@ def _spec(codecs: Chain, rank: int, last_is_filter: bool) -> CodecSpec:
 _specs: Final = RecallSame(_spec)
 
 
-def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
     """Return the layout of the chunks of an array."""
     rank = meta.rank + len(inner)
     return _known(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
 
 
-def _order(layout: ChunkLayout, chunked: int) -> Order:
+def _order(layout: LayoutConstraints, chunked: int) -> Order:
     wish = layout.order
     if wish is None:
         return "C"
@@ -244,7 +244,7 @@ def _axes(order: str, chunked: int, inner: int) -> Shape:
 
 def _known(
     chunked: int, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
-) -> ChunkLayout:
+) -> LayoutConstraints:
     shape = (*(chunks or (0,) * (rank - len(inner))), *inner) if chunks or inner else None
     axes = None if order is None else _axes(order, chunked, len(inner))
-    return ChunkLayout.known(rank, shape, shape, axes)
+    return LayoutConstraints.known(rank, shape, shape, axes)

@@ -35,9 +35,9 @@ from tessarr.tensorstore.notation.reading import (
 from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.chain import Chain
 from tessarr.tensorstore.schema.choose import choose, choose_one
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import Unit, Units, merged_units
 from tessarr.types import JSONObject, Shape
@@ -166,7 +166,7 @@ class Zarr3(Constraints):
         several = names is not None and len(names) > 1 and of == WHOLE
         return None if several else element_of(self.data_type, of)
 
-    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> ChunkLayout:
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks."""
         return _known(chunked, rank, self.chunk_shape, self.chain, inner)
 
@@ -304,7 +304,7 @@ def codec_of(meta: ArrayMeta) -> CodecSpec:
     return CodecSpec.of_chain(chain_of(meta))
 
 
-def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> ChunkLayout:
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
     """Return the layout of the chunks of an array."""
     rank = meta.rank + len(inner)
     return _known(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
@@ -317,12 +317,12 @@ def _chunk_shape(meta: ArrayMeta) -> Shape | None:
 
 def _known(
     chunked: int | None, rank: int, chunk: Shape | None, chain: Chain | None, inner: Shape
-) -> ChunkLayout:
+) -> LayoutConstraints:
     order = read = None
     if chain is not None:
         chunked = rank - len(inner)
         order, read = chain.layout(chunked, chunk)
-    return ChunkLayout.known(
+    return LayoutConstraints.known(
         rank,
         None if chunk is None else (*chunk, *inner),
         None if read is None else (*read, *inner),

@@ -1,0 +1,222 @@
+"""Constraints on chunks as a value: what `ChunkLayout` and `Schema` say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from tessarr.errors import ArgumentError
+from tessarr.space import View
+from tessarr.tensorstore.schema.chunk_grid import NOTHING, GridConstraints
+from tessarr.tensorstore.schema.wish import (
+    SOFT,
+    Row,
+    Wish,
+    hard_row,
+    hard_wishes,
+    if_hard,
+    merged,
+    merged_rows,
+    state,
+    told,
+)
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["NO_GRIDS", "NO_LAYOUT", "USAGES", "Grids", "LayoutConstraints", "Usage"]
+
+Usage: TypeAlias = Literal["write", "read", "codec"]
+Grids: TypeAlias = tuple[GridConstraints, GridConstraints, GridConstraints]
+
+USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
+"""What chunks are for, in the order of `Grids`."""
+
+NO_GRIDS: Final = (NOTHING, NOTHING, NOTHING)
+"""No constraint on chunks of any usage."""
+
+_new: Final = object.__new__
+
+
+class LayoutConstraints:
+    """Constraints on chunks: a value, which may be found only when it is looked at.
+
+    Parameters
+    ----------
+    rank
+        The number of dimensions; -1 while it is open.
+    order
+        The wish for the order of elements, slowest axis first.
+    origin
+        Wishes for where the grid begins.
+    grids
+        Those on chunks to be written, to be read, and of codecs.
+    """
+
+    __slots__ = ("_seen", "grids", "order", "origin", "rank")
+
+    rank: int
+    order: Wish | None
+    origin: Row
+    grids: Grids
+    _seen: tuple[LayoutConstraints, View] | None  # what this is to be found of, along a view
+
+    def __init__(
+        self,
+        rank: int = -1,
+        order: Wish | None = None,
+        origin: Row = (),
+        grids: Grids = NO_GRIDS,
+    ) -> None:
+        self.rank, self.order, self.origin, self.grids = rank, order, origin, grids
+
+    @classmethod
+    def known(
+        cls,
+        rank: int,
+        write: Sequence[int] | None,
+        read: Sequence[int] | None,
+        order: Sequence[int] | None,
+    ) -> LayoutConstraints:
+        """Return what is known of the chunks of an array whose grid begins at the origin.
+
+        Parameters
+        ----------
+        rank
+            The number of dimensions.
+        write, read
+            The shapes of chunks; 0 leaves one open, None all.
+        order
+            The order of elements, slowest axis first; None leaves it open.
+        """
+        outer = NOTHING if write is None else GridConstraints(hard_row(write))
+        inner = NOTHING if read is None else GridConstraints(hard_row(read))
+        wish = None if order is None else Wish(tuple(order), True)
+        return cls(rank, wish, (Wish(0, True),) * rank, (outer, inner, NOTHING))
+
+    @classmethod
+    def later(cls, layout: LayoutConstraints, view: View) -> LayoutConstraints:
+        """Return the constraints through a view, which are found when they are looked at."""
+        made = _new(cls)
+        made._seen = layout, view
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Only what is yet to be found is absent.
+            if name == "_seen" or name not in LayoutConstraints.__slots__:
+                raise AttributeError(f"constraints on chunks have no {name!r}")
+            seen = self._seen
+            if seen is not None:  # else another thread has found them
+                self._see(*seen)
+            return getattr(self, name)
+
+    def _see(self, layout: LayoutConstraints, view: View) -> None:
+        """Become the constraints of a layout along the dimensions of a view of what it is of.
+
+        Raises
+        ------
+        ArgumentError
+            If an origin would be beyond the range of indices.
+        """
+        order = layout.order
+        if order is not None and (moved := view.ordered(order.value)) != order.value:
+            order = Wish(moved, order.hard)
+        self.origin, self.grids = view.carried(layout.origin, layout.grids)
+        self.rank, self.order = view.rank, order
+        self._seen = None
+
+    def merged(self, other: LayoutConstraints, what: str = "") -> LayoutConstraints:
+        """Return these constraints and others together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other; it names `what` was added.
+        """
+        if self is NO_LAYOUT:
+            return other
+        if other is NO_LAYOUT:
+            return self
+        if -1 not in {self.rank, other.rank} and self.rank != other.rank:
+            raise ArgumentError(
+                f"{what or 'chunk_layout'}: rank {other.rank} does not match the rank {self.rank}"
+            )
+        write, read, codec = (
+            one.merged(new, what or f"{usage}_chunk")
+            for usage, one, new in zip(USAGES, self.grids, other.grids, strict=True)
+        )
+        return LayoutConstraints(
+            max(self.rank, other.rank),
+            merged(self.order, other.order, "inner_order"),
+            merged_rows(self.origin, other.origin, what or "grid_origin"),
+            (write, read, codec),
+        )
+
+    def hard(self) -> LayoutConstraints:
+        """Return the hard constraints alone."""
+        grids = self._grids(GridConstraints.hard)
+        return LayoutConstraints(self.rank, if_hard(self.order), hard_wishes(self.origin), grids)
+
+    def with_rows(
+        self,
+        rank: int,
+        order: Callable[[Shape], Shape],
+        row: Callable[[Row], Row],
+        grid: Callable[[GridConstraints], GridConstraints],
+    ) -> LayoutConstraints:
+        """Return the constraints of a rank, each changed by a function."""
+        wish = self.order
+        if wish is not None:
+            wish = Wish(order(wish.value), wish.hard)
+        return LayoutConstraints(rank, wish, row(self.origin), self._grids(grid))
+
+    def _grids(self, change: Callable[[GridConstraints], GridConstraints]) -> Grids:
+        write, read, codec = (one if one is NOTHING else change(one) for one in self.grids)
+        return write, read, codec
+
+    def leading(self, rank: int) -> LayoutConstraints:
+        """Return the constraints on the first dimensions alone."""
+        if self.rank <= rank:
+            return self
+        return self.with_rows(
+            rank,
+            lambda order: tuple(axis for axis in order if axis < rank),
+            lambda row: row[:rank],
+            lambda grid: grid.each(lambda row: row[:rank], lambda row: row[:rank]),
+        )
+
+    @property
+    def tells_rank(self) -> bool:
+        """Whether something is asked for of which the rank follows."""
+        if any(self.origin) or (self.order is not None and self.rank > 0):
+            return True
+        return any(any(grid.lengths) or any(grid.ratios) for grid in self.grids)
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether anything but the rank is asked for."""
+        return self.tells_rank or any(grid.elements is not None for grid in self.grids)
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON, but for the rank."""
+        result: JSONObject = {}
+        if self.order is not None and self.rank:
+            result["inner_order" + ("" if self.order.hard else SOFT)] = list(self.order.value)
+        state(result, "grid_origin", self.origin)
+        for usage, grid in zip(USAGES, self.grids, strict=True):
+            if grid is not NOTHING and (stated := grid.to_json()):
+                result[f"{usage}_chunk"] = stated
+        return result
+
+    def values(self) -> Hashable:
+        """Return what only equal constraints have that are stated alike."""
+        return self.rank, self.order, self.origin, self.grids
+
+    def key(self) -> tuple[Any, ...]:
+        """Return what is the same of constraints that are."""
+        rows = [told(self.origin), *(one.key() for one in self.grids)]
+        return self.rank, self.order if self.rank else None, *rows
+
+
+NO_LAYOUT: Final = LayoutConstraints()
+"""No constraint at all."""
