@@ -239,7 +239,7 @@ fn jobs() {
     let (sender, receiver) = std::sync::mpsc::channel();
     report_wall("spawn and hear back", || {
         let sender = sender.clone();
-        pool::spawn(move |_| assert!(sender.send(()).is_ok()));
+        pool::spawn(0, move |_| assert!(sender.send(()).is_ok()));
         assert!(receiver.recv().is_ok());
     });
 }

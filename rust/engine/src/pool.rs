@@ -1,13 +1,14 @@
 //! The engine's worker threads.
 //!
-//! One pool per process, made on first use. Work comes in two forms:
+//! Two pools per process, made on first use: of threads that work, as many as there are cores, and
+//! of threads that wait for something far away most of the time. Work comes in two forms:
 //!
 //! * [`parallel_for`]: numbered tasks, run by the calling thread and whoever is
 //!   idle. The job lives on the caller's stack; tasks are handed out by an atomic
 //!   counter. The caller works until none are left, then waits only for tasks that
 //!   are running elsewhere. Hence nested calls cannot deadlock: every wait is for a
 //!   task deeper than the waiting one, and the deepest ones run.
-//! * [`spawn`]: one operation that its caller does not wait for. It queues until a worker is
+//! * [`spawn`]: one operation that its caller does not wait for. It queues until a thread is
 //!   free, or until somebody who waits for it does it himself: to wake a thread, and to be
 //!   woken by it, takes longer than small ones do.
 //!
@@ -16,8 +17,8 @@
 //! wake-up however many join. Threads are created in the same way, when nobody is idle.
 //!
 //! After `fork` the child has none of the threads, and a lock may be held by one of
-//! them for ever. So the child forgets the pool (it stays allocated, untouched) and
-//! makes another one when it needs it.
+//! them for ever. So the child forgets the pools (they stay allocated, untouched) and
+//! makes others when it needs them.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -38,8 +39,20 @@ const SPINS: usize = 64;
 /// The process-wide limit; 0 until first asked for.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// The pool of this process; null before first use and in a forked child.
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// How long a thread that waits stays without work.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The most threads that [`wait_for`] has made at a time, for all its callers.
+const MOST_HELPERS: usize = 256;
+
+/// Those that there are.
+static HELPERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The threads of this process that work; null before first use and in a forked child.
+static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Those that wait.
+static WAITERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -65,7 +78,7 @@ pub fn threads() -> usize {
 pub fn set_threads(limit: usize) {
     LIMIT.store(limit, Ordering::Relaxed);
     // SAFETY: a pool is never freed.
-    if let Some(pool) = unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+    if let Some(pool) = unsafe { WORKERS.load(Ordering::Acquire).as_ref() } {
         let _state = pool.lock();
         pool.work.notify_all();
     }
@@ -92,7 +105,7 @@ pub fn parallel_for(
     if helpers == 0 {
         job.work(&mut watch);
     } else {
-        Pool::get().help(&job, helpers, &mut watch)?;
+        Pool::get(&WORKERS).help(&job, helpers, &mut watch)?;
     }
     if watch.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted"));
@@ -124,23 +137,49 @@ pub fn wait_for(
 /// Begin thread `number` of `threads` if there is work for it, which begins the next one: of work
 /// that turns out not to wait, nothing is left by then.
 fn help<'s>(scope: &'s Scope<'s, '_>, number: usize, threads: usize, job: &'s Job<'_>) {
-    if number < threads && !job.is_handed_out() {
+    let helper = (number < threads && !job.is_handed_out()).then(Helper::enlist).flatten();
+    if let Some(helper) = helper {
         let named = std::thread::Builder::new().name(format!("tessarr-wait-{number}"));
         // Where there are no more threads, the others do it.
         let _ = named.spawn_scoped(scope, move || {
             help(scope, number + 1, threads, job);
             job.work(&mut { Watch::BLIND });
+            drop(helper);
         });
     }
 }
 
-/// Run `operation` on a worker, as soon as one is free, in the order of the calls; or in the
+/// One of the threads of [`wait_for`].
+struct Helper;
+
+impl Helper {
+    /// One more; None: there are as many as may be.
+    fn enlist() -> Option<Helper> {
+        let more = |count| (count < MOST_HELPERS).then_some(count + 1);
+        HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Helper)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        HELPERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Run `operation` on a thread, as soon as one is free, in the order of the calls; or in the
 /// thread of who waits for it, of which it is told.
+///
+/// Where `together` is more than there are workers, the operation is one that waits for something
+/// far away most of the time, and so many of its kind may do so together.
 ///
 /// The operation reports its own outcome; a panic in it ends it and nothing else.
 /// A child made by `fork` does not run what its parent had queued.
-pub fn spawn(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
-    let pool = Pool::get();
+pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
+    let waits = together > threads();
+    let pool = Pool::get(if waits { &WAITERS } else { &WORKERS });
+    if waits {
+        pool.most.fetch_max(together, Ordering::Relaxed);
+    }
     let queued =
         Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation: pool.generation };
     let mut state = pool.lock();
@@ -152,13 +191,13 @@ pub fn spawn(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
 /// Whose thread runs an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
-    /// A worker of the pool.
+    /// A thread of a pool.
     Worker,
     /// Who waits for the operation, and may be interrupted.
     Caller,
 }
 
-/// An operation that a worker is to run.
+/// An operation that a thread of a pool is to run.
 #[derive(Clone)]
 pub struct Queued {
     operation: Arc<Mutex<Option<Operation>>>,
@@ -351,9 +390,8 @@ impl State {
         Some(job)
     }
 
-    /// Give a number to a new worker, if there may be one more.
-    fn enlist(&mut self) -> Option<usize> {
-        let limit = threads();
+    /// Give a number to a new worker, if there may be one more than `limit` allows.
+    fn enlist(&mut self, limit: usize) -> Option<usize> {
         let number = self.alive.iter().position(|alive| !alive).unwrap_or(self.alive.len());
         if number >= limit {
             return None;
@@ -372,26 +410,28 @@ struct Pool {
     /// Signals work to sleeping workers.
     work: Condvar,
     generation: u32,
+    /// Of threads that wait: how many there may be. Else 0, and there may be [`threads`].
+    most: AtomicUsize,
 }
 
 impl Pool {
-    /// The pool of this process.
-    fn get() -> &'static Pool {
+    /// The pool of this process that belongs `here`.
+    fn get(here: &AtomicPtr<Pool>) -> &'static Pool {
         // SAFETY: a pool is never freed, and published whole.
-        match unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+        match unsafe { here.load(Ordering::Acquire).as_ref() } {
             Some(pool) => pool,
-            None => Self::create(),
+            None => Self::create(here),
         }
     }
 
     #[cold]
-    fn create() -> &'static Pool {
-        forget_pool_in_children();
+    fn create(here: &AtomicPtr<Pool>) -> &'static Pool {
+        forget_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
-        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation };
+        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation, most: 0.into() };
         let fresh = Box::into_raw(Box::new(pool));
         let empty = std::ptr::null_mut();
-        match POOL.compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        match here.compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: just made, and never freed from now on.
             Ok(_) => unsafe { &*fresh },
             Err(theirs) => {
@@ -402,6 +442,31 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// How many threads there may be.
+    fn limit(&self) -> usize {
+        match self.most.load(Ordering::Relaxed) {
+            0 => threads().max(1),
+            most => most,
+        }
+    }
+
+    /// Sleep until there may be work; false: nobody brought any for long, and it is no worker's.
+    fn sleep<'s>(&'s self, mut state: MutexGuard<'s, State>) -> (MutexGuard<'s, State>, bool) {
+        state.idle += 1;
+        let mut stays = true;
+        if self.most.load(Ordering::Relaxed) == 0 {
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        } else {
+            let slept = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            stays = !slept.1.timed_out();
+            state = slept.0;
+        }
+        state.idle -= 1;
+        state.waking = state.waking.saturating_sub(1);
+        let stays = stays || state.has_work();
+        (state, stays)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -458,7 +523,7 @@ impl Pool {
                 state.waking += 1;
                 wake += 1;
             } else {
-                *slot = state.enlist();
+                *slot = state.enlist(self.limit());
             }
         }
         drop(state);
@@ -472,7 +537,8 @@ impl Pool {
 
     /// Start the worker that was enlisted with `number`.
     fn start(&'static self, number: usize) {
-        let named = std::thread::Builder::new().name(format!("tessarr-{number}"));
+        let kind = if self.most.load(Ordering::Relaxed) == 0 { "tessarr" } else { "tessarr-far" };
+        let named = std::thread::Builder::new().name(format!("{kind}-{number}"));
         if named.spawn(move || self.serve(number)).is_ok() {
             return;
         }
@@ -491,14 +557,15 @@ impl Pool {
     fn serve(&'static self, number: usize) {
         let mut state = self.lock();
         loop {
-            if number >= threads().max(1) {
+            if number >= self.limit() {
                 break;
             }
             if !state.has_work() {
-                state.idle += 1;
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.idle -= 1;
-                state.waking = state.waking.saturating_sub(1);
+                let stays;
+                (state, stays) = self.sleep(state);
+                if !stays {
+                    break;
+                }
                 continue;
             }
             state = match state.take_seat() {
@@ -555,13 +622,16 @@ impl Pool {
     }
 }
 
-/// Register the forgetting of the pool in forked children, once.
-fn forget_pool_in_children() {
+/// Register the forgetting of the pools in forked children, once.
+fn forget_pools_in_children() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
 
     extern "C" fn forget() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        POOL.store(std::ptr::null_mut(), Ordering::Relaxed);
+        for pool in [&WORKERS, &WAITERS] {
+            pool.store(std::ptr::null_mut(), Ordering::Relaxed);
+        }
+        HELPERS.store(0, Ordering::Relaxed);
     }
 
     if !REGISTERED.load(Ordering::Acquire) {

@@ -54,7 +54,7 @@ pub(crate) struct Reader<'a> {
     out: Address,
     /// Where items are handles, keeps what they point to.
     arena: &'a Arena,
-    /// Shards spread their subchunks over the pool.
+    /// Shards spread their subchunks over the pool; those that are waited for, always.
     spread: bool,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
         match &level.body {
             _ if together && portion.is_full(self.array) => Want::Whole,
-            Body::Shard(shard) if together && self.is_all(shard, portion, wanted) => Want::Whole,
+            Body::Shard(shard) if together && self.wants_all(shard, portion, wanted) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             _ if level.is_raw() => Want::Ranges,
             _ => Want::Whole,
@@ -225,6 +225,12 @@ impl<'a> Reader<'a> {
         wanted.is_some_and(|wanted| wanted.subchunks.len() as u64 == self.inside(shard, portion))
     }
 
+    /// Something is wanted of every subchunk of the shard that `portion` is of.
+    fn wants_all(&self, shard: &Shard, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> bool {
+        let touches_all = |division: Division<'_>| division.tasks() as u64 == self.inside(shard, portion);
+        self.is_all(shard, portion, wanted) || portion.divide(&shard.cuts).is_ok_and(touches_all)
+    }
+
     /// How many subchunks of the shard that `portion` is of are not all past the array's edge.
     fn inside(&self, shard: &Shard, portion: &Portion<'_, '_>) -> u64 {
         let ends = self.array.shape.iter().zip(portion.origin).map(|(end, origin)| end - origin);
@@ -248,7 +254,7 @@ impl<'a> Reader<'a> {
             Some(others) => shared(entries, others, size, together.min(SHARED_BYTES))?,
             None => group(entries, size, together)?,
         };
-        let run = if self.spread {
+        let run = if self.spread || concurrency > 0 {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
         } else {

@@ -132,17 +132,17 @@ fn who_waits_for_an_operation_runs_it() {
         let held = busy.lock().unwrap();
         for _ in 0..2 {
             let busy = busy.clone();
-            spawn(move |_| drop(busy.lock().unwrap()));
+            spawn(0, move |_| drop(busy.lock().unwrap()));
         }
         let (sender, receiver) = mpsc::channel();
         let again = sender.clone();
-        let queued = spawn(move |runner| sender.send((runner, std::thread::current().id())).unwrap());
+        let queued = spawn(0, move |runner| sender.send((runner, std::thread::current().id())).unwrap());
         queued.help();
         queued.help();
         let here = std::thread::current().id();
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(Runner::Caller, here)]);
         drop(held);
-        spawn(move |runner| again.send((runner, std::thread::current().id())).unwrap());
+        spawn(0, move |runner| again.send((runner, std::thread::current().id())).unwrap());
         let others: Vec<_> = receiver.iter().collect();
         assert!(matches!(others[..], [(Runner::Worker, thread)] if thread != here));
     });
@@ -254,7 +254,7 @@ fn spawned_operations_run() {
             let (sender, receiver) = mpsc::channel();
             for index in 0..500 {
                 let sender = sender.clone();
-                spawn(move |_| {
+                spawn(0, move |_| {
                     assert!(index != 7, "operation 7 is bad");
                     sender.send(index).unwrap();
                 });
@@ -276,7 +276,7 @@ fn spawned_operations_run_jobs() {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..20 {
             let sender = sender.clone();
-            spawn(move |_| {
+            spawn(0, move |_| {
                 count_runs(50, 4);
                 sender.send(()).unwrap();
             });
@@ -355,7 +355,7 @@ fn a_forked_child_has_its_own_pool() {
                 in_child(|| {
                     count_runs(200, 4);
                     let (sender, receiver) = mpsc::channel();
-                    spawn(move |_| sender.send(5).unwrap());
+                    spawn(0, move |_| sender.send(5).unwrap());
                     assert_eq!(receiver.recv().unwrap(), 5);
                     // A grandchild too.
                     in_child(|| count_runs(50, 4));
@@ -416,7 +416,7 @@ fn stress() {
                         jobs.fetch_sub(tasks as u64, Ordering::Relaxed);
                         if round % 10 == 0 {
                             let operations = operations.clone();
-                            spawn(move |_| {
+                            spawn(0, move |_| {
                                 operations.fetch_add(1, Ordering::SeqCst);
                             });
                             set_threads(1 + round / 10 % 4);
@@ -468,4 +468,57 @@ fn waiting_tasks_end_with_an_error_or_an_interrupt() {
     assert!(ran.load(Ordering::Relaxed) < 1000);
     let panicked = wait_for(10, 4, None, &|_| panic!("now"));
     assert_eq!(panicked.unwrap_err().kind, Kind::Internal);
+}
+
+/// Operations that wait do so together, on more threads than the limit, which end when there are no more.
+#[test]
+#[cfg(target_os = "linux")]
+fn operations_that_wait_have_threads_of_their_own() {
+    let far = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.starts_with("tessarr-far")).count()
+    };
+    with_limit(1, || {
+        let together = std::sync::Arc::new(Barrier::new(10));
+        let (sender, receiver) = mpsc::channel();
+        for index in 0..100 {
+            let (sender, together) = (sender.clone(), together.clone());
+            spawn(10, move |_| {
+                together.wait();
+                sender.send(index).unwrap();
+            });
+        }
+        drop(sender);
+        let mut seen: Vec<i32> = receiver.iter().collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        assert!(far() <= 10);
+        let since = Instant::now();
+        while far() > 0 {
+            assert!(since.elapsed() < Duration::from_secs(20), "{} threads stay", far());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+}
+
+/// However many wait for many tasks, there are not more threads than there may be.
+#[test]
+fn there_are_not_too_many_threads_that_wait() {
+    let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                wait_for(400, 200, None, &|_| {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(5));
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    Ok(())
+                })
+                .unwrap();
+            });
+        }
+    });
+    // Of other tests, some may wait at the same time.
+    assert!((4..=MOST_HELPERS + 4).contains(&most.into_inner()));
 }

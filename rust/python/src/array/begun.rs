@@ -32,8 +32,20 @@ impl Transfer {
     pub(super) fn begin(self, py: Python<'_>) -> Begun {
         let raised = Raised::default();
         let told = raised.clone();
+        let together = self.together();
         // Where no thread can be made, it is done here: others may need the GIL for it.
-        Begun { queued: py.detach(|| pool::spawn(move |runner| self.run(runner, &told))), raised }
+        let queued = py.detach(|| pool::spawn(together, move |runner| self.run(runner, &told)));
+        Begun { queued, raised }
+    }
+
+    /// How many of its kind the store wants under way; 0: it does not wait.
+    fn together(&self) -> usize {
+        let store = &self.base.get().store;
+        if self.writes {
+            store.write_concurrency()
+        } else {
+            store.concurrency()
+        }
     }
 
     /// Do it, and tell the future, whatever happens. Who waits may be interrupted, but what was
@@ -47,7 +59,7 @@ impl Transfer {
                 Ok(done) => done,
                 Err(raised) => {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-                    pool::spawn(move |_| self.run(Runner::Worker, &Raised::default()));
+                    pool::spawn(self.together(), move |_| self.run(Runner::Worker, &Raised::default()));
                     return;
                 }
             },
