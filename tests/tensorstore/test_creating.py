@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import pickle
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +18,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from calls import calls_of
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TooLargeError
 
 FORMATS = pytest.mark.parametrize("name", ["zarr", "zarr3"])
 NEW: dict[str, Any] = {"create": True, "delete_existing": True}
@@ -263,3 +265,53 @@ def test_documents_with_long_attributes_are_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[0] < number / 2 * size
     finally:
         tracemalloc.stop()
+
+
+def test_metadata_with_long_attributes_are_not_kept() -> None:
+    """What follows from them is kept with them, and nothing else keeps them."""
+    size, number = 1 << 18, 16
+    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://a/", **NEW, "dtype": "int8"}
+    store = ts.open(spec, shape=[3]).result()
+    document = json.loads(store.kvstore["zarr.json"])
+    tracemalloc.start()
+    try:
+        for n in range(number):
+            document["attributes"] = {"a": f"{n:04}" * (size // 4)}
+            store.kvstore["zarr.json"] = json.dumps(document).encode()
+            opened = ts.open(store.spec(minimal_spec=True, retain_context=True)).result()
+            assert opened.schema.dtype == ts.int8
+            del opened, document["attributes"]
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < number / 2 * size
+    finally:
+        tracemalloc.stop()
+
+
+def test_metadata_are_pickled_without_what_follows_from_them() -> None:
+    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **NEW, "dtype": "int8"}
+    store: Any = ts.open(spec, shape=[3]).result()
+    meta = store._driver.array.metadata
+    assert meta.made
+    again = pickle.loads(pickle.dumps(meta))
+    assert again == meta
+    assert not again.made
+
+
+def test_a_nan_of_any_bits_creates_an_array() -> None:
+    """Format 2 has a name for one NaN only, which is stored for all."""
+    odd = np.array([0x7FC00001], "u4").view("f4")[0]
+    for name, bits in (("zarr", 0x7FC00000), ("zarr3", 0x7FC00001)):
+        spec = {"driver": name, "kvstore": "memory://", **NEW, "dtype": "float32"}
+        for fill in (odd, np.float32(1), odd):  # alike, too
+            store = ts.open(spec, fill_value=fill, shape=[3]).result()
+        assert store.fill_value is not None
+        assert store.fill_value.view("u4") == bits
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int4", np.uint64(2**64 - 1)), ("int64", float(2**63)), ("float32", 2**24 + 1), ("bool", 2)],
+)
+def test_fill_values_that_do_not_fit_are_refused(dtype: str, value: Any) -> None:
+    with pytest.raises((ArgumentError, TooLargeError), match="does not fit"):
+        ts.Schema(dtype=dtype, fill_value=value)

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Final
 from tessarr._engine import Description
 from tessarr.array.recall import OfMetadata
 from tessarr.keys import V2Keys
+from tessarr.metadata.node import ArrayMeta
 from tessarr.store.given import separator
 
 if TYPE_CHECKING:
-    from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.types import Missing
 
 __all__ = ["compiled", "settled", "with_text"]
 
 
+def _chain_again(meta: ArrayMeta, known: object, _: ArrayMeta) -> object:
+    return meta.compiled_chain() if meta.codecs.minds_fill else known
+
+
+_chain: Final = OfMetadata(ArrayMeta.compiled_chain, _chain_again).of
+
+
 def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+    made = meta.description(_chain(meta), store_fill=write_empty_chunks, missing=missing)
+    return Description(made)
 
 
 def _again(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
@@ -11,12 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["OfMetadata"]
 
 T = TypeVar("T")
-U = TypeVar("U")
-_KEPT: Final = 512
 
 
 class OfMetadata(Generic[T]):
-    """What was made of metadata, while they are the very same; of some alike it is made again.
+    """What was made of metadata, as long as there are these; of some alike it is made again.
 
     Parameters
     ----------
@@ -25,6 +23,10 @@ class OfMetadata(Generic[T]):
     again
         Makes it of metadata, of what was made of others, of these, from which they differ in
         shape and fill value alone, and of what else it depends on.
+
+    Notes
+    -----
+    It is kept with the metadata, so that large ones are not kept for its sake.
 
     Examples
     --------
@@ -37,33 +39,23 @@ class OfMetadata(Generic[T]):
     ((3, 4), (5, 4))
     """
 
-    __slots__ = ("_again", "_kept", "_like", "_make")
+    __slots__ = ("_again", "_make")
 
     def __init__(self, make: Callable[..., T], again: Callable[..., T]) -> None:
         self._make, self._again = make, again
-        # What is kept has its metadata beside it, so that nothing else gets their ids.
-        self._kept: dict[Hashable, tuple[ArrayMeta, T]] = {}
-        self._like: dict[Hashable, tuple[ArrayMeta, T]] = {}
 
     def of(self, meta: ArrayMeta, *more: Any) -> T:
         """Return what is made of metadata, and of what else it depends on: hashable values."""
-        key = (id(meta), *more)
-        found = self._kept.get(key)
-        if found is not None and found[0] is meta:
-            return found[1]
-        alike = (meta.kin, *more)
-        found = self._like.get(alike)
-        if found is None:
-            made = self._make(meta, *more)
-            _keep(self._like, alike, (meta, made))
+        key = (self, *more)
+        found: T | None = meta.made.get(key)
+        if found is not None:
+            return found
+        like = meta.kin.get(key)
+        if like is None:
+            found = self._make(meta, *more)
+            meta.kin[key] = meta, found
         else:
-            like, known = found
-            made = self._again(meta, known, like, *more)
-        _keep(self._kept, key, (meta, made))
-        return made
-
-
-def _keep(kept: dict[Hashable, U], key: Hashable, made: U) -> None:
-    if len(kept) >= _KEPT:
-        kept.clear()
-    kept[key] = made
+            first, known = like
+            found = self._again(meta, known, first, *more)
+        meta.made[key] = found
+        return found

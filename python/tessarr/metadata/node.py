@@ -17,6 +17,8 @@ from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
@@ -75,8 +77,13 @@ class ArrayMeta:
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
     is_v1: bool = False
-    kin: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """What only metadata share that were made of each other by `alike`, on the same grid."""
+    made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was made of these, by what made it; see `tessarr.array.recall`."""
+    kin: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The same of the first of those that were made of each other by `alike`, on the same grid."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArrayMeta, _members(self)
 
     @property
     def stated_format(self) -> Literal[1, 2, 3]:
@@ -170,12 +177,14 @@ class ArrayMeta:
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
 
     def description(
-        self, *, store_fill: bool = False, missing: Missing = "fill"
+        self, chain: object = None, *, store_fill: bool = False, missing: Missing = "fill"
     ) -> dict[str, object]:
         """Return the array as the engine takes it (`tessarr._engine.Description`).
 
         Parameters
         ----------
+        chain : optional
+            What `compiled_chain` returns, where it is known.
         store_fill : bool
             Whether chunks that hold nothing but the fill value are stored.
         missing : {"fill", "refuse_chunks", "refuse"}
@@ -198,8 +207,13 @@ class ArrayMeta:
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
             "missing": missing,
-            "chain": self._compile if regular is None else self._compile(regular.chunk_shape),
+            "chain": self.compiled_chain() if chain is None else chain,
         }
+
+    def compiled_chain(self) -> object:
+        """Return the codecs as the engine takes them, or what finds them for chunks of a shape."""
+        regular = self.chunk_grid.regular()
+        return self._compile if regular is None else self._compile(regular.chunk_shape)
 
     def _compile(self, chunk_shape: Shape) -> dict[str, object]:
         return self.codecs.compile(self._spec(chunk_shape), self.zarr_format)

@@ -151,14 +151,12 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     try:
         with np.errstate(all="ignore"):
             found = given.astype(wanted)
-            real = found.dtype.kind == "c" and given.dtype.kind != "c"
-            back = (np.real(found) if real else found).astype(given.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
-    whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
-    same = (back == given) & ((found < 0) == (given < 0)) if whole else back == given
-    if exact and not same.all():
+    # Python compares numbers of different types by what they are, not by what they become.
+    if exact and found.tolist() != given.tolist():
+        whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
         raise (TooLargeError if whole else ArgumentError)(
             f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
         )
@@ -202,7 +200,7 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     ArgumentError
         If it is not a single value, or does not fit the data type.
     """
-    if fill is None or any(size != 1 for size in fill.shape):
+    if fill is None or fill.size != 1:
         raise ArgumentError(f"fill_value: {fill} is not a single value")
     if fill.dtype == object and stored.elements is None:
         return _element(stored, fill.item())

@@ -425,11 +425,12 @@ class Constraints(ABC):
         """
         if self.fill is not OPEN:
             return self.fill_bytes()
-        if schema.fill_value is None:
+        asked = schema.fill_value
+        if asked is None:
             return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:
-            return record_fill(schema.fill_value, stored)
-        return stored.storable_fill(new_fill(schema.fill_value, stored), self.zarr_format)
+            return record_fill(asked, stored)
+        return stored.storable_fill(new_fill(asked, stored), self.zarr_format)
 
     def check_common(self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any) -> None:
         """Refuse metadata of another shape, data type, chunk shape, fill value or attributes.

@@ -19,6 +19,7 @@ from tessarr.tensorstore.drivers.zarr.zarr3 import Zarr3
 from tessarr.tensorstore.notation.reading import compare
 from tessarr.tensorstore.notation.recall import Recall, key_of
 from tessarr.tensorstore.schema.choose import check_codec_chunk
+from tessarr.tensorstore.schema.codec_spec import OPEN
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.fill import new_fill
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
@@ -137,13 +138,14 @@ class Alikes:
         shape, domain = constraints.shape, schema.domain
         if domain is not None:  # what both state has to be the same
             shape = domain.mere_shape if shape is None else None
-        if shape is None or schema.fill_bits is None:
-            return Alike().metadata(constraints, schema, field, None)
+        fill = schema.fill_bits
+        if shape is None or fill is None:
+            return Alike().metadata(constraints, schema, field, None, None)
         by = domain is None, len(shape)
         found = self._found.get(by)
         if found is None:
             found = self._found[by] = Alike()
-        return found.metadata(constraints, schema, field, shape)
+        return found.metadata(constraints, schema, field, shape, fill)
 
 
 class Alike:
@@ -161,7 +163,12 @@ class Alike:
         self._made: Recall[tuple[Hashable, ArrayMeta]] = Recall(_CUTS)
 
     def metadata(
-        self, constraints: Constraints, schema: Schema, field: Field, shape: Shape | None
+        self,
+        constraints: Constraints,
+        schema: Schema,
+        field: Field,
+        shape: Shape | None,
+        fill: Hashable,
     ) -> ArrayMeta:
         """Return the metadata of a new array.
 
@@ -171,6 +178,8 @@ class Alike:
             What is asked for; of all but the shape and the fill value, the same each time.
         shape
             The shape, if it is known to be finite and to begin at the origin.
+        fill
+            What only equal fill values have.
         """
         settled, domain = self._settled, schema.domain
         if settled is None or shape is None:
@@ -180,39 +189,38 @@ class Alike:
                 self._settled = settled
         view = View.of_array(shape, None, ()) if domain is None else domain._as_view()
         cut = constraints.cut(settled, view)
-        made = self._like(constraints, schema, field, shape, cut)
+        made = self._like(constraints, schema, shape, fill, cut)
         if made is None:
             made = constraints.create(schema, settled, shape, cut)
             if settled is self._settled and self._checked:
                 check_chunks(made, constraints, schema, field)
-                _check_fill(made, schema, field)
             else:
-                check(made, constraints, schema, field)
+                _check_parts(made, constraints, schema, field)
                 self._checked = True
             if 0 not in cut[1]:  # else the grid depends on the shape
-                self._made.keep(cut, (schema.fill_bits, made))
+                self._made.keep(cut, (fill, made))
+        if constraints.fill is not OPEN:  # else it was made of that of the schema
+            _check_fill(made, schema, field)
         return made
 
     def _like(
         self,
         constraints: Constraints,
         schema: Schema,
-        field: Field,
         shape: Shape,
+        fill: Hashable,
         cut: tuple[Shape, Shape],
     ) -> ArrayMeta | None:
         """Return the metadata by those of another array of such chunks, or None."""
-        fill, like = self._made.find(cut) or (None, None)
+        before, like = self._made.find(cut) or (None, None)
         if like is None or prod(shape) > INT64_MAX:
             return None
-        if fill == schema.fill_bits:
+        if fill == before:
             return like.resized(shape, like.chunk_grid)
         if like.codecs.minds_fill:
             return None
         stored = constraints.new_fill(schema, like.data_type)
-        made = like.alike(shape, like.chunk_grid, stored)
-        _check_fill(made, schema, field)
-        return made
+        return like.alike(shape, like.chunk_grid, stored)
 
 
 _NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
@@ -228,6 +236,12 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
+    _check_parts(meta, metadata, schema, field)
+    _check_fill(meta, schema, field)
+
+
+def _check_parts(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
+    """Refuse an array that is not as it has to be, whatever its fill value."""
     check_chunks(meta, metadata, schema, field)
     if schema.says_nothing:
         return
@@ -237,7 +251,6 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
         compare("dtype", schema.dtype.name, facts.dtype.name)
     if schema.domain is not None:
         merged_domains(facts.domain, schema.domain)
-    _check_fill(meta, schema, field)
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
         if meta.zarr_format == 2:
@@ -268,9 +281,10 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
-    if schema.fill_value is None or meta.data_type.numpy.names or field.as_void:
+    asked = schema.fill_value
+    if asked is None or meta.data_type.numpy.names or field.as_void:
         return
     if meta.fill_value is None and meta.zarr_format == 2:
         raise ArgumentError("fill_value: the array has none")
-    if new_fill(schema.fill_value, meta.data_type) != meta.fill_or_default:
-        raise ArgumentError(f"fill_value {schema.fill_value} does not match {meta.fill_scalar!r}")
+    if new_fill(asked, meta.data_type) != meta.fill_or_default:
+        raise ArgumentError(f"fill_value {asked} does not match {meta.fill_scalar!r}")
