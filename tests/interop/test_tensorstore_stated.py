@@ -69,7 +69,27 @@ def _found(**stated: Any) -> Callable[[Any], Any]:
     return find
 
 
+def _fill(json: Any = None, *, first: str | None = None, **later: Any) -> Callable[[Any], Any]:
+    """Tell the fill value of a spec and of the array that it creates."""
+
+    def tell(ts: Any) -> Any:
+        stated = {} if json is None else {"schema": {"fill_value": json}}
+        dtype = {} if first is None else {"dtype": first}
+        spec = ts.Spec({"driver": "zarr3", **MEMORY, **dtype, **stated})
+        spec.update(**later)
+        told, known = spec.to_json(), spec.fill_value
+        fill = ts.open(spec, create=True, shape=[2]).result().fill_value
+        return told, str(known.dtype), known.tolist(), str(fill.dtype), fill.tolist()
+
+    return tell
+
+
 SCENES: dict[str, Callable[[Any], Any]] = {
+    "a fill value of JSON, before a data type": _fill(3, first="uint8"),
+    "a data type after a fill value of JSON": _fill(3, dtype="float32"),
+    "a fill value after a data type": _fill(first="float32", fill_value=3),
+    "a NumPy scalar after a data type": _fill(first="uint8", fill_value=np.int64(3)),
+    "a fill value beside a data type": _fill(fill_value=3, dtype="float32"),
     "a pool for any format": _found(cache_pool="cache_pool#a"),
     "files of any format": _found(file_io_sync=False, s3_request_retries={"max_retries": 3}),
     "a service of others": _found(grpc_client_credentials={}, tsgrpc_request_retries={}),

@@ -124,3 +124,32 @@ def test_what_others_resized_has_its_new_length_in_a_transaction(
         return [*shapes, ts.open(spec).result().read().result().tolist()]
 
     assert seen(ours) == seen(theirs)
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "abort"])
+def test_what_a_handle_tells_when_its_transaction_is_over(how: str) -> None:
+    """A spec would mean what is no longer so; what is known of the array is known."""
+
+    def told(ts: Any) -> list[Any]:
+        transaction = ts.Transaction()
+        handle = _created(ts, ts.Context(), 4, "uint8", 2, 0, transaction=transaction)
+        getattr(transaction, how)()
+        asked = (
+            lambda: handle.spec().to_json(),
+            lambda: handle[1:].spec(minimal_spec=True).to_json(),
+            lambda: handle.url,
+            lambda: handle.schema.to_json() == handle.spec().to_json(),
+            lambda: handle.chunk_layout.read_chunk.shape,
+            lambda: handle.domain.shape,
+        )
+        return [_outcome(ask) for ask in asked]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "abort"])
+def test_a_handle_whose_transaction_is_over_is_shown(how: str) -> None:
+    transaction = ours.Transaction()
+    handle = _created(ours, ours.Context(), 4, "uint8", 2, 0, transaction=transaction)
+    getattr(transaction, how)()
+    assert "uint8" in repr(handle)

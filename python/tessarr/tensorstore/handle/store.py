@@ -403,6 +403,7 @@ class TensorStore(Indexable):
     @property
     def url(self) -> str:
         """The URL that opens the array again, without the view."""
+        self._check_open()
         return self._driver.url
 
     @property
@@ -465,13 +466,24 @@ class TensorStore(Indexable):
             Say in JSON which resources are shared.
         **keywords
             How it is to be opened, as for `open`.
+
+        Raises
+        ------
+        ArgumentError
+            If it takes part in a transaction that is no longer open.
         """
+        self._check_open()
         made = self._spec(minimal=bool(minimal_spec))
         if keywords:
             made.update(**keywords)
         if unbind_context or not retain_context:
             made.update(unbind_context=unbind_context, strip_context=not unbind_context)
         return made
+
+    def _check_open(self) -> None:
+        """Refuse what is asked of a transaction that is no longer open."""
+        if self._transaction is not None:
+            self._transaction._staging.check()
 
     def _spec(self, *, minimal: bool = False) -> Spec:
         """Return the spec with the resources of this handle."""

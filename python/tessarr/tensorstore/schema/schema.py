@@ -210,6 +210,13 @@ class Schema(Parts, Indexable):
         made._layout = self._layout.hard()
         return made
 
+    def of_elements(self, *, fill: bool) -> Schema:
+        """Return what is said of the data type, the units and, if asked, the fill value."""
+        made = Schema()
+        made._dtype, made._units = self._dtype, self._units
+        made._fill = self._fill if fill else None
+        return made
+
     def _box(self) -> View:
         if self._domain is not None:
             return self._domain._as_view()

@@ -249,12 +249,8 @@ class Constraints(ABC):
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
-        left = {
-            "dtype": schema.dtype,
-            "fill_value": schema.fill_value if self.fill is OPEN or element is None else None,
-            "dimension_units": schema.dimension_units,
-        }
-        return Schema.of(made).merged(Schema.of(left))
+        stated = self.fill is not OPEN and element is not None
+        return Schema.of(made).merged(schema.of_elements(fill=not stated))
 
     def outline(self, schema: Schema, of: Field) -> Schema:
         """Return what is known of the data type, the domain and the rank.
