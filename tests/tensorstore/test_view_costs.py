@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,7 @@ TOLD: dict[str, tuple[Callable[[], object], int]] = {
     "spec().to_json()": (lambda: STORE.spec().to_json(), 22),
     "repr": (lambda: repr(STORE), 12),
     "kvstore": (lambda: STORE.kvstore, 6),
+    "pickle": (lambda: pickle.dumps(STORE), 24),
     "chunk_layout of a view": (lambda: PART.chunk_layout, 7),
     "schema of a view": (lambda: PART.schema, 10),
     "ChunkLayout": (lambda: ts.ChunkLayout(chunk_shape=[10, 20], inner_order=[1, 0]), 6),

@@ -102,6 +102,11 @@ class IndexTransform(Placed):
         made._domain = made._output = None
         return made
 
+    @classmethod
+    def whole(cls, domain: IndexDomain) -> Self:
+        """Return the transform of a domain that leaves positions as they are."""
+        return cls.of_view(domain._as_view().mapped())
+
     _after = of_view  # pyright: ignore[reportAssignmentType] (a class method is one, too)
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:

@@ -130,7 +130,7 @@ class Driver:
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return IndexTransform.of_view(self.domain._as_view().mapped())
+        return IndexTransform.whole(self.domain)
 
     @property
     def readable(self) -> bool:

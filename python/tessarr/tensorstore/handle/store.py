@@ -32,7 +32,7 @@ from tessarr.tensorstore.schema.through import array_through
 from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.telling import told
+from tessarr.tensorstore.spec.telling import pickled, told
 from tessarr.tensorstore.transaction import Transaction, rebound
 
 if TYPE_CHECKING:
@@ -499,11 +499,23 @@ class TensorStore(Indexable):
             return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        self._check_alone()
+        spec, view = self._reopening()
+        try:
+            json, beside = pickled(spec)
+        except UnsupportedError:  # functions are no JSON
+            return _again, (spec, None, view, self._mode)
+        return _again, (json, beside, view, self._mode)
+
+    def _check_alone(self) -> None:
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
-        # As with TensorStore, nothing is read in order to open it again.
+
+    def _reopening(self) -> tuple[Spec, IndexTransform]:
+        """Return the spec that opens the same again, and its view."""
         spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
-        return _again, (Spec._of(spec.assuming(), None), view, self._mode)
+        # As with TensorStore, nothing is read for it.
+        return Spec._of(spec.assuming(), None), view
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
         """Return the same in a transaction.
@@ -520,9 +532,9 @@ class TensorStore(Indexable):
         return self
 
     def __deepcopy__(self, memo: Any) -> TensorStore:
-        again, (spec, *more) = self.__reduce__()
-        opened: TensorStore = again(spec._apart(memo), *more)  # with resources of its own
-        return opened
+        self._check_alone()
+        spec, view = self._reopening()
+        return _again(spec._apart(memo), None, view, self._mode)  # with resources of its own
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")
@@ -563,9 +575,9 @@ def handle(
     return made
 
 
-def _again(spec: Spec, seen: IndexTransform, mode: str) -> TensorStore:
-    """Open what was pickled."""
+def _again(given: Any, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
+    """Open what was pickled: a spec, or its JSON, with the resources of a context beside it."""
     opening = Opening("r" in mode, "w" in mode)
-    opened = spec._bound_driver(None).open(seen, opening).result()
+    opened = Spec(given)._bound_driver(beside).open(seen, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
     return handle(opened.driver, view, mode)

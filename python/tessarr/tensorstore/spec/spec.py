@@ -176,7 +176,7 @@ class Spec(Indexable):
         if self._view is not None:
             return self._view
         known = self._driver.outline().domain
-        return None if known is None else IndexTransform(known)
+        return None if known is None else IndexTransform.whole(known)
 
     def _ranked(self) -> IndexTransform:
         view = self._known()
@@ -396,7 +396,7 @@ class Spec(Indexable):
         """Return the spec without metadata that are found where the array is."""
         view, domain = self._view, self._driver.outline().domain
         if view is None and domain is not None:
-            view = IndexTransform(domain)
+            view = IndexTransform.whole(domain)
         return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
 
     def _wanted(self, parts: Any) -> Schema:
