@@ -176,7 +176,14 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     return json_text(value, indent, sort_keys, _encode)
 
 
-_encode: Final = json.JSONEncoder().encode
+_other: Final = json.JSONEncoder().encode
+
+
+def _encode(value: object) -> str:
+    """Return the JSON of what is no string, list, object and so on: most often of a number."""
+    if type(value) is float and math.isfinite(value):
+        return float.__repr__(value)  # as the encoder has it
+    return _other(value)
 
 
 def plain(
