@@ -129,7 +129,7 @@ def test_resizing(seed: int) -> None:
     draw = random.Random(seed)
     given = a_creation(draw)
     rank = len(given["shape"])
-    moves = [draw.randrange(7) for _ in range(draw.randint(0, 2))]
+    moves = [draw.randrange(8) for _ in range(draw.randint(0, 2))]
     at = draw.randrange(rank)
 
     def view(package: Any, store: Any) -> Any:
@@ -143,6 +143,7 @@ def test_resizing(seed: int) -> None:
                 lambda s: s[d[at].mark_bounds_implicit[True]],
                 lambda s: s[d[at].label["x"]],
                 lambda s: s[d[:].diagonal],
+                lambda s: s[d[at][0:99]],
             ][move]
             store = act(store)
         return store
@@ -182,6 +183,20 @@ def test_resizing(seed: int) -> None:
     assert len(found[0]) == len(found[1])
     for one, two in zip(*found, strict=True):
         assert agree(one, two), (moves, options, found)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("bound", [None, 4, 7])
+@pytest.mark.parametrize("key", [[0, 1], [1], slice(0, 3), slice(0, 2), slice(0, 1), 1])
+def test_resizing_what_only_some_indices_are_seen_of(key: Any, bound: Any, *, tied: bool) -> None:
+    found = []
+    for package in (ts, theirs):
+        store = made(package, "zarr3", {"dtype": "int8", "shape": [2, 4]})
+        view = store[key]
+        bounds = [*(None for _ in range(view.rank - 1)), bound]
+        resized = outcome(lambda: view.resize(None, bounds, resize_tied_bounds=tied).result())
+        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*found), found
 
 
 SPECS: list[dict[str, Any]] = [

@@ -1,9 +1,10 @@
 """Indexing views gives what TensorStore gives: the same domain and the same maps, or an error.
 
 Left out, because TensorStore crashes, or contradicts its own documentation: empty views of views
-with index arrays (a segmentation fault), negative steps from or to one bound where the
-other is implicit, and index arrays of one item, whose bounds it checks only where something
-depends on them.
+with index arrays (a segmentation fault), an ellipsis after another act of an expression (another
+one), negative steps from or to one bound where the other is implicit, index arrays of one item,
+whose bounds it checks only where something depends on them, and bytes as names of dimensions in
+`d`, which it takes for numbers. Of two mistakes in one expression it may tell the other one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ours = SimpleNamespace(
     IndexDomain=space.IndexDomain,
     IndexTransform=space.IndexTransform,
     d=space.d,
+    newaxis=None,
 )
 
 
@@ -213,3 +215,73 @@ def test_acts_equal_tensorstore(seed: int) -> None:
             mine, other = new, expected
             compared += 1
     assert compared > 700
+
+
+ENDS = [None, *range(-4, 5)]
+RANGES = [slice(start, stop, step) for start in ENDS for stop in ENDS for step in (None, 2, -1, -2)]
+
+
+def in_brackets(range_: slice) -> str:
+    """Return a range of dimensions as it is written."""
+    ends = (range_.start, range_.stop, range_.step)
+    text = ":".join("" if end is None else str(end) for end in ends)
+    return text.removesuffix(":") if range_.step is None else text
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        *("ts.d[R].translate_by[5]", "ts.d[R].transpose[0]", "ts.d[0,R].transpose[-1]"),
+        *("ts.d[:].transpose[R]", "ts.d[:0].transpose[R]", "ts.d[0].transpose[R]"),
+        *("ts.d[R][ts.newaxis]", "ts.d[R][ts.newaxis,]", "ts.d[R][ts.newaxis,...]"),
+        *("ts.d[R][1,ts.newaxis]", "ts.d[R][...,ts.newaxis,ts.newaxis]", "ts.d[R,0][ts.newaxis]"),
+    ],
+)
+@pytest.mark.parametrize("rank", range(4))
+def test_ranges_of_dimensions_equal_tensorstore(rank: int, act: str) -> None:
+    views = [library.IndexTransform(input_shape=range(3, 3 + rank)) for library in (ours, theirs)]
+    for one in RANGES:
+        text = f"view[{act.replace('R', in_brackets(one))}]"
+        mine, other = (
+            evaluated(text, library, view)
+            for library, view in zip((ours, theirs), views, strict=True)
+        )
+        if isinstance(other, Exception):
+            assert isinstance(mine, IndexError), text
+        else:
+            assert plain(mine) == plain(other), text
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        *("view[range(2)]", "view[memoryview(b'ab')]", "view[range(0)]", "view[np.zeros(0)]"),
+        *(
+            "view[range(2):3]",
+            "view[(0, 1):range(2, 4)]",
+            "view[{0, 1}]",
+            "view[{0: 1}]",
+            "view[1.0]",
+        ),
+        *("view[ts.d[0, 1][np.array(1)]]", "view[ts.d[0, 1].vindex[np.array(1)]]"),
+        *(
+            "view[ts.d[0].label[b'q']]",
+            "view[ts.d[0, 1].label['p', b'q']]",
+            "view[ts.d[0].label[1]]",
+        ),
+        *("view[ts.d[0].mark_bounds_implicit[1.5]]", "view[ts.d[0].mark_bounds_implicit['x']]"),
+        *("view[ts.d[0].mark_bounds_implicit[[]]]", "view.mark_bounds_implicit[0.0]"),
+        *("view[ts.d[0, 1].transpose[[0]]]", "view[ts.d[()].transpose[[5]]]", "view.domain[b'y']"),
+        *("ts.IndexTransform(1)[::-2]", "ts.IndexTransform(1)[:3:-2]", "ts.IndexTransform(1)[::2]"),
+        *("ts.IndexTransform(1)[3::2]", "ts.IndexTransform(1)[::-1]"),
+    ],
+)
+def test_what_stands_in_brackets_equals_tensorstore(act: str) -> None:
+    mine, other = (
+        evaluated(act, library, library.IndexTransform(input_shape=[4, 5], input_labels=["x", "y"]))
+        for library in (ours, theirs)
+    )
+    if isinstance(other, Exception):
+        assert isinstance(mine, type(other))
+    else:
+        assert repr(mine) == repr(other)

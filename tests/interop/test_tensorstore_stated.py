@@ -84,6 +84,26 @@ def _fill(json: Any = None, *, first: str | None = None, **later: Any) -> Callab
     return tell
 
 
+def _updated(ts: Any, **options: Any) -> Any:
+    spec = ts.Spec({"driver": "zarr3", **MEMORY})
+    spec.update(**options)
+    return spec.to_json()
+
+
+def _copied_as_json(ts: Any) -> Any:
+    target = ts.array(np.zeros((), "i4"))
+    target.astype("json").write(ts.array(np.array("5", "O"), dtype="json")).result()
+    return target.read().result().tolist()
+
+
+def _class_of(act: Callable[..., Any], *arguments: Any) -> str:
+    """Return the class of Python's own that an error is of."""
+    classes = (TypeError, OverflowError, ValueError)
+    with pytest.raises(classes) as caught:
+        act(*arguments)
+    return next(one.__name__ for one in classes if caught.errisinstance(one))
+
+
 SCENES: dict[str, Callable[[Any], Any]] = {
     "a fill value of JSON, before a data type": _fill(3, first="uint8"),
     "a data type after a fill value of JSON": _fill(3, dtype="float32"),
@@ -125,6 +145,34 @@ SCENES: dict[str, Callable[[Any], Any]] = {
         ts.Schema({"dtype": "float32", "fill_value": text}).to_json()
         for text in ("-inf", "1e3", " 1 ", "0x10", ".5")
     ],
+    "names that are empty": _made(
+        driver="zarr3",
+        metadata={"shape": [2, 3], "data_type": "int8", "dimension_names": ["", None]},
+    ),
+    "which staleness bound counts": lambda ts: _updated(
+        ts, recheck_cached="open", recheck_cached_data=True, recheck_cached_metadata=False
+    ),
+    "floats of one byte": lambda ts: str(
+        ts.open({"driver": "array", "dtype": "float8_e5m2", "array": [[1, 2]]})
+        .result()
+        .read()
+        .result()
+    ),
+    "wishes for an array's chunks": lambda ts: (
+        ts.open(
+            {"driver": "array", "dtype": "int8", "array": [[1], [2]]},
+            chunk_layout=ts.ChunkLayout(
+                {"chunk": {"elements": 1, "shape_soft_constraint": [1, 1]}}
+            ),
+        )
+        .result()
+        .chunk_layout.to_json()
+    ),
+    "JSON of no axes": _copied_as_json,
+    "what is not a number of JSON": lambda ts: [
+        _class_of(ts.array([1, 2], dtype="int32").astype("json").__setitem__, ..., value)
+        for value in (1j, 2**70, object(), "x", {"a": 1})
+    ],
     "integers as text": lambda ts: [
         ts.Schema({"dtype": name, "fill_value": " 1"}).to_json() for name in ("int4", "uint64")
     ],
@@ -152,6 +200,17 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a pool that is none": _spec(driver="auto", cache_pool=1),
     "a pool that is not defined": _found(cache_pool="cache_pool#b"),
     "no filters": _spec(driver="zarr", metadata={"filters": 5}),
+    "a grid without a name": _spec(
+        driver="zarr3", metadata={"chunk_grid": {"configuration": {"chunk_shape": [1]}}}
+    ),
+    "a grid without a shape": _spec(
+        driver="zarr3", metadata={"chunk_grid": {"name": "regular", "configuration": {}}}
+    ),
+    "bytes of no dimensions": _spec(driver="zarr3", open_as_void=True, rank=0),
+    "an array's chunks": lambda ts: ts.open(
+        {"driver": "array", "dtype": "int8", "array": [1]},
+        chunk_layout=ts.ChunkLayout(chunk_shape=[1]),
+    ).result(),
     "33 dimensions": _spec(driver="zarr", metadata={"shape": [1] * 33}),
     "text that is no number": lambda ts: ts.Schema({"dtype": "float32", "fill_value": "1_0"}),
     "JSON of two depths": lambda ts: ts.Spec(
@@ -197,6 +256,26 @@ def test_a_deep_copy_has_caches_of_its_own(ts: Any, tmp_path: Path) -> None:
     assert other[0, 0].read().result() == 42
     one[0, 0] = 43
     assert (one[0, 0].read().result(), other[0, 0].read().result()) == (43, 42)
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_arrays_in_memory_take_part_in_no_transaction(ts: Any) -> None:
+    array = ts.array([1, 2])
+    with pytest.raises(NotImplementedError):
+        ts.open(array.spec(), transaction=ts.Transaction()).result()
+    joined = array.with_transaction(ts.Transaction())
+    for future in (joined.read(), joined.resolve(), joined.write(3)):
+        with pytest.raises(NotImplementedError):
+            future.result()
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_what_is_stored_of_a_view_that_is_outside_is_refused_as_reading_is(ts: Any) -> None:
+    array = ts.open({"driver": "zarr3", **MEMORY}, **NEW).result()
+    view = array[ts.IndexDomain(shape=[2])][[2, 1]]
+    for act in (view.read, view.storage_statistics):
+        with pytest.raises(ValueError, match="outside"):
+            act().result()
 
 
 def test_what_cannot_tell_what_is_stored_says_so_later() -> None:

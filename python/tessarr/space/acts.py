@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from tessarr.space.brackets import Key, parsed
 from tessarr.space.names import LEAST, MOST, integer, names_of
 
@@ -80,13 +78,21 @@ def _integers(key: Any) -> Any:
 
 
 def _labels(key: Any) -> Any:
-    if isinstance(key, str):
-        return key
+    if isinstance(key, (str, bytes)):
+        return _label(key)
     items: tuple[Any, ...] = key if type(key) is tuple else tuple(_each(key))
     for item in items:
-        if type(item) is not str and not isinstance(item, str):
-            raise TypeError(f"labels are strings: not {key!r}")
+        if type(item) is not str:
+            return tuple(map(_label, items))
     return items
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise TypeError(f"labels are strings: not {value!r}")
+    return value
 
 
 def _each(key: Any) -> Iterable[Any]:
@@ -95,7 +101,7 @@ def _each(key: Any) -> Iterable[Any]:
 
 def _places(key: Any) -> Any:
     items = names_of(key)
-    return items[0] if len(items) == 1 and not isinstance(key, (list, tuple)) else items
+    return items[0] if len(items) == 1 else items
 
 
 def _flags(key: Any) -> slice | bool:
@@ -110,7 +116,7 @@ def _flags(key: Any) -> slice | bool:
 def _flag(value: Any) -> bool | None:
     if value is None:
         return None
-    if not isinstance(value, (bool, int, np.bool_)):
+    if not hasattr(value, "__bool__"):
         raise TypeError(f"{value!r} is neither None nor a boolean")
     return bool(value)
 

@@ -7,6 +7,7 @@ itself; here is what it is given of all others, and what is kept of a key for la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -62,8 +63,13 @@ def parsed(key: Any) -> Key:
         If something is no index.
     """
     terms = _terms(key)
-    single = len(terms) == 1 and not isinstance(key, tuple) and not isinstance(terms[0], IndexArray)
+    single = len(terms) == 1 and not isinstance(key, tuple) and not _has_axes(terms[0])
     return Key(tuple(terms), single)
+
+
+def _has_axes(term: Any) -> bool:
+    """Whether a term may leave dimensions that others do not: booleans do even without axes."""
+    return isinstance(term, IndexArray) and (term.values.ndim > 0 or term.values.dtype == bool)
 
 
 def _shown(term: Any) -> str:
@@ -96,16 +102,14 @@ def _term(part: Any) -> list[Any]:
         raise SelectionError(f"{_KINDS}: not {part!r}")
     if hasattr(part, "__index__") and not isinstance(part, np.ndarray):
         return [_index(part)]
-    if not isinstance(part, (np.ndarray, list, tuple)) and not hasattr(part, "__array__"):
-        raise SelectionError(f"{_KINDS}: not {part!r}")
     try:
         values = np.asarray(part)
     except ValueError as error:
         raise SelectionError(f"{_KINDS}: {error}") from None
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
-    if values.size == 0:
-        values = values.astype(np.int64)
+    if values.size == 0 and not hasattr(part, "dtype"):
+        values = values.astype(np.int64)  # an empty list tells no type
     if not np.issubdtype(values.dtype, np.integer):
         raise SelectionError(f"{_KINDS}: not an array of {values.dtype}")
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
@@ -134,7 +138,7 @@ def _slices(part: slice) -> list[slice]:
 
 
 def _is_vector(side: Any) -> bool:
-    return isinstance(side, (list, tuple)) or (isinstance(side, np.ndarray) and side.ndim > 0)
+    return isinstance(side, Sequence) or (isinstance(side, np.ndarray) and side.ndim > 0)
 
 
 def _end(value: Any) -> int | None:

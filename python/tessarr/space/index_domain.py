@@ -112,7 +112,7 @@ class IndexDomain(Placed):
         if hasattr(key, "apply_to"):
             return self._indexed(key, "default")
         names = names_of(key)
-        if isinstance(key, str) or hasattr(key, "__index__"):
+        if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
             return self._view.dim(self._view.chosen(names)[0])
         try:
             return self.of([self.dims[k] for k in self._view.chosen(names)])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.space import IndexTransform
+from tessarr.space import INFINITE, IndexTransform
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -98,10 +98,11 @@ class Resizing:
                 )
         if any(high is not None for high in self.upper):
             for k, (size, within) in enumerate(zip(shape, self.within, strict=False)):
-                if within is not None and (within[0] > 0 or within[1] < size):
+                if within is not None and (within[0] > 0 or within[1] not in {size, INFINITE + 1}):
                     raise ArgumentError(
-                        f"also elements of dimension {k} outside of [{within[0]}, {within[1]}) "
-                        "would be affected: give resize_tied_bounds, if that is meant"
+                        f"also elements of dimension {k}, which is [0, {size}), would be affected "
+                        f"that are not in [{within[0]}, {within[1]}), or there are fewer: give "
+                        "resize_tied_bounds, if that is meant"
                     )
         return new
 

@@ -84,6 +84,8 @@ class SpecKeywords(OpenKeywords, SchemaKeywords, total=False):
     kvstore: Any
 
 
+_RECHECKS: Final = ("recheck_cached_metadata", "recheck_cached_data")
+
 OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
 """The keywords of schemas."""
 
@@ -124,8 +126,9 @@ class Options:
     def of(cls, keywords: dict[str, Any]) -> Options:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
         both = keywords.pop("recheck_cached", None)
-        metadata = keywords.pop("recheck_cached_metadata", both)
-        data = keywords.pop("recheck_cached_data", both)
+        metadata, data = (
+            one if both is None else both for one in map(keywords.pop, _RECHECKS, (None, None))
+        )
         return cls(
             mode=keywords.pop("open_mode", None),
             kvstore=keywords.pop("kvstore", None),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::brackets::{for_all, for_some};
 use super::dim::Line;
-use super::names::{chosen, numbered, place, place_of as labelled_place};
+use super::names::{chosen, numbered, place, place_of as labelled_place, ranged};
 use super::{
     check_labels, selection, Dim, Map, Mode, Name, PerDimension, Slice, Source, Term, View, END, INFINITE,
 };
@@ -101,8 +101,8 @@ impl View {
                 selected = match (names, &act) {
                     (None, Act::Brackets { .. }) => Vec::new(),
                     (None, _) => (0..self.dims.len()).collect(),
-                    (Some(names), Act::Brackets { terms, .. }) if any_new(terms) => {
-                        numbered(names, terms, &self.dims)?
+                    (Some(names), Act::Brackets { terms, single, .. }) if any_new(terms) => {
+                        numbered(names, terms, *single, &self.dims)?
                     }
                     (Some(names), _) => chosen(names, &self.dims)?,
                 };
@@ -307,6 +307,7 @@ fn moved(dims: &[Dim], selected: &[usize], places: &[usize]) -> Result<View> {
 
 fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usize>> {
     match target {
+        PerDim::One(Place::Number(_)) if count == 0 => Ok(Vec::new()),
         PerDim::One(Place::Number(number)) => {
             let first = place(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
             if first < 0 || first + count as i64 > rank as i64 {
@@ -326,25 +327,6 @@ fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usiz
             Ok(found)
         }
     }
-}
-
-/// The numbers of a slice of so many, clipped as Python does.
-fn ranged(slice: Slice, rank: usize) -> Result<Vec<usize>> {
-    let by = slice.step.unwrap_or(1);
-    if by == 0 {
-        return Err(selection("a step of 0"));
-    }
-    let rank = rank as i64;
-    let (least, most) = if by > 0 { (0, rank) } else { (-1, rank - 1) };
-    let clipped = |end: i64| (if end < 0 { end.saturating_add(rank) } else { end }).clamp(least, most);
-    let mut at = slice.start.map_or(if by > 0 { least } else { most }, clipped);
-    let stop = slice.stop.map_or(if by > 0 { most } else { least }, clipped);
-    let mut found = Vec::new();
-    while if by > 0 { at < stop } else { at > stop } {
-        found.push(at as usize);
-        at = at.saturating_add(by);
-    }
-    Ok(found)
 }
 
 /// The dimensions in another order.

@@ -238,7 +238,7 @@ impl Dim {
         if if step > 0 { end < first } else { first < end } {
             return Err(selection(format!("{key} is not an interval: it ends before it begins")));
         }
-        if step != 1 && !(-INFINITE < first && first <= INFINITE) {
+        if step.abs() != 1 && !(-INFINITE < first && first < INFINITE) {
             return Err(selection(format!("{key} begins nowhere: {self} has no such bound")));
         }
         let (low, high) =

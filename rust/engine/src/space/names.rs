@@ -64,21 +64,31 @@ pub(super) fn place_of(label: &str, dims: &[Dim]) -> Result<usize> {
     })
 }
 
-fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
+/// The numbers of a range of dimensions; both ends may be counted from the end.
+pub(super) fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
     let by = range.step.unwrap_or(1);
     if by == 0 {
         return Err(selection("a step of 0"));
     }
-    let rank = rank as i64;
-    let counted = |end: Option<i64>, otherwise: i64| match end {
-        None => Ok(otherwise),
-        Some(end) if (-rank..=rank).contains(&end) => Ok(if end < 0 { end + rank } else { end }),
-        Some(_) => Err(selection(format!("dimensions {range} of {rank}"))),
+    let size = rank as i64;
+    let start = match range.start {
+        Some(number) => place(number, rank)? as i64,
+        None if by > 0 => 0,
+        None => size - 1,
     };
-    let start = counted(range.start, if by > 0 { 0 } else { rank - 1 })?;
-    let stop = counted(range.stop, if by > 0 { rank } else { -1 })?;
-    let found = walked(start, stop, by).filter(|k| (0..rank).contains(k));
-    Ok(found.map(|k| k as usize).collect())
+    let stop = match range.stop {
+        Some(stop) if !(-size - 1..=size).contains(&stop) => {
+            return Err(selection(format!("dimensions {range} of {size}")));
+        }
+        Some(stop) if stop < 0 => stop + size,
+        Some(stop) => stop,
+        None if by > 0 => size,
+        None => -1,
+    };
+    if (stop - start).signum() == -by.signum() {
+        return Err(selection(format!("dimensions {range} of {size}: it ends before it begins")));
+    }
+    Ok(walked(start, stop, by).map(|k| k as usize).collect())
 }
 
 fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
@@ -94,32 +104,30 @@ fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
 ///
 /// # Errors
 /// `Kind::Selection` if the terms do not fit what is named, or a new dimension is named by a label.
-pub(super) fn numbered(names: &[Name], terms: &[Term], dims: &[Dim]) -> Result<Vec<usize>> {
-    let mut items: Vec<Name> = Vec::new();
+pub(super) fn numbered(names: &[Name], terms: &[Term], single: bool, dims: &[Dim]) -> Result<Vec<usize>> {
+    let added = match single {
+        true => names.iter().map(count).sum::<Result<usize>>()?, // each is a new one
+        false => terms.iter().filter(|term| matches!(term, Term::New)).count(),
+    };
+    let rank = dims.len() + added;
+    let mut items: Vec<(Option<usize>, &Name)> = Vec::new();
     for name in names {
         match name {
-            Name::Range(range) => items.extend(counted(*range)?.map(Name::Number)),
-            name => items.push(name.clone()),
+            Name::Number(number) => items.push((Some(place(*number, rank)?), name)),
+            Name::Range(range) => items.extend(ranged(*range, rank)?.into_iter().map(|k| (Some(k), name))),
+            Name::Label(_) => items.push((None, name)),
         }
     }
-    let news = new_ones(terms, items.len())?;
-    let rank = dims.len() + news.iter().filter(|&&new| new).count();
-    let mut places = Vec::with_capacity(items.len());
-    for (item, &new) in items.iter().zip(&news) {
-        places.push(match item {
-            Name::Number(number) => Some(place(*number, rank)?),
-            _ if new => {
-                return Err(selection("a new dimension is named by its number: it has no label yet"));
-            }
-            _ => None,
-        });
+    let news = if single { vec![true; items.len()] } else { new_ones(terms, items.len())? };
+    if items.iter().zip(&news).any(|((place, _), &new)| new && place.is_none()) {
+        return Err(selection("a new dimension is named by its number: it has no label yet"));
     }
-    let is_new = |k: &usize| places.iter().zip(&news).any(|(place, &new)| new && *place == Some(*k));
+    let is_new = |k: &usize| items.iter().zip(&news).any(|((place, _), &new)| new && *place == Some(*k));
     let old: Vec<usize> = (0..rank).filter(|k| !is_new(k)).collect();
     let mut found = Vec::with_capacity(items.len());
-    for (item, place) in items.iter().zip(&places) {
-        found.push(match (place, item) {
-            (Some(place), _) => *place,
+    for (place, name) in items {
+        found.push(match (place, name) {
+            (Some(place), _) => place,
             (None, Name::Label(label)) => old[place_of(label, dims)?],
             (None, _) => return Err(Error::new(Kind::Internal, "a name without a number")),
         });
@@ -127,13 +135,13 @@ pub(super) fn numbered(names: &[Name], terms: &[Term], dims: &[Dim]) -> Result<V
     once(found)
 }
 
-/// The numbers of a range, while it is not known yet how many dimensions there will be: both ends
-/// have to be counted from the same side.
-fn counted(range: Slice) -> Result<impl Iterator<Item = i64>> {
+/// How many dimensions are named, while it is not known yet how many there will be: both ends of a
+/// range have to be counted from the same side.
+fn count(name: &Name) -> Result<usize> {
+    let Name::Range(range) = name else {
+        return Ok(1);
+    };
     let by = range.step.unwrap_or(1);
-    if by == 0 {
-        return Err(selection("a step of 0"));
-    }
     let edge = if by > 0 { 0 } else { -1 };
     let ends = match (range.start, range.stop) {
         (None, Some(stop)) if (edge < 0) == (stop < 0) => Some((edge, stop)),
@@ -141,17 +149,17 @@ fn counted(range: Slice) -> Result<impl Iterator<Item = i64>> {
         (Some(start), Some(stop)) if (start < 0) == (stop < 0) => Some((start, stop)),
         _ => None,
     };
-    let Some((start, stop)) = ends.filter(|(start, stop)| start.abs_diff(*stop) <= 64) else {
+    let known = |(start, stop): &(i64, i64)| {
+        by != 0 && start.abs_diff(*stop) <= 64 && (stop - start).signum() != -by.signum()
+    };
+    let Some((start, stop)) = ends.filter(known) else {
         return Err(selection(format!("{range} does not tell how many new dimensions there are")));
     };
-    Ok(walked(start, stop, by))
+    Ok(walked(start, stop, by).count())
 }
 
 /// Whether each of the dimensions that are named is a new one.
 fn new_ones(terms: &[Term], count: usize) -> Result<Vec<bool>> {
-    if let [Term::New] = terms {
-        return Ok(vec![true; count]);
-    }
     let mut found: Vec<bool> = terms.iter().map(|term| matches!(term, Term::New)).collect();
     let ellipsis = terms.iter().position(|term| matches!(term, Term::Ellipsis));
     let given = terms.len() - usize::from(ellipsis.is_some());

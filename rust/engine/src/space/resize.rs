@@ -29,6 +29,11 @@ impl View {
         let mut used: PerDimension<bool> = asked.iter().map(|_| false).collect();
         let mut found = PerDimension::new();
         for map in &self.maps {
+            if !tied && anything && matches!(map.source, Source::Array(_)) {
+                return Err(argument(
+                    "only some elements are in the view: give resize_tied_bounds to affect others".into(),
+                ));
+            }
             let within = if tied { None } else { kept(&self.dims, map) };
             found.push(Moved { within, ..Moved::default() });
             let Source::Dimension(along) = map.source else { continue };
@@ -80,10 +85,7 @@ fn through(
 fn kept(dims: &[Dim], map: &Map) -> Option<(i64, i64)> {
     let (low, high, implicit) = match &map.source {
         Source::Nothing => (0, 0, (false, false)),
-        Source::Array(listed) => {
-            let (low, high) = listed.indices.ends()?;
-            (low, high, (false, false))
-        }
+        Source::Array(_) => return None,
         Source::Dimension(along) => {
             let dim = &dims[*along];
             (dim.lower, dim.upper - 1, dim.implicit)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
@@ -191,6 +191,14 @@ class MemoryDriver(Driver):
     def _check(self, using: Using) -> None:
         if using.transaction is not None:
             self._cannot("take part in transactions")
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Return the same: bounds of an array do not change."""
+        try:
+            self._check(using)
+            return finished(self)
+        except UnsupportedError as error:
+            return failed(error)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using

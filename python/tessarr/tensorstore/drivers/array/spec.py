@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import References
@@ -65,7 +65,8 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('an "array" has no codec')
         if self.schema.fill_value is not None:
             raise ArgumentError('an "array" has no fill value')
-        if set(self.schema.chunk_layout.to_json()) - {"rank", "grid_origin", "inner_order"}:
+        layout = self.schema.chunk_layout.to_json()
+        if any(isinstance(part, dict) and "shape" in part for part in layout.values()):
             raise ArgumentError('an "array" has no chunks')
         self.effective().merged(self.schema)
 
@@ -122,6 +123,8 @@ class MemorySpec(ReferringSpec):
 
         def opened() -> Opened:
             assert self.schema.dtype is not None
+            if opening.transaction is not None:
+                raise UnsupportedError('driver "array" cannot take part in transactions')
             self._check()
             driver = MemoryDriver(
                 _outermost(self._values.copy()),
@@ -136,10 +139,8 @@ class MemorySpec(ReferringSpec):
 
 def _outermost(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the same, where axes of one item have no stride: others count as being around them."""
-    strides = [
-        0 if size == 1 else by for size, by in zip(values.shape, values.strides, strict=True)
-    ]
-    return np.lib.stride_tricks.as_strided(values, strides=strides)
+    axes = (np.newaxis if size == 1 else slice(None) for size in values.shape)
+    return values.squeeze()[(..., *axes)]
 
 
 @cache

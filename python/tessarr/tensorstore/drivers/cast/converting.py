@@ -153,7 +153,8 @@ def _single(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
     """Return what converts one element, from or to text or JSON."""
     goal = _kind(target)
     if kind == "json":
-        return _from_json(target, goal)
+        convert = _from_json(target, goal)
+        return lambda value: convert(json_value(value))
     if kind == "text":
         as_text: Callable[[Any], str] = _decoded if name == "string" else str
         if target.name == "string":
@@ -189,8 +190,6 @@ def _to_json(kind: str) -> Callable[[Any], Any]:
 
 
 def _from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
-    if goal == "json":
-        return json_value
     if goal == "text":
         return _text_from_json(target.name)
     if goal == "bool":

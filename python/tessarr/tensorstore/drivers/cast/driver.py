@@ -217,4 +217,4 @@ def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         slice(0, 1) if stride == 0 and size > 1 else slice(None)
         for stride, size in zip(values.strides, values.shape, strict=True)
     )
-    return values[key]
+    return values[(*key, ...)]

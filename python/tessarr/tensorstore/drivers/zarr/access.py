@@ -11,6 +11,7 @@ import numpy as np
 from tessarr.errors import ArgumentError, NotFoundError, SelectionError
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
+from tessarr.tensorstore.drivers.zarr.stored import statistics
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
@@ -67,6 +68,17 @@ class Access:
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""
         return view if self._inner is None else self._inner.split(view).outer
+
+    def stored(
+        self, array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
+    ) -> tuple[bool | None, bool | None]:
+        """Tell whether nothing is stored of a view, and whether all is."""
+        try:
+            return statistics(
+                array, self.outer(view), not_stored=not_stored, fully_stored=fully_stored
+            )
+        except SelectionError as error:
+            raise _outside(error) from error
 
     # Reading
 

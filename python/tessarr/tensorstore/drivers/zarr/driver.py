@@ -18,7 +18,6 @@ from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
 from tessarr.tensorstore.driver import NOTHING, Driver
 from tessarr.tensorstore.drivers.zarr.access import Access
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
-from tessarr.tensorstore.drivers.zarr.stored import statistics
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.bounds import propagated
@@ -468,8 +467,9 @@ class ZarrDriver(Driver):
             array = self._within(using)
             if using.transaction is not None:
                 using.transaction._staging.settle_array(array)
-            outer = self._access.outer(view)
-            return statistics(array, outer, not_stored=not_stored, fully_stored=fully_stored)
+            return self._access.stored(
+                array, view, not_stored=not_stored, fully_stored=fully_stored
+            )
 
         return start(work, here=self._access.in_memory and using.transaction is None)
 

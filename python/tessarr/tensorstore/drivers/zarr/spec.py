@@ -86,6 +86,8 @@ class ZarrSpec(PlacedSpec):
         name = take(members, "field", text)
         made._field = Field.of(name or None, as_void=_flag(members, "open_as_void", default=False))
         made._read_more(members)
+        if made._field.as_void and made.schema.rank == 0:
+            raise ArgumentError("open_as_void: the bytes of an element are a dimension, not rank 0")
         made._check_parts()
         return made
 

@@ -121,7 +121,7 @@ class Zarr3(Constraints):
             result["chunk_key_encoding"] = key_encoding_json(self.key_encoding)
         if self.chain is not None:
             result["codecs"] = self.chain.to_json()
-        if any(self.names or ()):
+        if any(name is not None for name in self.names or ()):
             result["dimension_names"] = list(self.names or ())
         attributes = dict(self.attributes)
         if self.units is not None:
@@ -335,12 +335,11 @@ def _unique(names: Names) -> bool:
     return len(set(told)) == len(told)
 
 
-def _chunk_grid(value: Any, what: str) -> Shape | None:
+def _chunk_grid(value: Any, what: str) -> Shape:
     members = members_of(value, what)
-    if "name" in members:
-        choice("regular")(members.pop("name"), f"{what}/name")
+    choice("regular")(members.pop("name", None), f"{what}/name")
     configuration = members_of(members.pop("configuration", None), f"{what}/configuration")
-    shape = take(configuration, "chunk_shape", lengths(1))
+    shape = lengths(1)(configuration.pop("chunk_shape", None), f"{what}/chunk_shape")
     nothing_else(members, what)
     nothing_else(configuration, f"{what}/configuration")
     return shape
