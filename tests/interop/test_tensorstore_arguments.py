@@ -169,3 +169,23 @@ def test_what_is_beyond_signed_integers_is_no_negative_fill_value() -> None:
         with pytest.raises(OverflowError):
             ts.Schema(dtype="int64", fill_value=2**63)
         assert ts.Schema(dtype="uint64", fill_value=2**63).fill_value == 2**63
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        *(
+            "list('a')",
+            "list(['a'])",
+            "list(strip_prefix_length=-1)",
+            "read('a', staleness_bound='x')",
+        ),
+        *("experimental_copy_range_to(None)", "experimental_copy_range_to(keys, 'a')"),
+        "experimental_copy_range_to(keys, source_staleness_bound='x')",
+    ],
+)
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_arguments_of_other_types_are_refused_by_keys(ts: Any, act: str) -> None:
+    keys = ts.KvStore.open("memory://").result()
+    with pytest.raises(TypeError):
+        eval(f"keys.{act}", {"keys": keys})

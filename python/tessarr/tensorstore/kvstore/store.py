@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
-from tessarr.space.names import integer
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
@@ -24,7 +24,7 @@ from tessarr.tensorstore.kvstore.values import (
     ReadResult,
     TimestampedStorageGeneration,
 )
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_float, of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.transaction import Transaction, rebound
 
@@ -293,6 +293,8 @@ class KvStore:
         """
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
+        if staleness_bound is not None:
+            as_float(staleness_bound)
         most = self._spec._driver.at_once
         try:
             full = self._key(key)
@@ -333,9 +335,10 @@ class KvStore:
         strip_prefix_length
             How many bytes to leave out at the beginning of each.
         """
-        strip = integer(strip_prefix_length)
-        if strip < 0:
-            raise ArgumentError(f"strip_prefix_length must not be negative: {strip}")
+        of_class(range, KeyRange, "range")
+        strip = index(strip_prefix_length)
+        if not 0 <= strip < 2**64:
+            raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
         return self._do(self._listed, range, strip)
 
     def _listed(self, chosen: KeyRange | None, strip: int = 0) -> Keys:
@@ -443,6 +446,11 @@ class KvStore:
         source_staleness_bound
             Has no meaning here: values are always read.
         """
+        if not isinstance(target, KvStore):
+            raise TypeError(f"target: {target!r} is no KvStore")
+        if source_staleness_bound is not None:
+            as_float(source_staleness_bound)
+        of_class(source_range, KeyRange, "source_range")
         chosen = None if source_range is None else source_range.copy()
         here = self._tells_at_once and target._tells_at_once
         return start(self._copy_to, target, chosen, here=here, whole=True)
