@@ -278,6 +278,12 @@ def test_what_is_stored_of_a_view_that_is_outside_is_refused_as_reading_is(ts: A
             act().result()
 
 
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_each_staleness_bound_is_read(ts: Any) -> None:
+    with pytest.raises(TypeError, match="recheck_cached_data"):
+        _updated(ts, recheck_cached="open", recheck_cached_data="x")
+
+
 def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
     future = ours.stack([ours.array(np.zeros(2))]).storage_statistics()
     with pytest.raises(NotImplementedError):

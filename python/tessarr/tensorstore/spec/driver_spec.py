@@ -84,7 +84,7 @@ class SpecKeywords(OpenKeywords, SchemaKeywords, total=False):
     kvstore: Any
 
 
-_RECHECKS: Final = ("recheck_cached_metadata", "recheck_cached_data")
+_RECHECKS: Final = ("recheck_cached", "recheck_cached_metadata", "recheck_cached_data")
 
 OF_SCHEMA: Final = frozenset(SchemaKeywords.__annotations__)
 """The keywords of schemas."""
@@ -125,17 +125,13 @@ class Options:
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
-        both = keywords.pop("recheck_cached", None)
-        metadata, data = (
-            one if both is None else both for one in map(keywords.pop, _RECHECKS, (None, None))
-        )
+        given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
+        both, metadata, data = (None if one is None else asked(one, name) for name, one in given)
         return cls(
             mode=keywords.pop("open_mode", None),
             kvstore=keywords.pop("kvstore", None),
-            recheck_metadata=None
-            if metadata is None
-            else asked(metadata, "recheck_cached_metadata"),
-            recheck_data=None if data is None else asked(data, "recheck_cached_data"),
+            recheck_metadata=metadata if both is None else both,
+            recheck_data=data if both is None else both,
             flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
         )
 
