@@ -22,6 +22,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, some_view, viewed
+from interop.views import outcome as told_or_class
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -284,3 +285,64 @@ def test_specs(seed: int) -> None:
     assert len(found[0]) == len(found[1]), (members, updates, found)
     for one, two in zip(*found, strict=True):
         assert agree(one, two), (members, updates, one, two)
+
+
+MARKED = ["", ".mark_bounds_implicit[True]", ".mark_bounds_implicit[True:False]", "[1:]", "[:, 1]"]
+
+
+def small(package: Any, **ways: bool) -> Any:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    new = {"create": True, "open": True, "dtype": "int32", "shape": [4, 4]}
+    return package.open(spec, **new, **ways).result()
+
+
+@pytest.mark.parametrize("ways", [{}, {"read": True, "write": True}, {"write": True}], ids=str)
+@pytest.mark.parametrize("view", ["'float64'", "'string'", "'int32'"])
+def test_the_base_is_opened_for_what_the_view_is(view: str, ways: dict[str, bool]) -> None:
+    def told(package: Any) -> Any:
+        transaction = package.Transaction()
+        found = package.cast(small(package, **ways), eval(view))
+        inside = package.cast(found.with_transaction(transaction), "int16").base
+        modes = [one.mode for one in (found, found.base, inside, inside.base)]
+        return modes, [one.transaction is transaction for one in (inside, inside.base)]
+
+    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("mark", MARKED)
+@pytest.mark.parametrize("kind", ["zarr", "array", "cast", "stack"])
+def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
+    def told(package: Any) -> Any:
+        base: Any = {
+            "zarr": lambda: small(package),
+            "array": lambda: package.array(np.zeros((4, 4))),
+            "cast": lambda: package.cast(small(package), "int8"),
+            "stack": lambda: package.stack([package.array(np.zeros(4))], axis=0),
+        }[kind]()
+        view = package.cast(eval(f"base{mark}", {"base": base}), "float32")
+        return [str(one.domain) for one in (view, view.base, view.resolve().result().base)]
+
+    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("mark", ["[1:3]", "[:, ::-1]", ".T", "[3]", *MARKED])
+@pytest.mark.parametrize("ends", [[3, 8], [8, 2], [None, None]], ids=str)
+def test_specs_tell_the_bounds_of_now(ends: Any, mark: str) -> None:
+    def told(package: Any) -> Any:
+        store = small(package)
+        view = eval(f"store{mark}", {"store": store})
+        store.resize(exclusive_max=ends).result()
+        cast = package.cast(view, "int8")
+        return [str(one.domain) for one in (view, view.spec(), cast, cast.spec())]
+
+    assert told_or_class(lambda: told(ts)) == told_or_class(lambda: told(theirs))
+
+
+def test_what_is_stored_of_positions_that_are_none() -> None:
+    def told(package: Any) -> Any:
+        view = small(package)[package.IndexTransform(input_shape=[2, 1])][1:2, [0, 0, 1, 0]]
+        return view.storage_statistics(query_not_stored=True).result()
+
+    for package in (ts, theirs):
+        with pytest.raises(ValueError):
+            told(package)

@@ -58,6 +58,17 @@ _TOLD = [
     "ts.Spec(stack(OPEN, OPEN))",
     "ts.Spec(stack(OPEN, OPEN)).dtype",
     "ts.Spec(stack(OPEN, NUMBERS)).dtype.name",
+    "ts.Spec(mean(stack(OPEN), dtype='int8'))",
+    "ts.Spec(mean(stack(OPEN, dtype='int8')))",
+    "ts.Spec(mean(stack(OPEN, TYPED))).to_json(include_defaults=True)",
+    "ts.Spec(mean(stack(BARE), dtype='int8'))",
+    "ts.Spec(mean(stack(BARE), schema={'dtype': 'int8'}))",
+    "ts.Spec(mean(stack(BARE, dtype='int8')))",
+    "ts.Spec(mean(stack(NUMBERS), dtype='int16'))",
+    "ts.Spec(mean(mean(stack(stack(NUMBERS), mean(stack(NUMBERS))))))",
+    "ts.Spec(ts.Spec(mean(stack(mean(NUMBERS), mean(cast(NUMBERS))))).to_json())",
+    "ts.Spec(cast(mean(stack(cast(NUMBERS, dtype='int16')))))",
+    "ts.open(ts.open(mean(stack(NUMBERS))).result().spec().to_json()).result().spec()",
     "changed(ts.Spec(stack(OPEN, OPEN)), dtype='int8')",
     "changed(ts.Spec(stack(OPEN, TYPED)), dtype='int16')",
     "ts.open(stack(OPEN, OPEN), dtype='int8').result().spec()",
@@ -78,9 +89,17 @@ def test_specs_of_layers_tell_alike(text: str) -> None:
     def stack(*layers: Any, **members: Any) -> dict[str, Any]:
         return {"driver": "stack", "layers": list(layers), **members}
 
+    def mean(base: Any, **members: Any) -> dict[str, Any]:
+        method = {"downsample_factors": [2], "downsample_method": "mean"}
+        return {"driver": "downsample", "base": base, **method, **members}
+
+    def cast(base: Any, **members: Any) -> dict[str, Any]:
+        return {"driver": "cast", "base": base, **members}
+
     def told(ts: Any) -> Any:
         names = {"NUMBERS": _NUMBERS, "OPEN": _OPEN, "TYPED": _TYPED, "LIMITED": _LIMITED}
-        names |= {"LIMIT": _LIMIT, "stack": stack, "changed": _changed}
+        names |= {"LIMIT": _LIMIT, "stack": stack, "changed": _changed, "mean": mean, "cast": cast}
+        names["BARE"] = {"driver": "array", "array": [1, 2]}
         try:
             found = eval(text, {"ts": ts, "np": np, "pickle": pickle, **names})
         except ValueError:

@@ -129,6 +129,10 @@ SPECS: list[Any] = [
     {**ZARR, "schema": {"dtype": "ustring", "fill_value": "x"}},
     {**ZARR, "schema": {"dtype": "char", "fill_value": 1}},
     {"driver": "json", "kvstore": "memory://x"},
+    *(
+        {"driver": "auto", "kvstore": "memory://x/", resource: None}
+        for resource in ("cache_pool", "data_copy_concurrency", "memory_key_value_store")
+    ),
 ]
 TOLD: dict[str, Callable[[Any], Any]] = {
     "JSON": lambda spec: spec.to_json(),
@@ -222,8 +226,41 @@ def test_how_often_is_asked_again(kind: str, count: Any) -> None:
     compare(lambda ts: ts.Context({kind: {"max_retries": count}}).spec.to_json())
 
 
+NULLS: list[Any] = [
+    *({"cache_pool": None}, {"cache_pool#1": None}, {"cache_pool#2": None}),
+    *({"cache_pool": "cache_pool#1", "cache_pool#1": None}, {"cache_pool#1": "cache_pool#2"}),
+    {"cache_pool#2": "cache_pool", "cache_pool": None},
+]
+
+
+@pytest.mark.parametrize("spec", NULLS, ids=str)
+@pytest.mark.parametrize("above", [{}, {"cache_pool": {"total_bytes_limit": 5}}], ids=str)
+def test_null_is_what_the_context_above_has_of_the_kind(above: Any, spec: Any) -> None:
+    def told(ts: Any) -> Any:
+        parent = ts.Context({**above, "cache_pool#1": {"total_bytes_limit": 6}})
+        context, found = ts.Context(spec, parent), []
+        for name in ("cache_pool", "cache_pool#1", "cache_pool#2"):
+            try:
+                found.append((context[name].to_json(), context[name] == parent["cache_pool"]))
+            except ValueError:
+                found.append(None)
+        return found
+
+    compare(told)
+
+
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_that_nothing_can_be_resized_is_told_by_the_future(ts: Any) -> None:
-    future = ts.array([1, 2, 3]).resize(exclusive_max=[5])
-    with pytest.raises(NotImplementedError):
-        future.result()
+@pytest.mark.parametrize("view", ["array", "downsample", "zarr"])
+def test_that_nothing_can_be_resized_is_told_by_the_future(ts: Any, view: str) -> None:
+    numbers, error = ts.array([1, 2, 3]), NotImplementedError
+    if view == "downsample":
+        numbers, error = ts.downsample(numbers, [2], "mean"), ValueError
+    elif view == "zarr":
+        new = {"create": True, "dtype": "int8", "shape": [3]}
+        numbers, error = ts.open({**ZARR, "kvstore": "memory://"}, **new).result(), ValueError
+    futures = [numbers.resize(inclusive_min=[1]), numbers.resize(exclusive_max=[5, 5])]
+    with pytest.raises(error):
+        futures[0].result()
+    with pytest.raises(ValueError) as caught:
+        futures[1].result()
+    assert not caught.errisinstance(NotImplementedError)

@@ -115,9 +115,11 @@ def test_specs_of_downsampled_views_tell_what_they_are_views_of(view: str, metho
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
 @pytest.mark.parametrize("method", ["mean", "stride"])
 def test_nothing_is_behind_an_empty_view(method: str, at: int, origin: int) -> None:
-    def behind(package: Any) -> str:
+    def behind(package: Any, step: int) -> Any:
         base = package.array([1, 2, 3, 4, 5, 6, 7]).translate_by[origin]
-        return repr(package.downsample(base, [3], method)[at:at].base.domain)
+        view = package.downsample(base, [3], method)[package.d[0].stride[step]][at:at].base
+        return repr(view.domain), view.read().result().tolist()
 
-    here, there = both(behind)
-    assert here == there
+    for step in (1, 2, 3, -2):
+        here, there = both(lambda package, step=step: behind(package, step))
+        assert here == there

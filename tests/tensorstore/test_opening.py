@@ -337,15 +337,15 @@ def test_resizing_keeps_other_handles(context: ts.Context) -> None:
     with pytest.raises(ArgumentError, match="outside"):
         store[3].read().result()
     with pytest.raises(ArgumentError, match="interval"):
-        store.resize(exclusive_max=[-1, None])
+        store.resize(exclusive_max=[-1, None]).result()
     with pytest.raises(ArgumentError, match="shrink_only"):
         store.resize(exclusive_max=[9, None], shrink_only=True).result()
     with pytest.raises(ArgumentError, match="resize_tied_bounds"):
         store[:, :2].resize(exclusive_max=[1, None]).result()
     with pytest.raises(ArgumentError, match="explicit"):
-        store[:2].resize(exclusive_max=[1, None])
+        store[:2].resize(exclusive_max=[1, None]).result()
     with pytest.raises(ArgumentError, match="1 bounds"):
-        store.resize(exclusive_max=[1])
+        store.resize(exclusive_max=[1]).result()
 
 
 def test_transactions(context: ts.Context) -> None:

@@ -280,15 +280,9 @@ class Driver:
         """The `KvStore` where it is, or None."""
         return None
 
-    @property
-    def base(self) -> Any:
-        """The handle that this is a view of, if it is one of a single handle; else None."""
-        return None
-
     def base_of(self, view: IndexTransform) -> Any:
         """Return the handle that a view of this is one of; None if it is one of no other."""
-        found = self.base
-        return None if found is None else found[view]
+        return None
 
     def _cannot(self, act: str) -> NoReturn:
         raise UnsupportedError(f"driver {self.name!r} cannot {act}")

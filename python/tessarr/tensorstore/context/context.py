@@ -118,7 +118,7 @@ class ContextSpec:
             kind = kind_of(key) if isinstance(key, str) else None
             if kind is None:
                 raise expected("object with names", json)
-            # Null is the default, and stays null: as the peer has it.
+            # Null is what the parent has of the kind, or the default, and stays null.
             self._items[key] = None if value is None else reference(kind, value)
         self.refers = any(isinstance(value, str) for value in self._items.values())
 
@@ -255,6 +255,8 @@ class Context:
         value = context._spec._items[key]
         if isinstance(value, str):
             return context._resolve(value, (*way, key))
+        if value is None and context._parent is not None:
+            return context._parent._resolve(key.partition("#")[0], ())
         return context._keep(key, value)
 
     def _keep(self, key: str, json: Any) -> Resource:

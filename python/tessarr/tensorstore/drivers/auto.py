@@ -35,6 +35,7 @@ class AutoSpec(PlacedSpec):
 
     _rechecks: Options
     _context: Context | None = None
+    _unsaid: tuple[str, ...] = ()  # resources of which JSON says null: nothing, and it is told
     _formats: dict[str, PlacedSpec]  # specs of formats that say the same, without a place
 
     @classmethod
@@ -43,9 +44,10 @@ class AutoSpec(PlacedSpec):
         made = cls(schema)
         made._take_place(members)
         made._mode = OpenMode(open=True)
-        for name in KINDS.keys() & members.keys():
-            if members[name] in (None, name):  # which says nothing here
-                del members[name]
+        said = {name: members[name] for name in sorted(KINDS.keys() & members.keys())}
+        made._unsaid = tuple(name for name, value in said.items() if value is None)
+        for name in (*made._unsaid, *(name for name, value in said.items() if value == name)):
+            del members[name]  # which says nothing here
         made._references = References.parse(_RESOURCES, members, KINDS.keys())
         made._rechecks = Options()
         made._formats = {}
@@ -62,7 +64,8 @@ class AutoSpec(PlacedSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = self._references.json(naming, include_defaults=include_defaults)
+        found: JSONObject = dict.fromkeys(self._unsaid)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
         if self._place is not None:
             found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
         return found
@@ -82,7 +85,7 @@ class AutoSpec(PlacedSpec):
 
     def _with(self, references: References, place: Place | None) -> Self:
         made = super()._with(references, place)
-        made._context = None
+        made._context, made._unsaid = None, ()
         return made
 
     def _suffix(self) -> str:

@@ -15,6 +15,7 @@ from tessarr.errors import (
     UnsupportedError,
 )
 from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.space.names import integer
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
 from tessarr.tensorstore.futures.after import converted
@@ -192,7 +193,9 @@ class TensorStore(Indexable):
     def base(self) -> TensorStore | None:
         """What this is a view of, with other elements: of a cast, what is cast. Else None."""
         found: TensorStore | None = self._driver.base_of(self._view)
-        return found
+        if found is None:
+            return None
+        return handle(found._driver, found._view, self._mode, self._transaction)
 
     # Reading and writing
 
@@ -356,13 +359,18 @@ class TensorStore(Indexable):
         Future
             Of a handle with the new bounds. This one keeps its own.
         """
-        if "w" not in self._mode:
-            raise ReadOnlyError("this was opened for reading only: resizing is refused")
-        if not self._driver.resizable:
-            return failed(UnsupportedError(f"driver {self._driver.name!r} cannot resize"))
-        lower, upper, within = self._as_view().moved(
-            inclusive_min, exclusive_max, resize_tied_bounds
-        )
+        bounds = _bounds(inclusive_min), _bounds(exclusive_max)
+        try:
+            for given in bounds:
+                if given is not None and len(given) != self.rank:
+                    raise ArgumentError(f"{len(given)} bounds for {self.rank} dimensions")
+            if "w" not in self._mode:
+                raise ReadOnlyError("this was opened for reading only: resizing is refused")
+            if not self._driver.resizable:
+                raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
+            lower, upper, within = self._as_view().moved(*bounds, resize_tied_bounds)
+        except TessarrError as error:
+            return failed(error)
         how = Resizing(lower, upper, resize_metadata_only, expand_only, shrink_only, within)
         return converted(self._driver.resize(how, self._using(None)), self._settled)
 
@@ -573,6 +581,10 @@ def handle(
     made._transaction = transaction
     made._layout = None
     return made
+
+
+def _bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
+    return None if given is None else tuple(one if one is None else integer(one) for one in given)
 
 
 def _again(given: Any, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import JSONObject
 
-__all__ = ["ViewSpec", "base_of", "nested_json", "spec_inside"]
+__all__ = ["ViewSpec", "base_of", "nested_json", "spec_inside", "without_dtype"]
 
 _MAX_LEVELS: Final = 32
 """How many views may be nested, which are opened one in the other."""
@@ -143,6 +143,21 @@ def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
     if "base" not in members:
         raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
     base = members.pop("base")
-    if data_type is not None and isinstance(base, dict):
-        base = {"dtype": data_type.name, **base}
-    return spec_inside(base)
+    return spec_inside(base if data_type is None else _with_dtype(base, data_type.name))
+
+
+def without_dtype(json: JSONObject) -> JSONObject:
+    """Return JSON of a spec inside without the data type that it has of what is around it."""
+    found = {name: value for name, value in json.items() if name != "dtype"}
+    if "layers" in found:
+        found["layers"] = [without_dtype(one) for one in found["layers"]]
+    return found
+
+
+def _with_dtype(given: Any, name: str) -> Any:
+    if not isinstance(given, dict):
+        return given
+    found = {"dtype": name, **given}
+    if isinstance(found.get("layers"), list):
+        found["layers"] = [_with_dtype(one, name) for one in found["layers"]]
+    return found

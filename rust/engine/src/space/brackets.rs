@@ -1,7 +1,9 @@
 //! What stands in brackets: integers, slices, index arrays, new axes.
 
 use super::dim::Line;
-use super::{check_labels, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View};
+use super::{
+    check_labels, contains, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View,
+};
 use crate::error::Result;
 
 /// How index arrays meet.
@@ -248,8 +250,7 @@ impl<'a> Plan<'a> {
     fn check_integers(&self) -> Result<()> {
         for Entry { old, term } in &self.entries {
             if let (Some(k), Term::Index(index)) = (*old, term) {
-                let (lower, upper) = self.dims[k].reach();
-                if !(lower <= *index && *index < upper) {
+                if !contains(self.dims[k].reach(), *index) {
                     return Err(outside(*index, &self.dims[k].reached()));
                 }
             }

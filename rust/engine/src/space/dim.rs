@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::selection;
+use super::{selection, WHOLE};
 use crate::error::{Error, Kind, Result};
 
 /// The greatest index; the least is its opposite, and also stands for no lower bound.
@@ -11,6 +11,25 @@ pub const INFINITE: i64 = (1 << 62) - 1;
 
 /// One more than the greatest index: the upper bound where there is none.
 pub const END: i64 = INFINITE + 1;
+
+/// Whether `[lower, upper)` is an interval of indices; an infinite one may be without a bound.
+pub fn is_interval(lower: i64, upper: i64) -> bool {
+    (-INFINITE..INFINITE).contains(&lower) && (lower..=END).contains(&upper) && upper > 1 - INFINITE
+}
+
+/// Where an interval of so many indices ends; of the greatest number, nowhere.
+pub fn end(lower: i64, size: i64) -> i64 {
+    if size == i64::MAX {
+        END
+    } else {
+        lower.saturating_add(size)
+    }
+}
+
+/// Whether an index, which is always finite, is in a half-open interval.
+pub fn contains((lower, upper): (i64, i64), index: i64) -> bool {
+    (lower.max(1 - INFINITE)..upper.min(INFINITE)).contains(&index)
+}
 
 /// The half-open interval `[lower, upper)`; each bound is explicit, or *implicit*: what holds
 /// now, but may change, so that indexing beyond it is no error yet.
@@ -119,25 +138,33 @@ impl Dim {
     /// # Errors
     /// `Kind::Selection` if a bound would be beyond the range of indices.
     pub fn shifted(&self, by: i128) -> Result<Dim> {
-        let moved = |bound: i64, none: i64| {
-            let moved = i128::from(bound) + if bound == none { 0 } else { by };
-            i64::try_from(moved).ok().filter(|bound| (-INFINITE..=END).contains(bound))
+        let moved = |bound: i64, none: i64, last: i64| {
+            if bound == none {
+                return Some(bound);
+            }
+            let moved = i64::try_from(i128::from(bound) + by).ok()?;
+            contains(WHOLE, moved.saturating_sub(last)).then_some(moved)
         };
-        match (moved(self.lower, -INFINITE), moved(self.upper, END)) {
+        match (moved(self.lower, -INFINITE, 0), moved(self.upper, END, 1)) {
             (Some(lower), Some(upper)) => Ok(self.with(lower, upper, self.implicit)),
             _ => Err(selection(format!("{self} moved by {by} is beyond the range of indices"))),
         }
     }
 
-    /// The smallest interval that contains both. Of equal bounds the explicit one counts.
+    /// The smallest interval that contains all indices of both. Of equal bounds the explicit one counts.
     ///
     /// # Errors
     /// `Kind::Argument` if there are different labels.
     pub fn hull(&self, other: &Dim) -> Result<Dim> {
-        let lower = (self.lower, self.implicit.0).min((other.lower, other.implicit.0));
-        let upper = (self.upper, !self.implicit.1).max((other.upper, !other.implicit.1));
         let label = self.common_label(other)?;
-        Ok(Dim { lower: lower.0, upper: upper.0, implicit: (lower.1, !upper.1), label })
+        let (lower, upper) = match (self.is_empty(), other.is_empty()) {
+            (true, _) => (other.lower, other.upper),
+            (_, true) => (self.lower, self.upper),
+            _ => (self.lower.min(other.lower), self.upper.max(other.upper)),
+        };
+        let open = |dim: &Dim| (dim.implicit.0 || dim.lower != lower, dim.implicit.1 || dim.upper != upper);
+        let (one, another) = (open(self), open(other));
+        Ok(Dim { lower, upper, implicit: (one.0 && another.0, one.1 && another.1), label })
     }
 
     /// The indices of both. Of equal bounds the explicit one counts.
@@ -217,7 +244,12 @@ impl Dim {
         }
         let (first, end) = if step > 0 { (self.lower, self.upper) } else { (self.upper - 1, self.lower - 1) };
         let first = key.start.unwrap_or(first);
-        let end = key.stop.unwrap_or(end);
+        // An infinite stop is no end.
+        let end = match key.stop {
+            None => end,
+            Some(stop) if step > 0 => stop.saturating_add((stop >= INFINITE).into()),
+            Some(stop) => stop.saturating_sub((stop <= -INFINITE).into()),
+        };
         self.check_slice(key, first, end, step)?;
         let mut implicit = (self.implicit.0 && key.start.is_none(), self.implicit.1 && key.stop.is_none());
         if step == 1 {
@@ -244,8 +276,8 @@ impl Dim {
         let (low, high) =
             if step > 0 { (first, end) } else { (end.saturating_add(1), first.saturating_add(1)) };
         // Of no index none is outside; but bounds beyond all indices are none.
-        let reach = if low < high { self.reach() } else { (-INFINITE, END) };
-        if low < reach.0 || high > reach.1 {
+        let reach = if low < high { self.reach() } else { WHOLE };
+        if !is_interval(low, high) || low < reach.0 || high > reach.1 {
             return Err(selection(format!("{key} is outside of the domain {self}")));
         }
         Ok(())

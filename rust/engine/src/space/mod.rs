@@ -33,7 +33,7 @@ pub use acts::{Act, PerDim, Place, Shift};
 pub use blocks::{Behind, Blocks};
 pub use brackets::{Mode, Term};
 pub use cut::{Cells, Cutter, Grid, Part};
-pub use dim::{Dim, Slice, END, INFINITE};
+pub use dim::{contains, end, is_interval, Dim, Slice, END, INFINITE};
 pub use indices::Indices;
 pub use layers::{Axis, Layers, Seen};
 pub use lower::{Along, Lowered};
@@ -129,7 +129,7 @@ impl Map {
     ///
     /// # Errors
     /// `Kind::Argument` if it follows a dimension that is not there, or if its index array has another
-    /// shape; `Kind::Selection` if the only item of that is not where it has to be.
+    /// shape, or runs along implicit bounds.
     pub fn fitted(self, dims: &[Dim]) -> Result<Map> {
         let wrong = |message: String| Err(Error::new(Kind::Argument, message));
         match &self.source {
@@ -149,7 +149,13 @@ impl Map {
                 {
                     return wrong(format!("an index array of shape {shape:?} does not fit {dim}"));
                 }
-                self.simplified(dims)
+                check_explicit(&listed.indices, dims)
+                    .map_err(|error| Error { kind: Kind::Argument, ..error })?;
+                if self.stride == 0 {
+                    return Ok(Map::constant(self.offset));
+                }
+                // What is not where it has to be is told to who uses it.
+                Ok(self.clone().simplified(dims).unwrap_or(self))
             }
         }
     }
@@ -165,8 +171,10 @@ impl Map {
         if listed.indices.size() != 1 {
             return Ok(self);
         }
-        listed.check()?;
         let item = listed.indices.first().unwrap_or(0);
+        if !contains(listed.within, item) {
+            return Err(outside(item, &Dim::new(listed.within.0, listed.within.1)));
+        }
         Ok(Map::constant(self.applied(item, 0)?.0))
     }
 }
@@ -224,7 +232,7 @@ impl View {
     /// The position in what is viewed of one that is surely inside; None where that is not so, or index
     /// arrays have to be looked into.
     pub fn followed(&self, position: &[i64]) -> Option<PerDimension<i64>> {
-        let inside = |(dim, at): (&Dim, &i64)| (dim.lower..dim.upper).contains(at);
+        let inside = |(dim, &at): (&Dim, &i64)| contains((dim.lower, dim.upper), at);
         if position.len() != self.dims.len() || !self.dims.iter().zip(position).all(inside) {
             return None;
         }

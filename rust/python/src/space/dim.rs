@@ -160,13 +160,13 @@ impl Dim {
         let least = if size.nothing() { least } else { least.or(Some(0)) };
         let lower = least.unwrap_or(-INFINITE);
         let end = match (size.integer()?, exclusive_max.integer()?, inclusive_max.integer()?) {
-            (Some(size), ..) => Some(lower.saturating_add(size)),
+            (Some(size), ..) => Some(space::end(lower, size)),
             (_, Some(end), _) => Some(end),
             (.., last) => last.map(|last| last.saturating_add(1)),
         };
         let upper = end.unwrap_or(END);
         let implicit = (flag_or(&implicit_lower, least.is_none())?, flag_or(&implicit_upper, end.is_none())?);
-        if !(-INFINITE..=INFINITE).contains(&lower) || !(lower..=END).contains(&upper) {
+        if !space::is_interval(lower, upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
         Ok(Dim(space::Dim { implicit, label, ..space::Dim::new(lower, upper) }))
@@ -287,7 +287,7 @@ impl Dim {
             return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);
         }
         match other.extract::<i64>() {
-            Ok(index) => Ok(lower <= index && index < upper),
+            Ok(index) => Ok(space::contains((lower, upper), index)),
             Err(_) => Err(PyTypeError::new_err(format!("{other} is not an integer of 64 bits"))),
         }
     }

@@ -46,8 +46,8 @@ fn read<'py>(
             Some("rank") => found.rank = Some(rank_of(&value, prefix)?),
             Some("inclusive_min") => found.inclusive_min = Some(bounds(&value, &name, -INFINITE)?),
             Some("exclusive_max") => found.exclusive_max = Some(bounds(&value, &name, END)?),
-            Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, &name, END)?),
-            Some("shape") => found.shape = Some(bounds(&value, &name, END)?),
+            Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, &name, INFINITE)?),
+            Some("shape") => found.shape = Some(bounds(&value, &name, i64::MAX)?),
             Some("labels") => found.labels = Some(labels(&value, &name)?),
             _ if &*name == "output" && !prefix.is_empty() => output = known.then_some(value),
             _ => return Err(argument(py, format!("unknown members [{}]", key.repr()?))),
@@ -235,7 +235,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
     let is = |value: &Bound<'_, PyAny>, word: &str| value.eq(word);
     let lower = if is(lower, "-inf")? { -INFINITE } else { number(lower, place)? };
     let upper = if is(last, "+inf")? { END } else { number(last, place)?.saturating_add(1) };
-    if !(-INFINITE..=upper).contains(&lower) || upper > END {
+    if !space::is_interval(lower, upper) {
         return Err(argument(py, format!("{place}: [{lower}, {upper}) is not an interval of indices")));
     }
     Ok((lower, upper))

@@ -238,8 +238,9 @@ impl View {
             return Err(argument(py, what));
         }
         let terms = indices.into_iter().map(Term::Index).collect();
-        let at = self.acted(py, None, vec![Act::Brackets { terms, single: false, mode: Mode::Default }])?;
-        PyTuple::new(py, at.0.maps.iter().map(|map| map.offset))
+        let at = self.0.acted(None, vec![Act::Brackets { terms, single: false, mode: Mode::Default }]);
+        let at = told(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
+        PyTuple::new(py, at.maps.iter().map(|map| map.offset))
     }
 
     /// The view as text.

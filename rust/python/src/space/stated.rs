@@ -73,7 +73,7 @@ impl Stated {
         };
         self.end(py, &mut dims)?;
         for (k, Dim { lower, upper, .. }) in dims.iter().enumerate() {
-            if !(-INFINITE..=*upper).contains(lower) || *upper > END {
+            if !space::is_interval(*lower, *upper) {
                 let what = format!("[{lower}, {upper}) is not an interval of indices");
                 return Err(argument(py, format!("dimension {k}: {what}")));
             }
@@ -137,10 +137,9 @@ impl Stated {
         for (dim, &(bound, implicit)) in dims.iter_mut().zip(end) {
             dim.implicit.1 = implicit;
             dim.upper = match kind {
-                _ if bound == END => END,
                 0 => bound,
                 1 => bound.saturating_add(1),
-                _ => bound.saturating_add(dim.lower),
+                _ => space::end(dim.lower, bound),
             };
         }
         Ok(())

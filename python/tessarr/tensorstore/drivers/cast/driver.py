@@ -206,10 +206,9 @@ class CastDriver(Driver):
         """What is viewed."""
         return self._of
 
-    @property
-    def base(self) -> TensorStore:
-        """What is viewed."""
-        return handle(self._of)
+    def base_of(self, view: IndexTransform) -> TensorStore:
+        """Return the same view of what is viewed."""
+        return handle(self._of, view)
 
 
 def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

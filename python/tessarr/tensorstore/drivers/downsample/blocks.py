@@ -100,7 +100,10 @@ class BlockGrid:
                 continue
             least, most = self.edges(at, position(one, view.domain.dims))
             sizes = np.unique(most - least)
-            if len(sizes) != 1:
+            if not len(sizes):  # no block is behind no position
+                offsets.append(None)
+                continue
+            if len(sizes) > 1:
                 return None
             offsets.append(least)
             dims.append(Dim.of(0, int(sizes[0])))

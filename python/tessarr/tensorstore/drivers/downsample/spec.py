@@ -18,7 +18,7 @@ from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
+from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json, without_dtype
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
@@ -116,13 +116,10 @@ class DownsampleSpec(ViewSpec):
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         base = self._nested[0]
+        without = ("rank", "transform") if base._view is None else ()
+        json = nested_json(base, naming, include_defaults=include_defaults, without=without)
         return {
-            "base": nested_json(
-                base,
-                naming,
-                include_defaults=include_defaults,
-                without=("dtype", "rank", "transform") if base._view is None else ("dtype",),
-            ),
+            "base": json if include_defaults else without_dtype(json),
             "downsample_factors": list(self._factors),
             "downsample_method": self._method,
         }

@@ -109,7 +109,8 @@ class ZarrDriver(Driver):
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None  # not asked for yet
-        self.specs: dict[bool, tuple[ArrayMeta, Any]] = {}  # of these metadata, minimal or not
+        # By whether they are minimal: of which metadata, and of which view last, with its bounds.
+        self.specs: dict[bool, tuple[ArrayMeta, Any, IndexTransform, IndexTransform]] = {}
         self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks

@@ -28,6 +28,7 @@ from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.notation.reading import members_of, take, text
+from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
@@ -144,10 +145,16 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
-        found: tuple[Any, Any] = driver.specs.get(minimal, (None, None))
-        if found[0] is not (meta := driver.array._meta):
-            found = driver.specs[minimal] = meta, cls._of(driver, minimal=minimal)
-        return found[1], view
+        meta = driver.array._meta
+        kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
+        of, made, seen, told = kept
+        if of is meta and seen is view:
+            return made, told
+        if of is not meta:
+            made = cls._of(driver, minimal=minimal)
+        told = propagated(view, driver.domain)
+        driver.specs[minimal] = meta, made, view, told
+        return made, told
 
     @classmethod
     def _of(cls, driver: ZarrDriver, *, minimal: bool) -> Self:
