@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, allocate_lock
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -93,6 +93,7 @@ class Staging:
         "_pools",
         "_repeatable",
         "_stages",
+        "ending",
     )
 
     def __init__(self, *, atomic: bool, repeatable: bool, over: str | None) -> None:
@@ -105,6 +106,8 @@ class Staging:
         self._pools: set[CachePool] = set()
         self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
+        self.ending = allocate_lock()
+        """Held by who ends it."""
 
     # The end
 
@@ -112,17 +115,22 @@ class Staging:
         """Have nothing more take part."""
         with self._lock:
             self._over = why
-            for kept in self._all():
-                kept.overlay.close()
+            if self._arrays:
+                for kept in self._all():
+                    kept.overlay.close()
 
     def abort(self) -> None:
         """Give up all changes."""
         with self._lock:
             for stage in self._stages.values():
                 stage.abort()
-            for kept in self._all():
-                kept.overlay.clear()
-            self._clear()
+            self._stages.clear()
+            if self._arrays:
+                for kept in self._all():
+                    kept.overlay.clear()
+            for known in (self._arrays, self._changes, self._made, self._aside):
+                known.clear()
+            self._in_the_end.clear()
 
     @property
     def is_brief(self) -> bool:
@@ -135,6 +143,8 @@ class Staging:
         for stage in self._stages.values():
             if type(stage.below) is not MemoryStore:
                 return False
+        if not self._arrays:
+            return True
         elements = 0
         for kept in self._all():
             if not kept.array._is_native:
@@ -160,37 +170,23 @@ class Staging:
         for call in self._in_the_end:
             call()
 
-    def _clear(self) -> None:
-        for kept in (self._stages, self._arrays, self._changes, self._made, self._aside):
-            kept.clear()
-        self._in_the_end.clear()
-
     def _all(self) -> list[_Kept]:
         return [kept for some in self._arrays.values() for kept in some]
 
     def _commit(self) -> None:
-        written = [kept for kept in self._all() if kept.overlay]
+        written = [kept for kept in self._all() if kept.overlay] if self._arrays else []
         direct = not self._atomic and not self._repeatable
         if not direct:
             for kept in written:
                 kept.array._store_kept()
-        self._check_atomic()
+        if self._atomic:
+            self._check_places()
+        again = self._changes and not self._repeatable
         for stage in self._stages.values():
-            again = self._changes and not self._repeatable
-            redo = partial(self._redo, stage) if again else None
-            found = stage.commit(self._atomic, redo)
-            if isinstance(found, int):
-                raise ArgumentError(
-                    f"Cannot write {found} keys as single atomic transaction: that can be done "
-                    "in memory and in SQLite; nothing was changed"
-                )
+            found = stage.commit(self._atomic, partial(self._redo, stage) if again else None)
             if found is not None:
-                raise ConflictError(
-                    f'ABORTED: Error writing "{found}": Generation mismatch: others changed it '
-                    "after this transaction had read it; do everything again",
-                    key=found,
-                )
-        if direct:
+                raise _refused(found)
+        if written and direct:
             below = {id(stage): stage.below for stage in self._stages.values()}
             for kept in written:
                 array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
@@ -198,10 +194,8 @@ class Staging:
         for others in self._aside.values():
             others.commit()
 
-    def _check_atomic(self) -> None:
-        """Raise an error if all has to be changed at once and is in several places."""
-        if not self._atomic:
-            return
+    def _check_places(self) -> None:
+        """Raise an error if what is changed is in several places."""
         several = sum(1 for stage in self._stages.values() if stage.changes())
         several += sum(others.places() for others in self._aside.values())
         if several > 1:
@@ -230,23 +224,26 @@ class Staging:
     def store(self, store: Store) -> Store:
         """Return a store that stages changes of `store`; it itself, if it is one of these."""
         with self._lock:
-            self.check()
+            if self._over is not None:
+                self.check()
             found = self._stages.get(store)
-            if found is not None:
-                return found
-            if isinstance(store, StagedStore) and store.owner is self:
-                return store
-            self._pools |= _pools(store)
-            place = store.asked if isinstance(store, RememberingStore) else store
-            found = self._stages.get(place)
-            if found is None:
-                below = place
-                if isinstance(store, RememberingStore) and not self._atomic:
-                    # It also remembers what is committed.
-                    below = store.fresh(data=self._repeatable)
-                found = self._stages[place] = StagedStore(below, self._repeatable)
-                found.owner, found.below = self, below
-            return found
+            return self._stage(store) if found is None else found
+
+    def _stage(self, store: Store) -> Store:
+        if type(store) is StagedStore and store.owner is self:
+            return store
+        below = place = store
+        if type(store) is RememberingStore:
+            self._pools |= store.pools
+            place = below = store.asked
+            if not self._atomic:
+                # It also remembers what is committed.
+                below = store.fresh(data=self._repeatable)
+        found = self._stages.get(place)
+        if found is None:
+            found = self._stages[place] = StagedStore(below, self._repeatable)
+            found.owner, found.below = self, below
+        return found
 
     def keys(self, store: Store, first: bytes, last: bytes, *, writes: bool) -> Store:
         """Return what stages changes of a store, for reads or writes of keys from one to another.
@@ -257,12 +254,17 @@ class Staging:
             stage = self.store(store)
             if self._arrays:
                 self._settle(stage, first, last)
-            for known in (self._changes, self._made) if writes else ():
-                for number, key in list(known) if known else ():
-                    behind = first <= key.encode() and (not last or key.encode() < last)
-                    if number == id(stage) and behind:
-                        del known[number, key]
+            if writes and (self._changes or self._made):
+                self._forget(stage, first, last)
             return stage
+
+    def _forget(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Forget what was changed of documents that are written as keys now."""
+        for known in (self._changes, self._made):
+            for number, key in list(known):
+                behind = first <= key.encode() and (not last or key.encode() < last)
+                if number == id(stage) and behind:
+                    del known[number, key]
 
     def change(self, store: Store, key: str, change: Change) -> None:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
@@ -410,6 +412,20 @@ class Staging:
 def _pools(store: Store) -> frozenset[CachePool]:
     """Return what remembers answers of a store, and changes that are made through it."""
     return store.pools if isinstance(store, RememberingStore) else frozenset()
+
+
+def _refused(found: int | str) -> ArgumentError | ConflictError:
+    """Return the error of a commit: so many keys cannot be changed at once, or of a conflict."""
+    if isinstance(found, int):
+        return ArgumentError(
+            f"Cannot write {found} keys as single atomic transaction: that can be done "
+            "in memory and in SQLite; nothing was changed"
+        )
+    return ConflictError(
+        f'ABORTED: Error writing "{found}": Generation mismatch: others changed it '
+        "after this transaction had read it; do everything again",
+        key=found,
+    )
 
 
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:

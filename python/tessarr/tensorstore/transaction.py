@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
+from _thread import RLock
 from typing import Final, Self, TypeAlias
 
 from tessarr.errors import ArgumentError, TessarrError
@@ -68,7 +68,6 @@ class Transaction:
         "__weakref__",
         "_atomic",
         "_ended",
-        "_ending",
         "_error",
         "_future",
         "_lock",
@@ -85,7 +84,7 @@ class Transaction:
     ) -> None:
         self._atomic = bool(atomic)
         self._repeatable = bool(repeatable_read)
-        self._lock, self._ending = RLock(), allocate_lock()
+        self._lock = RLock()
         self._over: str | None = None  # why nothing more can take part
         self._ended = False
         self._error: BaseException | None = None
@@ -165,7 +164,9 @@ class Transaction:
         """
         try:
             if self._close(_COMMITTED):
-                if self._staged is None or self._staged.is_brief:
+                if self._staged is None:
+                    self._tell(None)
+                elif self._staged.is_brief:
                     self._end((TessarrError, MemoryError))
                 else:
                     self.future._work = submit_whole(self._end)
@@ -197,10 +198,11 @@ class Transaction:
         ends
             The errors that end it. Others come from outside, and it is called again.
         """
-        with self._ending:
-            if self._staged is not None and not self._ended and self._error is None:
+        staged = self._staging
+        with staged.ending:
+            if not self._ended and self._error is None:
                 try:
-                    self._staged.commit()
+                    staged.commit()
                 except ends as error:
                     self._error = error
             self._tell(self._error)
@@ -211,12 +213,13 @@ class Transaction:
             self._staged.abort()  # what is left
         with self._lock:
             self._error, self._ended = error, True
-        if self._promise is None:
+            promise = self._promise
+        if promise is None:
             return
         if error is None:
-            self._promise.set_result(None)
+            promise.set_result(None)
         else:
-            self._promise.set_exception(error)
+            promise.set_exception(error)
 
     # Blocks
 

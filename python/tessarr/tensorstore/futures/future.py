@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from inspect import iscoroutine
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -190,7 +190,8 @@ class Future(Generic[T]):
                 finally:
                     del self  # so that the traceback does not hold it
             self._check()
-        return cast("T", self._value)
+        value: T = self._value
+        return value
 
     def exception(
         self, timeout: float | None = None, deadline: float | None = None

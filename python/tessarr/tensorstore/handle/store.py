@@ -533,8 +533,8 @@ class TensorStore(Indexable):
         ArgumentError
             If it takes part in one that is not committed.
         """
-        staging = rebound(self._transaction, of_class(transaction, Transaction, "transaction"))
-        return handle(self._driver, self._view, self._mode, staging)
+        using = rebound(self._transaction, of_class(transaction, Transaction, "transaction"))
+        return handle(self._driver, self._view, self._mode, using)
 
     def __copy__(self) -> TensorStore:
         return self

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import inf
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming
-from tessarr.tensorstore.futures.future import Future, failed, finished
+from tessarr.tensorstore.futures.future import Future, T, failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
@@ -29,15 +29,43 @@ from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.transaction import Transaction, rebound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.store import Store
     from tessarr.tensorstore.kvstore.driver import Place
     from tessarr.tensorstore.staging import Change
 
 __all__ = ["KvStore"]
 
-T = TypeVar("T")
+U = TypeVar("U")
 
 Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
+
+_new: Final = object.__new__
+
+
+class _Opened:
+    """What a key-value store stands on, whatever its path and its transaction.
+
+    Parameters
+    ----------
+    spec
+        Bound; its path is not used.
+    place
+        Where the keys are.
+    """
+
+    __slots__ = ("at_once", "only_reads", "prefix", "rooted", "spec", "store")
+
+    def __init__(self, spec: Spec, place: Place) -> None:
+        self.spec = spec
+        self.store, self.prefix, self.rooted = place
+        driver = spec._driver
+        self.at_once, self.only_reads = driver.at_once, driver.only_reads
+
+    def refused(self, what: str) -> UnsupportedError:
+        """Return the error of what cannot be done as keys can only be read."""
+        return UnsupportedError(f"keys of {self.spec._driver.name} cannot be {what}")
 
 
 class KvStore:
@@ -58,7 +86,7 @@ class KvStore:
     'missing'
     """
 
-    __slots__ = ("_before", "_path", "_place", "_rooted", "_spec", "_transaction")
+    __slots__ = ("_at", "_path", "_transaction")
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange
@@ -66,11 +94,8 @@ class KvStore:
     Spec: TypeAlias = specs.Spec
     TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
 
-    _spec: Spec  # bound; its path is not used
-    _place: Place
+    _at: _Opened
     _path: str
-    _before: str  # what stands before each key in the place
-    _rooted: bool  # whether a slash at the beginning of a key is no part of it
     _transaction: Transaction | None
 
     def __init__(self) -> None:
@@ -78,20 +103,9 @@ class KvStore:
 
     @classmethod
     def _of(cls, spec: Spec, place: Place, path: str, transaction: Transaction | None) -> KvStore:
-        made = object.__new__(cls)
-        made._spec = spec
-        made._place = place
-        made._begin(path)
-        made._transaction = transaction
+        made: KvStore = _new(cls)
+        made._at, made._path, made._transaction = _Opened(spec, place), path, transaction
         return made
-
-    def _begin(self, path: str) -> None:
-        """Put a path before each key."""
-        self._path = path
-        _, prefix, rooted = self._place
-        whole = prefix + path
-        self._before = whole.removeprefix("/") if rooted else whole
-        self._rooted = rooted and not whole
 
     @staticmethod
     def open(
@@ -132,7 +146,7 @@ class KvStore:
 
     @path.setter
     def path(self, path: str | bytes) -> None:
-        self._begin(self._spec._driver.path(text_of(path)))
+        self._path = text_of(path)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -146,7 +160,7 @@ class KvStore:
     @property
     def base(self) -> KvStore | None:
         """The store that this one stands on; None for most."""
-        below = self._spec.base
+        below = self._at.spec.base
         if below is None:
             return None
         return KvStore._of(below, below._open(), below.path, self._transaction)
@@ -157,7 +171,7 @@ class KvStore:
         return self._own().url
 
     def _own(self) -> Spec:
-        made = self._spec.copy()
+        made = self._at.spec.copy()
         made._path = self._path
         return made
 
@@ -179,9 +193,13 @@ class KvStore:
 
     def copy(self) -> KvStore:
         """Return another one, whose path and transaction can be changed."""
-        made: KvStore = object.__new__(KvStore)
-        made._spec, made._place, made._transaction = self._spec, self._place, self._transaction
-        made._path, made._before, made._rooted = self._path, self._before, self._rooted
+        return self._behind(self._path)
+
+    def _behind(self, path: str) -> KvStore:
+        made: KvStore = _new(KvStore)
+        made._at = self._at
+        made._path = path
+        made._transaction = self._transaction
         return made
 
     def __copy__(self) -> KvStore:
@@ -205,22 +223,16 @@ class KvStore:
         ArgumentError
             If they are staged in one that is not committed.
         """
-        made = self.copy()
         new = of_class(transaction, Transaction, "transaction")
+        made = self._behind(self._path)
         made._transaction = rebound(self._transaction, new)
         return made
 
-    def _at(self, path: str) -> KvStore:
-        made: KvStore = object.__new__(KvStore)
-        made._spec, made._place, made._transaction = self._spec, self._place, self._transaction
-        made._begin(self._spec._driver.path(path))
-        return made
-
     def __add__(self, suffix: str | bytes) -> KvStore:
-        return self._at(self._path + text_of(suffix))
+        return self._behind(self._path + text_of(suffix))
 
     def __truediv__(self, component: str | bytes) -> KvStore:
-        return self._at(joined(self._path, text_of(component)))
+        return self._behind(joined(self._path, text_of(component)))
 
     def __repr__(self) -> str:
         naming = Naming()
@@ -230,38 +242,52 @@ class KvStore:
 
     # Where it is
 
-    def _store(self, keys: str | KeyRange, *, writes: bool = False) -> Store:
-        """Return the store of the engine, which stages changes if there is a transaction.
-
-        What was written in it to chunks that have one of the keys is staged there.
-        """
-        store = self._place.store
-        if writes and self._spec._driver.only_reads:
-            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be written")
-        if self._transaction is None:
-            return store
-        if isinstance(keys, str):
-            first = keys.encode()
-            last = first + b"\0"
-        else:
-            first, last = keys.inclusive_min, keys.exclusive_max
-        return self._transaction._staging.keys(store, first, last, writes=writes)
-
-    def _behind(self, chosen: KeyRange | None, *, writes: bool = False) -> Store:
-        """Return the same for the keys behind the path, or those in a range of them."""
-        staged = self._transaction is not None
-        return self._store(KeyRange._below(self._before, chosen) if staged else "", writes=writes)
-
     def _key(self, key: str | bytes) -> str:
         text = key if type(key) is str and key.isascii() else text_of(key, "a key")
-        return self._before + (text.removeprefix("/") if self._rooted else text)
+        at = self._at
+        whole = at.prefix + self._path + text
+        return whole.removeprefix("/") if at.rooted else whole
 
-    def _do(self, work: Callable[..., T], *arguments: Any, whole: bool = False) -> Future[T]:
-        return start(work, *arguments, here=self._tells_at_once, whole=whole)
+    def _store(self, key: str, *, writes: bool = False) -> Store:
+        """Return the store of the engine that has a key; with a transaction, the one that stages.
 
-    @property
-    def _tells_at_once(self) -> bool:
-        return self._spec._driver.at_once == inf
+        What was written in it to the chunk that has the key is staged there.
+        """
+        at = self._at
+        if writes and at.only_reads:
+            raise at.refused("written")
+        if self._transaction is None:
+            return at.store
+        first = key.encode()
+        return self._transaction._staging.keys(at.store, first, first + b"\0", writes=writes)
+
+    def _range(self, chosen: _Ends, *, writes: bool = False) -> tuple[Store, str, bytes, bytes]:
+        """Return the same for keys behind the path, and which of its keys they are.
+
+        That is: what all of them begin with, from which one on they are, and before which one.
+        """
+        at = self._at
+        if at.only_reads:
+            raise at.refused("written" if writes else "listed")
+        first, last = chosen
+        start = self._key("")
+        if start:
+            path = start.encode()
+            first, last = path + first, last and path + last
+        store = at.store
+        if self._transaction is not None:
+            end = last or KeyRange._below(start).exclusive_max
+            store = self._transaction._staging.keys(store, first, end, writes=writes)
+        return store, start, first, last
+
+    def _do(self, work: Callable[[U], T], given: U, *, whole: bool = False) -> Future[T]:
+        """Return the future of what `work` returns, which is done here if it takes no time."""
+        if self._at.at_once != inf:
+            return start(work, given, whole=whole)
+        try:
+            return finished(work(given))
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
 
     # Reading
 
@@ -295,7 +321,7 @@ class KvStore:
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
             as_float(staleness_bound)
-        most = self._spec._driver.at_once
+        most = self._at.at_once
         try:
             full = self._key(key)
             store = self._store(full)
@@ -308,7 +334,8 @@ class KvStore:
             return start(store.read_stamped, full, known, span)
         of_class(batch, Batch, "batch")
         shared = batch._store(store)
-        return batch._later(lambda: self._do(shared.read_stamped, full, known, span))
+        read = partial(shared.read_stamped, full, known)
+        return batch._later(lambda: self._do(read, span))
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
@@ -339,35 +366,13 @@ class KvStore:
         strip = index(strip_prefix_length)
         if not 0 <= strip < 2**64:
             raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
-        return self._do(self._listed, range, strip)
+        return self._do(self._listed, (_ends_of(range), strip))
 
-    def _listed(self, chosen: KeyRange | None, strip: int = 0) -> Keys:
-        """Return the keys in a range, without the path and the first bytes behind it."""
-        if chosen is not None and chosen.empty:
-            return []
-        start, first, end = self._bounds(chosen)
-        store = self._behind(chosen)
-        return store.list_range(start, first, end, strip=len(start.encode()) + strip)
-
-    def _bounds(self, chosen: KeyRange | None) -> tuple[str, bytes | None, bytes | None]:
-        """Return what keys begin with, and what those in a range are from, and before.
-
-        Raises
-        ------
-        UnsupportedError
-            If keys cannot be listed.
-        """
-        if self._spec._driver.only_reads:
-            raise UnsupportedError(f"keys of {self._spec._driver.name} cannot be listed")
-        start = self._before
-        if chosen is None:
-            return start, None, None
-        first = start.encode()
-        return (
-            start,
-            first + chosen._min if chosen._min else None,
-            first + chosen._max if chosen._max else None,
-        )
+    def _listed(self, which: tuple[_Ends, int]) -> Keys:
+        """Return the keys in a range, without the path and so many bytes behind it."""
+        chosen, strip = which
+        store, start, first, last = self._range(chosen)
+        return store.list_range(start, first, last, strip=len(start.encode()) + strip)
 
     # Writing
 
@@ -392,7 +397,7 @@ class KvStore:
         """
         known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
         data = None if value is None else values.as_bytes(value, "a value")
-        most = self._spec._driver.at_once
+        most = self._at.at_once
         try:
             full = self._key(key)
             store = self._store(full, writes=True)
@@ -403,12 +408,12 @@ class KvStore:
         return start(store.write_stamped, full, data, known, whole=True)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
-        if value is None:
-            del self[key]
-            return
-        data = value if type(value) is bytes else values.as_bytes(value, "a value")
         full = self._key(key)
-        self._store(full, writes=True).put(full, data)
+        store = self._store(full, writes=True)
+        if value is None:
+            store.delete(full)
+        else:
+            store.put(full, value if type(value) is bytes else values.as_bytes(value, "a value"))
 
     def __delitem__(self, key: str | bytes) -> None:
         full = self._key(key)
@@ -424,10 +429,11 @@ class KvStore:
         """
         if not isinstance(range, KeyRange):
             raise TypeError(f"range: {range!r} is no KeyRange")
-        return self._do(self._delete, range.copy(), whole=True)
+        return self._do(self._delete, _ends_of(range), whole=True)
 
-    def _delete(self, chosen: KeyRange) -> None:
-        self._behind(chosen, writes=True).delete_range(*self._bounds(chosen))
+    def _delete(self, chosen: _Ends) -> None:
+        store, start, first, last = self._range(chosen, writes=True)
+        store.delete_range(start, first, last)
 
     def experimental_copy_range_to(
         self,
@@ -451,21 +457,20 @@ class KvStore:
         if source_staleness_bound is not None:
             as_float(source_staleness_bound)
         of_class(source_range, KeyRange, "source_range")
-        chosen = None if source_range is None else source_range.copy()
-        here = self._tells_at_once and target._tells_at_once
-        return start(self._copy_to, target, chosen, here=here, whole=True)
+        here = self._at.at_once == target._at.at_once == inf
+        return start(self._copy_to, target, _ends_of(source_range), here=here, whole=True)
 
-    def _copy_to(self, target: KvStore, chosen: KeyRange | None) -> None:
-        begin, end = self._before, target._before
-        source, there = self._behind(chosen), target._behind(chosen, writes=True)
-        for key in map(bytes.decode, self._listed(chosen)):
+    def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
+        source, begin, *_ = self._range(chosen)
+        there, end, *_ = target._range(chosen, writes=True)
+        for key in map(bytes.decode, self._listed((chosen, 0))):
             value = source.get(begin + key)
             if value is not None:
                 there.put(end + key, value)
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
-        store, full = self._place.store, self._key(key)
+        store, full = self._at.store, self._key(key)
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
             return
@@ -477,6 +482,15 @@ class KvStore:
 
 def _reopened(spec: Spec) -> KvStore:
     return KvStore.open(spec).result()
+
+
+_Ends: TypeAlias = tuple[bytes, bytes]
+"""From which key on, and before which one; empty: there is no end."""
+
+
+def _ends_of(chosen: KeyRange | None) -> _Ends:
+    """Return the ends of a range, which others may change; by default of all keys."""
+    return (b"", b"") if chosen is None else (chosen._min, chosen._max)
 
 
 def _span_of(chosen: Any) -> tuple[int, int | None]:
