@@ -169,6 +169,24 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
     assert len(slow) == kept[change], sorted(slow)
 
 
+def test_ctrl_c_ends_a_search_for_what_is_stored() -> None:
+    """Among a thousand million chunks, of which none is stored."""
+    array = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://"},
+        create=True,
+        dtype="uint8",
+        shape=[1 << 50],
+        chunk_layout=ts.ChunkLayout(chunk_shape=[1]),
+    ).result()
+    noticed = threading.Event()
+    threading.Thread(target=_interrupt_when, args=(threading.Event(), noticed, 0.2)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            array[: 1 << 30].storage_statistics(query_not_stored=True).result()
+    finally:
+        noticed.set()
+
+
 def test_ctrl_c_at_no_time_tears_a_commit() -> None:
     """What is made at once is made by others, from wherever Ctrl-C has come."""
     array = ts.open(

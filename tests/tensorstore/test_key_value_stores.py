@@ -152,6 +152,25 @@ def test_paths_are_put_together() -> None:
     assert copy.copy(other).path == "s/x"
 
 
+def test_paths_are_checked_when_keys_are_asked_for(tmp_path: Path) -> None:
+    """What is no part of a key by itself may become one; as with TensorStore."""
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    hidden = (store / ".") + "hidden"
+    assert hidden.path == f"{tmp_path}/.hidden"
+    hidden["/a"] = b"1"
+    assert store.list().result() == [b".hidden/a"]
+    above = store / ".." / "a"
+    assert above.path == f"{tmp_path}/../a"
+    assert (store.spec() / "..").path == f"{tmp_path}/.."
+    above.path = f"{tmp_path}/a//"
+    for place in (store / ".." / "a", above):
+        for ask in (place.list(), place.read("b"), place.write("b", b"")):
+            with pytest.raises(ValueError, match="key"):
+                ask.result()
+        with pytest.raises(ValueError, match="path"):
+            ts.open({"driver": "zarr3"}, kvstore=place).result()
+
+
 def test_copies_of_ranges(store: ts.KvStore) -> None:
     store["a/x"] = b"1"
     store["a/y"] = b"2"

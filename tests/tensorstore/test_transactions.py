@@ -480,12 +480,25 @@ def test_a_commit_of_nothing_is_done_at_once() -> None:
     assert ts.Transaction().commit_async().done()
 
 
-@pytest.mark.parametrize(("shard", "here"), [(1 << 10, True), (1 << 20, False)])
-def test_only_brief_commits_are_made_by_who_begins_them(shard: int, here: bool) -> None:
+@pytest.mark.parametrize(
+    ("shard", "codec", "here"),
+    [
+        (1 << 10, None, True),
+        (1 << 14, None, True),
+        (1 << 20, None, False),
+        (1 << 10, "zstd", True),
+        (1 << 14, "zstd", False),
+    ],
+)
+def test_only_brief_commits_are_made_by_who_begins_them(
+    shard: int, codec: str | None, here: bool
+) -> None:
+    codecs = [{"name": codec}] if codec else []
+    encoded = ts.CodecSpec({"driver": "zarr3", "codecs": [{"name": "bytes"}, *codecs]})
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     layout = ts.ChunkLayout(read_chunk_shape=[256], write_chunk_shape=[shard])
     new: dict[str, Any] = {"dtype": ts.uint8, "shape": [1 << 20], "chunk_layout": layout}
-    array = ts.open(spec, create=True, **new).result()
+    array = ts.open(spec, create=True, codec=encoded, **new).result()
     transaction = ts.Transaction()
     ended: list[int] = []
     transaction.future.add_done_callback(lambda _: ended.append(threading.get_ident()))

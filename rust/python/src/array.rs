@@ -192,22 +192,7 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> tessarr_engine::Result<tessarr_engine::Result<Arena>> {
-        let pending = Mutex::new(None);
-        let interrupt = || {
-            // None: Python shuts down; the operation may end as it began.
-            let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
-            Python::try_attach(raised).flatten().is_some_and(|error| {
-                *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                true
-            })
-        };
-        let done = pool::guarded(|| self.transfer(state, Some(&interrupt), selection, memory, writes));
-        match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
-            (Some(raised), _) => Err(raised),
-            // Where a store is of Python, that sees Ctrl-C itself.
-            (None, Err(error)) if is_exit(&error) => Err(error),
-            (None, done) => Ok(done),
-        }
+        interruptibly(|interrupt| self.transfer(state, Some(interrupt), selection, memory, writes))
     }
 
     /// Start the operation on the pool; `future` is told how it ended. Who waits for it may help.
@@ -225,6 +210,29 @@ impl ArrayBase {
         let memory = prepare(elements, &buffer)?;
         let (base, buffer) = (slf.clone().unbind(), buffer.unbind());
         Ok(Transfer { base, state, selection, memory, buffer, future, result, writes }.begin(slf.py()))
+    }
+}
+
+/// Work without the GIL in the thread of who waits for it. The outer error is what Ctrl-C raised
+/// there, which ended it.
+fn interruptibly<T>(
+    work: impl FnOnce(Interrupt<'_>) -> tessarr_engine::Result<T>,
+) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
+    let pending = Mutex::new(None);
+    let interrupt = || {
+        // None: Python shuts down; the operation may end as it began.
+        let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
+        Python::try_attach(raised).flatten().is_some_and(|error| {
+            *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        })
+    };
+    let done = pool::guarded(|| work(&interrupt));
+    match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
+        (Some(raised), _) => Err(raised),
+        // Where a store is of Python, that sees Ctrl-C itself.
+        (None, Err(error)) if is_exit(&error) => Err(error),
+        (None, done) => Ok(done),
     }
 }
 
@@ -402,8 +410,11 @@ impl ArrayBase {
         let selected = selected(&axes, &vec![0; axes.len()])?;
         let selection = Selection::new(&selected, &shape).map_err(|error| to_py(py, error))?;
         let asked = stored::Statistics { not_stored, fully_stored };
-        let find = || stored::stored(self.operation(&state, None), &selection, asked);
-        let found = py.detach(|| pool::guarded(find)).map_err(|error| to_py(py, error))?;
+        let find = |interrupt: Interrupt<'_>| {
+            stored::stored(self.operation(&state, Some(interrupt)), &selection, asked)
+        };
+        let found = py.detach(|| interruptibly(find)).and_then(|found| found);
+        let found = found.map_err(|error| to_py(py, error))?;
         Ok((found.not_stored, found.fully_stored))
     }
 

@@ -268,8 +268,10 @@ impl Store {
             text.extend_from_slice(key.as_bytes().get(strip..).unwrap_or_default());
             ends.push(text.len());
         };
-        let listed = py.detach(|| self.inner.list_range(start, range, &mut found));
-        listed.map_err(|error| to_py(py, error))?;
+        if !range.is_empty() {
+            let listed = py.detach(|| self.inner.list_range(start, range, &mut found));
+            listed.map_err(|error| to_py(py, error))?;
+        }
         PyList::new(py, ends.windows(2).map(|ends| PyBytes::new(py, &text[ends[0]..ends[1]])))
     }
 

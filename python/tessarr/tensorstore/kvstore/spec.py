@@ -193,7 +193,7 @@ class Spec:
 
     @path.setter
     def path(self, path: str | bytes) -> None:
-        self._path = self._driver.path(text_of(path))
+        self._path = text_of(path)
 
     @property
     def base(self) -> Spec | None:

@@ -12,15 +12,19 @@
 //! compared with the version that the store below tells, where it tells one: then the bytes
 //! need not be read again.
 
+mod memory;
+mod object;
 mod shelf;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use self::memory::{Asked, Memory};
+pub use self::memory::{CacheCounts, CachePool};
+use self::object::{RangedObject, WholeObject};
 pub use self::shelf::Fresh;
-use self::shelf::{Answer, Epoch, Found, Part, Piece, Shelf, Whole};
-use super::{check_key, check_prefix, fork, joined, read_all, read_from};
+use self::shelf::{Answer, Found, Part, Whole};
+use super::{check_key, check_prefix, joined, read_all};
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
@@ -33,108 +37,6 @@ pub struct CachedStore {
     /// What stands before each key in the memory, which others share.
     space: Arc<str>,
     fresh: Fresh,
-}
-
-/// A memory that several stores share: the least recently used goes first, whosoever it is.
-#[derive(Clone, Debug)]
-pub struct CachePool(Arc<Memory>);
-
-/// What a [`CachedStore`] did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheCounts {
-    /// Answers that were remembered.
-    pub hits: u64,
-    /// Answers that the store below had to give.
-    pub misses: u64,
-    /// Bytes that are remembered now.
-    pub bytes: u64,
-}
-
-struct Memory {
-    shelf: Mutex<Shelf>,
-    limit: u64,
-    hits: AtomicU64,
-    misses: AtomicU64,
-}
-
-impl std::fmt::Debug for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Memory({} bytes)", self.limit)
-    }
-}
-
-impl Memory {
-    /// Does `work` with the shelf; nothing else is locked, and nothing is called.
-    fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
-        let _gate = fork::gate();
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut shelf)
-    }
-
-    /// The answer that is remembered, and when it was asked for.
-    fn find(&self, name: &str, part: Part, fresh: Fresh) -> (Found, Asked) {
-        let time = Instant::now();
-        let (found, epoch) = self.with(|shelf| (shelf.find(name, part, fresh), shelf.epoch(name)));
-        self.count(matches!(found, Found::Fresh(_)));
-        (found, Asked { epoch, time })
-    }
-
-    /// A range that is remembered and these bytes are in, and where it begins.
-    fn find_range(&self, name: &str, offset: u64, count: u64) -> (Option<Piece>, Epoch) {
-        let (found, epoch) = self.with(|shelf| (shelf.find_range(name, offset, count), shelf.epoch(name)));
-        self.count(found.is_some());
-        (found, epoch)
-    }
-
-    fn count(&self, hit: bool) {
-        let counter = if hit { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn keep(&self, name: &str, part: Part, answer: Answer, asked: Asked) {
-        self.with(|shelf| shelf.keep(name, part, answer, asked.epoch, asked.time));
-    }
-
-    fn counts(&self) -> CacheCounts {
-        CacheCounts {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
-            bytes: self.with(|shelf| shelf.bytes()),
-        }
-    }
-}
-
-/// When a store was asked: what is told of the state of before must not be kept after a change.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    epoch: Epoch,
-    time: Instant,
-}
-
-impl CachePool {
-    /// Remembers at most `limit` bytes.
-    pub fn new(limit: u64) -> Self {
-        fork::register();
-        let shelf = Mutex::new(Shelf::new(limit));
-        let memory = Memory { shelf, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
-        CachePool(Arc::new(memory))
-    }
-
-    /// Remembers answers of `inner`, as long as they are `fresh`. `space` stands for the place
-    /// that it is, the same for all stores that are this place.
-    pub fn store(&self, inner: Arc<dyn Store>, space: u64, fresh: Fresh) -> CachedStore {
-        CachedStore { inner, memory: self.0.clone(), space: format!("{space}:").into(), fresh }
-    }
-
-    /// What all stores with this memory did so far.
-    pub fn counts(&self) -> CacheCounts {
-        self.0.counts()
-    }
-
-    /// Forgets everything.
-    pub fn clear(&self) {
-        self.0.with(Shelf::clear);
-    }
 }
 
 impl CachedStore {
@@ -478,82 +380,4 @@ enum Written {
         size: u64,
         ranges: Vec<(u64, Vec<u8>)>,
     },
-}
-
-struct WholeObject(Arc<Whole>);
-
-impl Object for WholeObject {
-    fn size(&self) -> u64 {
-        self.0.bytes.len() as u64
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.0.version
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.0.bytes, offset, out)
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0.bytes)
-    }
-}
-
-/// A value of which some ranges are remembered; it is opened below when another is read.
-struct RangedObject {
-    key: String,
-    name: String,
-    size: u64,
-    version: Option<Version>,
-    asked: Asked,
-    opened: OnceLock<Box<dyn Object>>,
-    inner: Arc<dyn Store>,
-    memory: Arc<Memory>,
-    space: Arc<str>,
-}
-
-impl RangedObject {
-    fn opened(&self) -> Result<&dyn Object> {
-        if let Some(object) = self.opened.get() {
-            return Ok(&**object);
-        }
-        let found = self.inner.open(&self.key, Want::Ranges)?;
-        let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        let same = |object: &dyn Object| object.size() == self.size && object.state() == self.version;
-        match found.filter(|object| current && same(&**object)) {
-            Some(object) => Ok(&**self.opened.get_or_init(|| object)),
-            None => {
-                self.memory.with(|shelf| shelf.forget(&self.space, &self.name));
-                Err(super::replaced(&self.key))
-            }
-        }
-    }
-}
-
-impl Object for RangedObject {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let count = out.len() as u64;
-        // What was forgotten since the value was opened belongs to a later one. How old a part
-        // is does not matter: the value as a whole was compared when it was opened.
-        if let (Some((bytes, from)), epoch) = self.memory.find_range(&self.name, offset, count) {
-            if epoch == self.asked.epoch {
-                return read_from(&bytes, offset - from, out);
-            }
-        }
-        self.opened()?.read_at(offset, out)?;
-        if count <= self.memory.limit {
-            let part = Part::Range { offset, count };
-            self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
-        }
-        Ok(())
-    }
 }

@@ -58,15 +58,16 @@ impl KeyLocks {
     pub(super) fn hold<'k>(&'k self, key: &'k str) -> Result<Held<'k>> {
         let table = self.current();
         loop {
-            let held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = table.released.wait_timeout_while(held, wait::ASK_EVERY, |held| held.contains(key));
-            let (mut held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if !timeout.timed_out() {
-                held.insert(key.to_owned());
+            let mut held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.insert(key.to_owned()) {
                 return Ok(Held { table, key });
             }
+            let waited = table.released.wait_timeout_while(held, wait::ASK_EVERY, |held| held.contains(key));
+            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             drop(held);
-            wait::ask()?;
+            if timeout.timed_out() {
+                wait::ask()?;
+            }
         }
     }
 

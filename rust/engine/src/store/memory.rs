@@ -19,10 +19,11 @@ use crate::error::Result;
 /// the map while one entry is looked up or exchanged. The map is ordered, so
 /// that one level is listed without visiting what lies below it.
 pub struct MemoryStore {
-    map: RwLock<BTreeMap<Box<str>, Arc<Value>>>,
+    map: RwLock<BTreeMap<Box<str>, Value>>,
     changing: KeyLocks,
 }
 
+#[derive(Clone)]
 struct Value {
     bytes: Arc<Vec<u8>>,
     state: u64,
@@ -72,13 +73,13 @@ impl MemoryStore {
                 let bytes = take_or_join(parts, current)?;
                 let state = STATES.fetch_add(1, Ordering::Relaxed);
                 version = Some(version_of(state));
-                self.set(key, Some(Arc::new(Value { bytes, state })), decided)
+                self.set(key, Some(Value { bytes, state }), decided)
             }
         };
         Ok((done, Made { change, version }))
     }
 
-    fn get(&self, key: &str) -> Option<Arc<Value>> {
+    fn get(&self, key: &str) -> Option<Value> {
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         map.get(key).cloned()
@@ -92,7 +93,7 @@ impl MemoryStore {
 
     /// Exchanges one value; the old one is freed outside of the locks. False: it is not the
     /// one that was `decided` on, and nothing was changed.
-    fn set(&self, key: &str, value: Option<Arc<Value>>, decided: Option<Option<u64>>) -> bool {
+    fn set(&self, key: &str, value: Option<Value>, decided: Option<Option<u64>>) -> bool {
         let old = {
             let _gate = fork::gate();
             let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +107,7 @@ impl MemoryStore {
     }
 }
 
-fn put(map: &mut BTreeMap<Box<str>, Arc<Value>>, key: &str, value: Option<Arc<Value>>) -> Option<Arc<Value>> {
+fn put(map: &mut BTreeMap<Box<str>, Value>, key: &str, value: Option<Value>) -> Option<Value> {
     match value {
         None => map.remove(key),
         Some(value) => match map.get_mut(key) {
@@ -166,7 +167,7 @@ impl Store for MemoryStore {
             values.push(match &change.new {
                 New::Value(bytes) => {
                     let state = STATES.fetch_add(1, Ordering::Relaxed);
-                    Some(Arc::new(Value { bytes: bytes.clone(), state }))
+                    Some(Value { bytes: bytes.clone(), state })
                 }
                 New::Same | New::Nothing => None,
             });
@@ -205,7 +206,7 @@ impl Store for MemoryStore {
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         for (key, _) in map.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
-            if !(start.is_empty() || key.starts_with(start)) || range.is_before(key) {
+            if !(start.is_empty() || key.starts_with(start)) || range.is_before(key.as_bytes()) {
                 break;
             }
             if none_before || range.holds(key) {
@@ -261,7 +262,7 @@ pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>)
     }
 }
 
-struct MemoryObject(Arc<Value>);
+struct MemoryObject(Value);
 
 impl Object for MemoryObject {
     fn size(&self) -> u64 {

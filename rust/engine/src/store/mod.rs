@@ -1,6 +1,7 @@
 //! Stores: keys to byte strings, read by ranges, replaced atomically.
 
 mod cached;
+mod change;
 mod counting;
 mod exchange;
 mod foreign;
@@ -10,6 +11,7 @@ mod keylock;
 mod limits;
 mod local;
 mod memory;
+mod object;
 mod prefix;
 mod readonly;
 mod retrying;
@@ -21,11 +23,13 @@ mod wait;
 mod watched;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
+use change::{joined, no_current};
+use object::{holds, past_the_end, room_for, REPLACED};
 
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
+pub use change::{Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore, Replaced};
@@ -33,6 +37,7 @@ pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
 pub use limits::{Limited, Limits, Rate, Turn};
 pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
+pub use object::{check_size, read_all, read_from, replaced, Loaded, Object, Want};
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
 pub use retrying::{Retries, RetryingStore};
@@ -43,210 +48,8 @@ pub use version::Version;
 pub use wait::while_waiting;
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
 
-/// What the caller is going to read, so that a remote store can fetch it with
-/// the first request. Local and memory stores need no hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// All of the value.
-    Whole,
-    /// Its first bytes, then ranges.
-    Prefix(u64),
-    /// Its last bytes, then ranges.
-    Suffix(u64),
-    /// Ranges, known later.
-    Ranges,
-}
-
-/// One value of a store, opened: later replacement does not change what it reads.
-pub trait Object: Send + Sync {
-    /// The size in bytes.
-    fn size(&self) -> u64;
-
-    /// The state that was opened, where the store can tell.
-    fn version(&self) -> Option<Version>;
-
-    /// The state that was opened, to be compared with a version that was had before: it may be
-    /// too young to be one, because it could change again and look the same.
-    fn state(&self) -> Option<Version> {
-        self.version()
-    }
-
-    /// Fill `out` from `offset`; a range past the end is a `Kind::Data` error.
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
-
-    /// The whole value where it is in memory anyway.
-    fn bytes(&self) -> Option<&[u8]> {
-        None
-    }
-
-    /// The file, where there is one, for copying inside the kernel.
-    fn file(&self) -> Option<&std::fs::File> {
-        None
-    }
-}
-
-/// A whole value in memory.
-pub enum Loaded {
-    /// The store has it there.
-    There(Box<dyn Object>),
-    /// It was read.
-    Copied(Vec<u8>),
-}
-
-impl Loaded {
-    /// The value of `object`.
-    pub fn of(object: Box<dyn Object>) -> Result<Self> {
-        match object.bytes() {
-            Some(_) => Ok(Loaded::There(object)),
-            None => read_all(&*object).map(Loaded::Copied),
-        }
-    }
-
-    /// The value.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Loaded::There(object) => object.bytes().unwrap_or_default(),
-            Loaded::Copied(bytes) => bytes,
-        }
-    }
-}
-
-/// The code of the error of an [`Object`] that cannot go on reading the value that it
-/// opened, because another took its place.
-const REPLACED: &str = "value_replaced";
-
 /// How often a value is read again that was replaced while it was read.
 const ATTEMPTS: usize = 100;
-
-/// A piece of a new value.
-#[derive(Debug)]
-pub enum Part<'a> {
-    /// Bytes that a worker made; handed back for reuse.
-    Owned(Vec<u8>),
-    /// Bytes of the caller.
-    Borrowed(&'a [u8]),
-    /// Bytes that the store may keep as they are.
-    Shared(Arc<Vec<u8>>),
-    /// `size` bytes of the current value from `offset`, copied as they are.
-    Current {
-        /// First byte in the current value.
-        offset: u64,
-        /// How many.
-        size: u64,
-    },
-}
-
-impl Part<'_> {
-    fn again(&self) -> Part<'_> {
-        match self {
-            Part::Owned(bytes) => Part::Borrowed(bytes),
-            Part::Borrowed(bytes) => Part::Borrowed(bytes),
-            Part::Shared(bytes) => Part::Shared(bytes.clone()),
-            Part::Current { offset, size } => Part::Current { offset: *offset, size: *size },
-        }
-    }
-
-    /// The size in bytes.
-    pub fn size(&self) -> u64 {
-        match self {
-            Part::Owned(bytes) => bytes.len() as u64,
-            Part::Borrowed(bytes) => bytes.len() as u64,
-            Part::Shared(bytes) => bytes.len() as u64,
-            Part::Current { size, .. } => *size,
-        }
-    }
-}
-
-/// What to do with one key.
-#[derive(Debug)]
-pub enum Change<'a> {
-    /// Leave it as it is.
-    Keep,
-    /// Remove it; a missing key is fine.
-    Delete,
-    /// Replace the value by these parts, one after another.
-    Write(Vec<Part<'a>>),
-}
-
-impl Change<'_> {
-    /// The same change, of bytes that stay where they are.
-    fn again(&self) -> Change<'_> {
-        match self {
-            Change::Keep => Change::Keep,
-            Change::Delete => Change::Delete,
-            Change::Write(parts) => Change::Write(parts.iter().map(Part::again).collect()),
-        }
-    }
-}
-
-/// What who changes a key has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// Its current value, in order to decide the change.
-    pub current: bool,
-    /// The version of the new one, where the store can tell.
-    pub version: bool,
-    /// What the current value is thought to be. A store that compares when it makes a change
-    /// need not open the value then: who decides is given an object of that version, with
-    /// nothing in it, and is asked again if the value is another one.
-    pub known: Known,
-    /// Whether nothing is to be changed if the value is not what it is thought to be: then a
-    /// store that compares need not ask who decides again. What was made is [`Change::Keep`] then.
-    pub only: bool,
-}
-
-/// What somebody thinks that a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// Anything.
-    Nothing,
-    /// There is none.
-    Absent,
-    /// It is in this state.
-    Version(Version),
-}
-
-impl Need {
-    /// Nothing.
-    pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing, only: false };
-    /// The current value.
-    pub const CURRENT: Need = Need { current: true, ..Need::NOTHING };
-
-    /// The current value, or nothing.
-    pub fn of_current(current: bool) -> Self {
-        Need { current, ..Need::NOTHING }
-    }
-
-    /// The current value, in order to compare it with what it is expected to be.
-    pub fn of_expected(expected: &Expected) -> Self {
-        let known = match expected {
-            Expected::Absent => Known::Absent,
-            Expected::Version(version) => Known::Version(*version),
-            Expected::Anything | Expected::Bytes(_) => Known::Nothing,
-        };
-        Need { known, ..Need::of_current(*expected != Expected::Anything) }
-    }
-}
-
-/// A change that was made.
-#[derive(Debug)]
-pub struct Made<'a> {
-    /// The change, for reuse of its buffers.
-    pub change: Change<'a>,
-    /// The version of the new value, where that was needed and is known.
-    pub version: Option<Version>,
-}
-
-impl<'a> From<Change<'a>> for Made<'a> {
-    fn from(change: Change<'a>) -> Self {
-        Made { change, version: None }
-    }
-}
-
-/// Decides the change of one key, given its current value (None: absent).
-/// It may be called again where it sees the current value: on a conflict, or if the change could
-/// not be made.
-pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
 /// Keys from one, to before another, in the order of their bytes, which need not be text.
 #[derive(Clone, Copy, Debug)]
@@ -260,7 +63,12 @@ pub struct KeyRange<'b> {
 impl KeyRange<'_> {
     /// Whether a key is in the range.
     pub fn holds(&self, key: &str) -> bool {
-        self.first <= key.as_bytes() && !self.is_before(key)
+        self.first <= key.as_bytes() && !self.is_before(key.as_bytes())
+    }
+
+    /// Whether no key is in the range.
+    pub fn is_empty(&self) -> bool {
+        self.is_before(self.first)
     }
 
     /// Whether every key is in it.
@@ -269,8 +77,8 @@ impl KeyRange<'_> {
     }
 
     /// Whether the range ends before a key.
-    fn is_before(&self, key: &str) -> bool {
-        !self.end.is_empty() && self.end <= key.as_bytes()
+    fn is_before(&self, key: &[u8]) -> bool {
+        !self.end.is_empty() && self.end <= key
     }
 }
 
@@ -513,102 +321,18 @@ impl dyn Store + '_ {
         if range.is_all() && folder_of(start) == start {
             return self.delete_prefix(start);
         }
+        if range.is_empty() {
+            return Ok(());
+        }
         let mut keys = Vec::new();
         self.list_range(start, range, &mut |key| keys.push(key.to_owned()))?;
         keys.iter().try_for_each(|key| self.delete(key))
     }
 }
 
-/// Refuses a value of more than `limit` bytes (`Kind::Data`).
-pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
-    match limit {
-        Some(limit) if object.size() > limit => {
-            let message = format!("has {} bytes, at most {limit} are allowed", object.size());
-            Err(Error { code: Some("too_large"), ..Error::data(message) })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What a text begins with, up to its last "/".
 fn folder_of(start: &str) -> &str {
     &start[..start.rfind('/').map_or(0, |slash| slash + 1)]
-}
-
-/// All bytes of `object`.
-pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
-    if let Some(bytes) = object.bytes() {
-        return Ok(bytes.to_vec());
-    }
-    let mut out = room_for(object.size())?;
-    out.resize(object.size() as usize, 0);
-    object.read_at(0, &mut out)?;
-    Ok(out)
-}
-
-/// Whether the bytes of `object` are `expected`.
-fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
-    if object.size() != expected.len() as u64 {
-        return Ok(false);
-    }
-    match object.bytes() {
-        Some(bytes) => Ok(bytes == expected),
-        None => Ok(read_all(object)? == expected),
-    }
-}
-
-/// [`Object::read_at`] of a value in memory.
-pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
-    let found = usize::try_from(offset)
-        .ok()
-        .and_then(|start| Some(start..start.checked_add(out.len())?))
-        .and_then(|range| bytes.get(range));
-    match found {
-        Some(found) => out.copy_from_slice(found),
-        None => return Err(past_the_end(offset, out.len(), bytes.len() as u64)),
-    }
-    Ok(())
-}
-
-fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
-    Error::size(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
-}
-
-/// The bytes that `parts` make, one after another.
-fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
-    let mut out = room_for(parts.iter().map(Part::size).fold(0, u64::saturating_add))?;
-    for part in parts {
-        match part {
-            Part::Owned(bytes) => out.extend_from_slice(bytes),
-            Part::Borrowed(bytes) => out.extend_from_slice(bytes),
-            Part::Shared(bytes) => out.extend_from_slice(bytes),
-            Part::Current { offset, size } => {
-                let current = current.ok_or_else(no_current)?;
-                let start = out.len();
-                out.resize(start + *size as usize, 0);
-                current.read_at(*offset, &mut out[start..])?;
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// The value of `key` that was opened can no longer be read.
-pub fn replaced(key: &str) -> Error {
-    let kind = Kind::Store { retryable: true, errno: None };
-    let message = "others replaced the value while parts of it were read; read again";
-    Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
-}
-
-fn no_current() -> Error {
-    Error::internal("a part of the current value, but there is none")
-}
-
-/// An empty vector with room for `size` bytes; too much is an error, no abort.
-fn room_for(size: u64) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    crate::scratch::reserve(&mut out, usize::try_from(size).unwrap_or(usize::MAX))?;
-    Ok(out)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 
 /// A new folder, removed at the end of the test.
 pub(super) struct Folder(pub(super) std::path::PathBuf);
