@@ -237,6 +237,50 @@ def test_what_stays_is_told_at_once(make: Callable[[], BaseException]) -> None:
     assert not may_pass(make())
 
 
+class Lossy(dict[str, bytes]):
+    """What changes a value on a condition, and may lose the answer to that."""
+
+    lost = ""
+
+    def put(self, key: str, data: bytes) -> None:
+        self[key] = data
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self if key.startswith(prefix)]
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        if self.get(key) != expected:
+            return False
+        self.pop(key, None)
+        if data is not None:
+            self[key] = data
+        if key == self.lost:
+            self.lost = ""
+            raise ConnectionError
+        return True
+
+
+def test_rows_are_not_appended_twice_where_an_answer_was_lost() -> None:
+    """What would be changed once more is an error; what gives the same again is done."""
+    lossy = Lossy()
+    store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
+    array = tessarr.create_array(store, data=np.arange(4), chunks=2)
+    lossy.lost = "zarr.json"
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        array.append(np.arange(2))
+    assert tessarr.open_array(store).shape == (6,)
+    lossy.lost = "zarr.json"
+    array = tessarr.open_array(store)
+    array.resize(8)
+    assert tessarr.open_array(store).shape == (8,)
+    lossy.lost = "c/0"
+    array[1] = 7
+    assert array[:2].tolist() == [0, 7]
+
+
 def test_it_ends_some_time() -> None:
     failing = Failing(TimeoutError, 100)
     with pytest.raises(TimeoutError):

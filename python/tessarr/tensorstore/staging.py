@@ -47,12 +47,14 @@ class Aside(Protocol):
 class _Kept:
     """Elements that were written to an array, and the array that they are to be stored in.
 
-    Of a chunk that is written in part, all has to be encoded: so many bytes.
+    Of a chunk that is written in part, all has to be encoded: so many bytes; and with codecs,
+    which takes longer.
     """
 
     overlay: Overlay
     array: Array
     chunk_bytes: int
+    with_codecs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,8 @@ class Staging:
         for kept in self._all():
             if not kept.array._is_native:
                 return False
-            slower = _SLOWER if kept.array.compressors else 1
-            elements += max(kept.overlay.nbytes, kept.chunk_bytes) * slower
+            encoded = max(kept.overlay.nbytes, kept.chunk_bytes)
+            elements += encoded * _SLOWER if kept.with_codecs else encoded
         return elements <= _BRIEF_BYTES
 
     def commit(self) -> None:
@@ -304,8 +306,9 @@ class Staging:
             store = self.store(array._store)
             kept = self._kept(store, array)
             if kept is None:
-                chunk = array._meta.chunk_spec
-                kept = _Kept(overlay := Overlay(), aside(array, store, overlay), chunk.size_bytes)
+                overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
+                coded = bool(array._stages.compressors or array._stages.shard_codecs)
+                kept = _Kept(overlay, aside(array, store, overlay), size, coded)
                 self._arrays.setdefault((id(store), array._path), []).append(kept)
             same = kept.array._meta is array._meta
             return kept.array if same else aside(array, store, kept.overlay)

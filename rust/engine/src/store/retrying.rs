@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{wait, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
+use super::{holds, joined, wait, REPLACED};
+use super::{Change, Exchange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -43,7 +44,8 @@ impl Retries {
 /// Asks another store, and again if it could not answer.
 ///
 /// Not again for [`Store::exchange`]: nobody knows whether it was made. A change that was made
-/// without an answer is made twice, which gives the same, or is decided anew.
+/// without an answer is made twice, which gives the same, or is decided anew; where that would
+/// change the document that was made once more, as appending does, it is an error.
 pub struct RetryingStore<F> {
     inner: Arc<dyn Store>,
     asking: Arc<Asking<F>>,
@@ -94,7 +96,30 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         if need.current {
-            return self.asking.each(|| self.inner.update(key, need, updater));
+            let mut tried = None;
+            return self
+                .asking
+                .each(|| {
+                    let before = tried.take();
+                    let made = self.inner.update(key, need, &mut |current| {
+                        let change = updater(current)?;
+                        tried = document(&change)?;
+                        match (&before, current) {
+                            (Some(before), Some(current)) if !matches!(change, Change::Keep) => {
+                                let again = tried.as_ref() != Some(before);
+                                again.then(|| check_not_made(current, before)).transpose()?;
+                            }
+                            _ => {}
+                        }
+                        Ok(change)
+                    })?;
+                    if let (Some(before), true, Change::Keep) = (&before, need.only, &made.change) {
+                        let current = self.inner.open(key, Want::Whole)?;
+                        current.map(|current| check_not_made(&*current, before)).transpose()?;
+                    }
+                    Ok(made)
+                })
+                .map_err(|error| error.at_key(key));
         }
         let change = updater(None)?;
         let make = || Ok(self.inner.update(key, need, &mut |_| Ok(change.again()))?.version);
@@ -135,6 +160,30 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.inner.exchange(changes)
     }
+}
+
+/// Documents, unlike chunks, may be changed in ways that do not give the same twice; they are small.
+const DOCUMENT_BYTES: u64 = 1 << 20;
+
+/// The document that a change stores; None if it stores none, or a chunk.
+fn document(change: &Change<'_>) -> Result<Option<Vec<u8>>> {
+    let Change::Write(parts) = change else { return Ok(None) };
+    let bytes = parts.iter().map(Part::size).fold(0, u64::saturating_add);
+    if bytes > DOCUMENT_BYTES || parts.iter().any(|part| matches!(part, Part::Current { .. })) {
+        return Ok(None);
+    }
+    joined(parts, None).map(Some)
+}
+
+/// Refuses to go on where a value is what a change was to make, whose answer was lost.
+fn check_not_made(current: &dyn Object, made: &[u8]) -> Result<()> {
+    if !holds(current, made)? {
+        return Ok(());
+    }
+    let kind = Kind::Store { retryable: false, errno: None };
+    let message = "the answer to a change was lost, and the value is what that was to make: it was made, or \
+                   others have made the same; look before you do it again";
+    Err(Error::new(kind, message))
 }
 
 struct RetryingObject<F> {
