@@ -16,7 +16,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyMemoryView};
 use pyo3::PyClass;
 use tessarr_engine::store as engine;
-use tessarr_engine::Error;
+use tessarr_engine::{Error, Kind};
 
 use self::stamped::{ReadResult, TimestampedStorageGeneration, Unread};
 use crate::error::{foreign, to_py};
@@ -141,8 +141,8 @@ impl Store {
         });
         match (changed, raised) {
             (Ok(_), _) => Ok(()),
-            (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(to_py(py, error.at_key(key))),
+            (Err(error), Some(raised)) if error.kind == Kind::Internal => Err(raised),
+            (Err(error), _) => Err(to_py(py, error.at_key(key))),
         }
     }
 

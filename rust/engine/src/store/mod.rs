@@ -269,7 +269,8 @@ impl dyn Store + '_ {
     /// Gives false, and changes nothing, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
         let mut matched = false;
-        self.update(key, Need::CURRENT, &mut |current| {
+        let need = Need { only: true, ..Need::CURRENT };
+        self.update(key, need, &mut |current| {
             matched = match (current, expected) {
                 (None, None) => true,
                 (Some(object), Some(bytes)) => holds(object, bytes)?,

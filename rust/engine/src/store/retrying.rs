@@ -96,30 +96,24 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         if need.current {
-            let mut tried = None;
-            return self
-                .asking
-                .each(|| {
-                    let before = tried.take();
-                    let made = self.inner.update(key, need, &mut |current| {
-                        let change = updater(current)?;
-                        tried = document(&change)?;
-                        match (&before, current) {
-                            (Some(before), Some(current)) if !matches!(change, Change::Keep) => {
-                                let again = tried.as_ref() != Some(before);
-                                again.then(|| check_not_made(current, before)).transpose()?;
-                            }
-                            _ => {}
-                        }
-                        Ok(change)
-                    })?;
-                    if let (Some(before), true, Change::Keep) = (&before, need.only, &made.change) {
-                        let current = self.inner.open(key, Want::Whole)?;
-                        current.map(|current| check_not_made(&*current, before)).transpose()?;
-                    }
-                    Ok(made)
-                })
-                .map_err(|error| error.at_key(key));
+            let mut tried: Option<Vec<u8>> = None;
+            let made = self.asking.each(|| {
+                let before = tried.clone();
+                let mut decide = |current: Option<&dyn Object>| {
+                    let decided = updater(current);
+                    let new = decided.as_ref().map_or(Ok(None), document)?;
+                    let same = matches!(decided, Ok(Change::Keep)) || new == before;
+                    check_not_made(before.as_deref().filter(|_| !same), current)?;
+                    tried = new;
+                    decided
+                };
+                let made = self.inner.update(key, need, &mut decide)?;
+                if need.only && before.is_some() && matches!(made.change, Change::Keep) {
+                    check_not_made(before.as_deref(), self.inner.open(key, Want::Whole)?.as_deref())?;
+                }
+                Ok(made)
+            });
+            return made.map_err(|error| error.at_key(key));
         }
         let change = updater(None)?;
         let make = || Ok(self.inner.update(key, need, &mut |_| Ok(change.again()))?.version);
@@ -176,14 +170,16 @@ fn document(change: &Change<'_>) -> Result<Option<Vec<u8>>> {
 }
 
 /// Refuses to go on where a value is what a change was to make, whose answer was lost.
-fn check_not_made(current: &dyn Object, made: &[u8]) -> Result<()> {
-    if !holds(current, made)? {
-        return Ok(());
+fn check_not_made(lost: Option<&[u8]>, current: Option<&dyn Object>) -> Result<()> {
+    match (lost, current) {
+        (Some(lost), Some(current)) if holds(current, lost)? => {
+            let kind = Kind::Store { retryable: false, errno: None };
+            let message = "the answer to a change was lost, and the value is what that was to make: it was \
+                           made, or others have made the same; look before you do it again";
+            Err(Error::new(kind, message))
+        }
+        _ => Ok(()),
     }
-    let kind = Kind::Store { retryable: false, errno: None };
-    let message = "the answer to a change was lost, and the value is what that was to make: it was made, or \
-                   others have made the same; look before you do it again";
-    Err(Error::new(kind, message))
 }
 
 struct RetryingObject<F> {
