@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.futures.writes import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
@@ -38,10 +39,13 @@ class Using:
         What writes are staged in, and reads see.
     batch : Batch, optional
         What collects reads until it is submitted.
+    together : Together, optional
+        What collects reads that begin with this one.
     """
 
     transaction: Any = None
     batch: Any = None
+    together: Together | None = None
 
 
 NOTHING = Using()

@@ -179,24 +179,14 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> PyResult<Arena> {
-        let done = py.detach(|| self.transfer_here(state, selection, memory, writes));
+        let transfer =
+            |interrupt: Interrupt<'_>| self.transfer(state, Some(interrupt), selection, memory, writes);
+        let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
-    /// Transfer without the GIL in the thread of who waits for it. The outer error is what Ctrl-C
-    /// raised there, which ended it.
-    fn transfer_here(
-        &self,
-        state: &State,
-        selection: &Selection,
-        memory: &Memory,
-        writes: bool,
-    ) -> tessarr_engine::Result<tessarr_engine::Result<Arena>> {
-        interruptibly(|interrupt| self.transfer(state, Some(interrupt), selection, memory, writes))
-    }
-
-    /// Start the operation on the pool; `future` is told how it ended. Who waits for it may help.
-    fn start(
+    /// What is to be done on the pool; `future` is told how it ended.
+    fn prepared(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
         selection: Selection,
@@ -204,12 +194,12 @@ impl ArrayBase {
         future: Py<PyAny>,
         result: Py<PyAny>,
         writes: bool,
-    ) -> PyResult<Begun> {
+    ) -> PyResult<Transfer> {
         let elements = &state.description.bind(slf.py()).get().elements;
         let prepare = if writes { Memory::to_write } else { Memory::to_read };
         let memory = prepare(elements, &buffer)?;
         let (base, buffer) = (slf.clone().unbind(), buffer.unbind());
-        Ok(Transfer { base, state, selection, memory, buffer, future, result, writes }.begin(slf.py()))
+        Ok(Transfer { base, state, selection, memory, buffer, future, result, writes })
     }
 }
 
@@ -431,7 +421,8 @@ impl ArrayBase {
     ) -> PyResult<Begun> {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
-        Self::start(slf, state, selection, out, future, result, false)
+        let transfer = Self::prepared(slf, state, selection, out, future, result, false)?;
+        Ok(begun::begin(slf.py(), vec![transfer]))
     }
 
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
@@ -448,8 +439,37 @@ impl ArrayBase {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
         let none = slf.py().None();
-        Self::start(slf, state, selection, value, future, none, true)
+        let transfer = Self::prepared(slf, state, selection, value, future, none, true)?;
+        Ok(begun::begin(slf.py(), vec![transfer]))
     }
+}
+
+/// A read: of which array, what `_read` takes, the future and its result.
+type Read<'py> = (
+    Bound<'py, ArrayBase>,
+    Vec<AxisArgument<'py>>,
+    Vec<Option<usize>>,
+    Bound<'py, PyUntypedArray>,
+    Option<Fields>,
+    Py<PyAny>,
+    Py<PyAny>,
+);
+
+/// `_read_future` of several arrays, which are read side by side. Who waits for one helps with all.
+#[pyfunction]
+fn read_together(py: Python<'_>, reads: Vec<Read<'_>>) -> PyResult<Begun> {
+    let mut transfers = Vec::with_capacity(reads.len());
+    for (base, axes, out_axes, out, fields, future, result) in reads {
+        let state = base.get().state();
+        let prepared = checked(py, &state, &axes, &out_axes, &out, fields, true).and_then(|selection| {
+            ArrayBase::prepared(&base, state.clone(), selection, out, future.clone_ref(py), result, false)
+        });
+        match prepared {
+            Ok(transfer) => transfers.push(transfer),
+            Err(error) => drop(future.call_method1(py, "set_exception", (error,))?),
+        }
+    }
+    Ok(begun::begin(py, transfers))
 }
 
 /// First bytes in the array's item and in the buffer's, and how many.
@@ -600,5 +620,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrayBase>()?;
     module.add_class::<Begun>()?;
     module.add_class::<Overlay>()?;
-    Ok(())
+    module.add_function(wrap_pyfunction!(read_together, module)?)
 }

@@ -60,6 +60,11 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
                 return
         made._end_with(finish)
 
+    def help_all() -> None:
+        for source in waiting:
+            source._help()
+
+    made._work = help_all
     for source in waiting:
         source.add_done_callback(ended)
     return made

@@ -1,16 +1,17 @@
 //! Transfers that somebody waits for: a thread of the engine does them, or who waits.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
+use tessarr_engine::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{pool, Error, Result};
 
-use super::{ArrayBase, Memory, State};
-use crate::error::to_py;
+use super::{interruptibly, ArrayBase, Memory, State};
+use crate::error::{is_exit, to_py};
 
 /// What is read or written, and the future that is told how it ended.
 pub(super) struct Transfer {
@@ -27,18 +28,68 @@ pub(super) struct Transfer {
 /// What Ctrl-C raised in the thread that waits.
 type Raised = Arc<Mutex<Option<Error>>>;
 
-impl Transfer {
-    /// Have a thread of the engine do it; who waits for it may help.
-    pub(super) fn begin(self, py: Python<'_>) -> Begun {
-        let raised = Raised::default();
-        let told = raised.clone();
-        let together = self.together();
-        // Where no thread can be made, it is done here: others may need the GIL for it.
-        let queued = py.detach(|| pool::spawn(together, move |runner| self.run(runner, &told)));
-        Begun { queued, raised }
-    }
+/// How a transfer ended.
+type Ended = OnceLock<Result<Arena>>;
 
-    /// How many of its kind the store wants under way; 0: it does not wait.
+/// Have threads of the engine do transfers; who waits for one of them may help.
+pub(super) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
+    let raised = Raised::default();
+    let (together, told) = (together(&transfers), raised.clone());
+    // Where no thread can be made, it is done here: others may need the GIL for it.
+    let queued = py.detach(|| pool::spawn(together, move |runner| run(transfers, runner, &told)));
+    Begun { queued, raised }
+}
+
+/// How many of them the stores want under way; 0: they do not wait.
+fn together(transfers: &[Transfer]) -> usize {
+    transfers.iter().map(Transfer::together).max().unwrap_or(0)
+}
+
+/// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
+/// begun goes on: a worker does it again.
+fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
+    let ended: Vec<Ended> = transfers.iter().map(|_| Ended::new()).collect();
+    match runner {
+        Runner::Worker => drop(each(&transfers, &ended, None)),
+        Runner::Caller => {
+            if let Err(raised) = interruptibly(|interrupt| each(&transfers, &ended, Some(interrupt))) {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+                let again = together(&transfers);
+                pool::spawn(again, move |_| run(transfers, Runner::Worker, &Raised::default()));
+                return;
+            }
+        }
+    }
+    // At interpreter exit nobody waits any more.
+    Python::try_attach(move |py| {
+        for (transfer, ended) in transfers.into_iter().zip(ended) {
+            let ended = ended.into_inner();
+            transfer.tell(py, ended.unwrap_or_else(|| Err(Error::internal("a transfer was not begun"))));
+        }
+    });
+}
+
+/// Do transfers side by side. What Ctrl-C raised in code of Python ends it, where it is asked about.
+fn each(transfers: &[Transfer], ended: &[Ended], interrupt: Option<Interrupt<'_>>) -> Result<()> {
+    let one = |index: usize| {
+        let Transfer { base, state, selection, memory, writes, .. } = &transfers[index];
+        let done = pool::guarded(|| base.get().transfer(state, interrupt, selection, memory, *writes));
+        match done {
+            Err(error) if interrupt.is_some() && is_exit(&error) => Err(error),
+            done => {
+                let _ = ended[index].set(done);
+                Ok(())
+            }
+        }
+    };
+    let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
+    match together(transfers) {
+        waiting if waiting > pool::threads() => pool::wait_for(transfers.len(), waiting, asked, &one),
+        _ => pool::parallel_for(transfers.len(), usize::MAX, asked, &one),
+    }
+}
+
+impl Transfer {
     fn together(&self) -> usize {
         let store = &self.base.get().store;
         if self.writes {
@@ -48,42 +99,18 @@ impl Transfer {
         }
     }
 
-    /// Do it, and tell the future, whatever happens. Who waits may be interrupted, but what was
-    /// begun goes on: a worker does it again.
-    fn run(self, runner: Runner, told: &Raised) {
-        let this = self.base.get();
-        let Transfer { state, selection, memory, writes, .. } = &self;
-        let done = match runner {
-            Runner::Worker => pool::guarded(|| this.transfer(state, None, selection, memory, *writes)),
-            Runner::Caller => match this.transfer_here(state, selection, memory, *writes) {
-                Ok(done) => done,
-                Err(raised) => {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-                    pool::spawn(self.together(), move |_| self.run(Runner::Worker, &Raised::default()));
-                    return;
-                }
-            },
-        };
-        self.tell(done);
-    }
-
-    fn tell(self, done: Result<Arena>) {
-        // At interpreter exit nobody waits any more.
-        Python::try_attach(move |py| {
-            let elements = &self.state.description.bind(py).get().elements;
-            let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| match self.writes {
-                true => Ok(()),
-                false => self.memory.deliver(elements, self.buffer.bind(py), arena),
-            });
-            let told = match delivered {
-                Ok(()) => self.future.call_method1(py, "set_result", (&self.result,)),
-                Err(error) => self.future.call_method1(py, "set_exception", (error,)),
-            };
-            // A cancelled future refuses its result: nothing to do.
-            drop(told);
-            // All of Python's that is held here goes while Python is attached.
-            drop(self);
+    fn tell(self, py: Python<'_>, done: Result<Arena>) {
+        let elements = &self.state.description.bind(py).get().elements;
+        let delivered = done.map_err(|error| to_py(py, error)).and_then(|arena| match self.writes {
+            true => Ok(()),
+            false => self.memory.deliver(elements, self.buffer.bind(py), arena),
         });
+        let told = match delivered {
+            Ok(()) => self.future.call_method1(py, "set_result", (&self.result,)),
+            Err(error) => self.future.call_method1(py, "set_exception", (error,)),
+        };
+        // A cancelled future refuses its result: nothing to do.
+        drop(told);
     }
 }
 

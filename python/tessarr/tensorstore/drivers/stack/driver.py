@@ -21,6 +21,7 @@ from tessarr.tensorstore.in_memory import assign, checked, near, selected
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.spec.driver_spec import Opening
+from tessarr.tensorstore.together import Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -134,7 +135,11 @@ class StackDriver(Driver):
                 return self._read(n, found, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
             checked(seen.take, result)
-            reads = [self._read_part(*one, result, using) for one in seen.far()]
+            together = using.together or Together()
+            beside = Using(using.transaction, using.batch, together)
+            reads = [self._read_part(*one, result, beside) for one in seen.far()]
+            if using.together is None:
+                together.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
         return all_done(reads, lambda: result)

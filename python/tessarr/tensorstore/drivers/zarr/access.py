@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.drivers.zarr.facts import Facts
     from tessarr.tensorstore.drivers.zarr.inner import Inner
+    from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
 __all__ = ["Access"]
@@ -90,12 +91,16 @@ class Access:
             array._plan(lower(self.outer(view), array._meta.shape).axes)
 
     def read(
-        self, array: Array, view: IndexTransform, out: npt.NDArray[Any] | None
+        self,
+        array: Array,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        together: Together | None = None,
     ) -> Future[npt.NDArray[Any]]:
-        """Start to read a view of an array, into `out` if there is one."""
+        """Start to read a view of an array, into `out` if there is one; together with others."""
         try:
             if self._inner is not None:
-                return self._read_inner(array, self._inner, view, out)
+                return self._read_inner(array, self._inner, view, out, together)
             chosen = lower(view, array._meta.shape)
         except (SelectionError, NotFoundError) as error:
             return failed(_outside(error))
@@ -106,9 +111,9 @@ class Access:
             buffer = _filled_in(out, chosen)
         if buffer is None:
             assert out is not None
-            return _filled(self.read(array, view, None), out)
+            return _filled(self.read(array, view, None, together), out)
         result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, chosen, buffer, result)
+        future = self._elements(array, chosen, buffer, result, together)
         if out is None and chosen.size > buffer.size:
             # Something repeats: `result` was made before it was filled.
             future = converted(future, lambda _: chosen.result(buffer))
@@ -120,11 +125,15 @@ class Access:
         chosen: Selection,
         buffer: npt.NDArray[Any],
         result: Any,
+        together: Together | None,
     ) -> Future[Any]:
         if not chosen.size:
             return finished(result)
         parts = None if self._fields is None else self._fields.parts
-        if self._swift and _few(chosen, self._swift):
+        swift = self._swift and _few(chosen, self._swift)
+        if together is not None and not (swift and self.in_memory):
+            return together.read(array, chosen, buffer, parts, result)
+        if swift:
             try:
                 array._read(chosen.axes, chosen.out_axes, buffer, parts)
             except Exception as error:  # noqa: BLE001 (told to whom it may concern)
@@ -145,12 +154,13 @@ class Access:
         inner: Inner,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
+        together: Together | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
         chosen = lower(split.outer, array._meta.shape)
         buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
-            self._elements(array, chosen, buffer, buffer),
+            self._elements(array, chosen, buffer, buffer, together),
             lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner, array.ndim)),
         )
         return future if out is None else _filled(future, out)
