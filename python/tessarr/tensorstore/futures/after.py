@@ -32,10 +32,13 @@ def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
     return made
 
 
-def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]:
+def all_done(
+    sources: Sequence[Future[Any]], make: Callable[[], U], *, begin: bool = True
+) -> Future[U]:
     """Return the future of what is made when all others are done, or of the first one's error.
 
-    All are waited for in any case, because they may write to what belongs to the user.
+    All are waited for in any case, because they may write to what belongs to the user. They begin,
+    unless others are going to see to that.
     """
 
     def finish() -> U:
@@ -43,8 +46,12 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
             source.result()
         return make()
 
-    for source in sources:
-        source.force()
+    def force_all() -> None:
+        for source in sources:
+            source.force()
+
+    if begin:
+        force_all()
     waiting = [source for source in sources if not source.done()]
     if not waiting:
         return start(finish, here=True)
@@ -64,7 +71,7 @@ def all_done(sources: Sequence[Future[Any]], make: Callable[[], U]) -> Future[U]
         for source in waiting:
             source._help()
 
-    made._work = help_all
+    made._begin, made._work = force_all, help_all
     for source in waiting:
         source.add_done_callback(ended)
     return made

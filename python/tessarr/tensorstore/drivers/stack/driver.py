@@ -138,11 +138,12 @@ class StackDriver(Driver):
             together = using.together or Together()
             beside = Using(using.transaction, using.batch, together)
             reads = [self._read_part(*one, result, beside) for one in seen.far()]
-            if using.together is None:
+            alone = using.together is None
+            if alone:
                 together.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
-        return all_done(reads, lambda: result)
+        return all_done(reads, lambda: result, begin=alone and using.batch is None)
 
     def _read_part(
         self, n: int, view: View, place: View, result: npt.NDArray[Any], using: Using
