@@ -52,6 +52,7 @@ __all__ = [
     "prefixed",
     "put",
     "put_all",
+    "read_together",
     "reduce",
     "retrying",
     "set_threads",
