@@ -12,7 +12,6 @@ from tessarr.errors import ArgumentError
 from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
-from tessarr.tensorstore.together import Together
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -58,7 +57,7 @@ class Batch:
     def __init__(self) -> None:
         self._lock = Lock()
         self._made_s = time.time()
-        self._waiting: list[Callable[[Together | None], object]] = []
+        self._waiting: list[Callable[[], object]] = []
         self._submitted = False
         self._stores: dict[int, tuple[Store, Store]] = {}
         self._arrays: dict[tuple[int, str], tuple[Array, Array]] = {}
@@ -68,21 +67,15 @@ class Batch:
         with self._lock:
             self._submitted = True
             waiting, self._waiting = self._waiting, []
-        together = Together() if len(waiting) > 1 else None
         for begin in waiting:
-            begin(together)
-        if together is not None:
-            together.begin()
+            begin()
 
-    def _later(self, begin: Callable[[Together | None], Future[Any]]) -> Future[Any]:
-        """Return the future of what `begin` gives, which is called when the batch is submitted.
-
-        It is told what collects reads of arrays, if there are several.
-        """
+    def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
+        """Return the future of what `begin` gives, which is called when the batch is submitted."""
         future: Future[Any] = Future._pending()
         first = [begin]
 
-        def once(together: Together | None = None) -> None:
+        def once() -> None:
             if not first or future._state != PENDING:  # cancelled
                 return
             try:
@@ -90,16 +83,14 @@ class Batch:
             except IndexError:  # another thread was faster
                 return
             try:
-                source = work(together)
+                source = work()
             except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
                 source = failed(error)
             if source._state != PENDING:
                 future._finish(source._state, source._value)
                 return
             source.add_done_callback(lambda done: future._finish(done._state, done._value))
-            future._begin, future._work = source.force, source._help
-            if together is None:
-                source.force()
+            source.force()
 
         with self._lock:
             if self._submitted:

@@ -335,7 +335,7 @@ class KvStore:
         of_class(batch, Batch, "batch")
         shared = batch._store(store)
         read = partial(shared.read_stamped, full, known)
-        return batch._later(lambda _: self._do(read, span))
+        return batch._later(lambda: self._do(read, span))
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)

@@ -135,15 +135,14 @@ class StackDriver(Driver):
                 return self._read(n, found, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
             checked(seen.take, result)
-            together = using.together or Together()
-            beside = Using(using.transaction, using.batch, together)
+            own = Together() if using.batch is None and using.together is None else None
+            beside = using if own is None else Using(using.transaction, together=own)
             reads = [self._read_part(*one, result, beside) for one in seen.far()]
-            alone = using.together is None
-            if alone:
-                together.begin()
+            if own is not None:
+                own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
-        return all_done(reads, lambda: result, begin=alone and using.batch is None)
+        return all_done(reads, lambda: result, begin=own is not None)
 
     def _read_part(
         self, n: int, view: View, place: View, result: npt.NDArray[Any], using: Using

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
     from tessarr.tensorstore.staging import Change, Staging
-    from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
@@ -328,7 +327,7 @@ class ZarrDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
         if using.batch is None:
-            return self._read_in(using, view, out, using.together)
+            return self._read_in(using, view, out)
         begin = partial(self._read_in, using, view, out)
         if using.transaction is None:
             array = using.batch._over(self._array)
@@ -338,17 +337,13 @@ class ZarrDriver(Driver):
         return later
 
     def _read_in(
-        self,
-        using: Using,
-        view: IndexTransform,
-        out: npt.NDArray[Any] | None,
-        together: Together | None,
+        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
     ) -> Future[npt.NDArray[Any]]:
         try:
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
-        return self._access.read(array, view, out, together)
+        return self._access.read(array, view, out, using.together)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
@@ -359,7 +354,7 @@ class ZarrDriver(Driver):
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
         if using.batch is not None:
-            later: Future[Driver] = using.batch._later(lambda _: start(lambda: self._fresh(using)))
+            later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
             return later
         return start(lambda: self._fresh(using), here=not (self._is_due(using) or self._assumed))
 
