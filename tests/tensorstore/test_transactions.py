@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,34 @@ def test_conditions_are_checked_again(store: ts.KvStore) -> None:
     with pytest.raises(ConflictError):
         transaction.commit_sync()
     assert store["a"] == b"3"
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda _: None,
+        lambda inside: inside.__setitem__("a", b"4"),
+        lambda inside: inside.__delitem__("a"),
+        lambda inside: inside.delete_range(Range()).result(),
+    ],
+    ids=["", "written", "removed", "removed as one of a range"],
+)
+def test_a_condition_that_does_not_hold_ends_the_transaction(
+    store: ts.KvStore, later: Callable[[ts.KvStore], object], repeatable: bool
+) -> None:
+    """Whatever follows: of a change that was decided on an old value, nothing is made."""
+    old = store.write("a", b"1").result().generation
+    store["a"] = b"2"
+    transaction = ts.Transaction(repeatable_read=repeatable)
+    inside = store.with_transaction(transaction)
+    inside["b"] = b"beside"
+    assert inside.write("a", b"3", if_equal=old).result().generation
+    assert inside["a"] == b"3"
+    later(inside)
+    with pytest.raises(ConflictError, match="nothing was changed"):
+        transaction.commit_sync()
+    assert (store["a"], "b" in store) == (b"2", False)
 
 
 def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:

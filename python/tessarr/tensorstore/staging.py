@@ -96,6 +96,7 @@ class Staging:
         "_pools",
         "_repeatable",
         "_stages",
+        "_unmet",
         "ending",
     )
 
@@ -107,6 +108,7 @@ class Staging:
         self._made: dict[tuple[int, str], _Made] = {}
         self._aside: dict[Any, Aside] = {}
         self._pools: set[CachePool] = set()
+        self._unmet: str | None = None  # the key that is not what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
         self._lock = RLock()
         self.ending = allocate_lock()
@@ -178,6 +180,12 @@ class Staging:
         return [kept for some in self._arrays.values() for kept in some]
 
     def _commit(self) -> None:
+        if self._unmet is not None:
+            raise ConflictError(
+                f'ABORTED: Error writing "{self._unmet}": Generation mismatch: its value was not '
+                "the one that a write of it asked for; nothing was changed",
+                key=self._unmet,
+            )
         written = [kept for kept in self._all() if kept.overlay] if self._arrays else []
         direct = not self._atomic and not self._repeatable
         if not direct:
@@ -279,6 +287,10 @@ class Staging:
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
             self.may_redo(stage, key, change)
+
+    def refuse(self, key: str) -> None:
+        """Have the commit fail: the value of a key is not the one that a write of it asks for."""
+        self._unmet = key
 
     def may_redo(self, stage: Store, key: str, change: Change) -> None:
         """Have a change that was made done again in the end, if others change the value, too."""

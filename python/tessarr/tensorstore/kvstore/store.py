@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tessarr.store import Store
     from tessarr.tensorstore.kvstore.driver import Place
-    from tessarr.tensorstore.staging import Change
+    from tessarr.tensorstore.staging import Change, Staging
 
 __all__ = ["KvStore"]
 
@@ -393,7 +393,7 @@ class KvStore:
             None removes the key.
         if_equal
             A generation: where the value has another one, nothing is changed, and that of
-            the result is empty.
+            the result is empty. In a transaction the commit fails then, and changes nothing.
         """
         known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
         data = None if value is None else values.as_bytes(value, "a value")
@@ -401,11 +401,14 @@ class KvStore:
         try:
             full = self._key(key)
             store = self._store(full, writes=True)
+            write = store.write_stamped
+            if known is not None and self._transaction is not None:
+                write = partial(_write_staged, self._transaction._staging, store)
             if most == inf or (len(data or b"") <= most and changes_at_once(store)):
-                return finished(store.write_stamped(full, data, known))
+                return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        return start(store.write_stamped, full, data, known, whole=True)
+        return start(write, full, data, known, whole=True)
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         full = self._key(key)
@@ -502,3 +505,14 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
     if last is not None and (first < 0 or last < first):
         raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
     return first, last
+
+
+def _write_staged(
+    staging: Staging, store: Store, key: str, data: bytes | None, known: bytes
+) -> TimestampedStorageGeneration:
+    """Stage a write on a condition, which decides about the whole transaction."""
+    stamp = store.write_stamped(key, data, known)
+    if stamp.generation:
+        return stamp
+    staging.refuse(key)
+    return store.write_stamped(key, data)
