@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PEERS = ["zarr>=3.4", "tensorstore>=0.1.86", "zarrista>=0.1", "zarrs>=0.2.3", "numcodecs"]
+FAR = ["fsspec", "aiohttp"]  # to read by HTTP
 
 
 def base() -> str:
@@ -43,7 +44,7 @@ def main() -> None:
     if not python.exists():
         subprocess.run([base(), "-m", "venv", str(place)], check=True, stdout=sys.stderr)
     install = [str(python), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*install, *PEERS], check=True, stdout=sys.stderr)
+    subprocess.run([*install, *PEERS, *FAR], check=True, stdout=sys.stderr)
     subprocess.run([*install, str(ROOT)], check=True, stdout=sys.stderr)
     print(python)
 

@@ -1,0 +1,157 @@
+"""Many reads at a time, here and with TensorStore: ``python -m bench.together [ROUNDS]``.
+
+Crops of 32² at 1000 places of an array in a folder, with 100 of them by HTTP from a server that
+takes 20 ms for each answer, as a distant one does. They are begun one after another and then
+waited for, collected in a batch, awaited, and read by eight threads. Rounds of the two alternate
+in one process; the least time of a round counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tensorstore
+import tessarr.tensorstore
+
+SIDE, CROP, DELAY_S = 2048, 32, 0.02
+PACKAGES = {"TensorStore": tensorstore, "here": tessarr.tensorstore}
+PLACES = np.random.default_rng(1).integers(0, SIDE - CROP, (1000, 2)).tolist()
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 1}}
+
+Act = Callable[[Any, Any, int], object]
+
+SERVER = f"""
+import asyncio, sys
+from pathlib import Path
+from aiohttp import web
+
+async def answer(request):
+    await asyncio.sleep({DELAY_S})
+    file = Path(sys.argv[1] + request.path)
+    return web.FileResponse(file) if file.is_file() else web.Response(status=404)
+
+server = web.Application()
+server.router.add_get("/{{path:.*}}", answer)
+web.run_app(server, host="127.0.0.1", port=int(sys.argv[2]), print=lambda _: print(flush=True))
+"""
+
+
+def metadata(layout: str) -> dict[str, Any]:
+    """Return those of an array in chunks of 64², or in shards of 512² of these."""
+    codecs: list[Any] = [BYTES] if layout == "raw" else [BYTES, ZSTD]
+    chunk = [64, 64]
+    if layout == "shards":
+        index = [BYTES, {"name": "crc32c"}]
+        inside = {"chunk_shape": chunk, "codecs": codecs, "index_codecs": index}
+        chunk, codecs = [512, 512], [{"name": "sharding_indexed", "configuration": inside}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": chunk}}
+    return {
+        "shape": [SIDE, SIDE],
+        "data_type": "uint16",
+        "chunk_grid": grid,
+        "codecs": codecs,
+    }
+
+
+def begun(_: Any, array: Any, count: int, **how: Any) -> list[Any]:
+    """Begin to read."""
+    return [array[i : i + CROP, j : j + CROP].read(**how) for i, j in PLACES[:count]]
+
+
+def futures(ts: Any, array: Any, count: int) -> None:
+    """Begin one after another, and wait for all."""
+    for future in begun(ts, array, count):
+        future.result()
+
+
+def batch(ts: Any, array: Any, count: int) -> None:
+    """Collect them, and wait for all."""
+    with ts.Batch() as collected:
+        made = begun(ts, array, count, batch=collected)
+    for future in made:
+        future.result()
+
+
+def awaited(ts: Any, array: Any, count: int) -> None:
+    """Begin one after another, and await all."""
+
+    async def one(future: Any) -> Any:
+        return await future
+
+    async def gathered() -> None:
+        await asyncio.gather(*map(one, begun(ts, array, count)))
+
+    asyncio.run(gathered())
+
+
+def threads(_: Any, array: Any, count: int) -> None:
+    """Read in eight threads, each of which waits for one at a time."""
+
+    def some(first: int) -> None:
+        for i, j in PLACES[first:count:8]:
+            array[i : i + CROP, j : j + CROP].read().result()
+
+    workers = [threading.Thread(target=some, args=(first,)) for first in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def everything(_: Any, array: Any, __: int) -> None:
+    """Read all of the array at once."""
+    array.read().result()
+
+
+def compare(name: str, url: str, count: int, rounds: int, acts: list[Act]) -> None:
+    """Print how long each act takes for an array that is opened anew for it."""
+    for act in acts:
+        least = dict.fromkeys(PACKAGES, float("inf"))
+        for _ in range(rounds):
+            for package, ts in PACKAGES.items():
+                array = ts.open(f"{url}|zarr3:").result()
+                since = time.perf_counter()
+                act(ts, array, count)
+                least[package] = min(least[package], time.perf_counter() - since)
+        theirs, here = least.values()
+        cells = [f"{name}: {act.__name__}", f"{theirs * 1e3:.1f} ms", f"{here * 1e3:.1f} ms"]
+        print("| " + " | ".join([*cells, f"{theirs / here:.2f}"]) + " |", flush=True)
+
+
+def main() -> None:
+    """Make the arrays, serve them, and print the table."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    values = np.random.default_rng(0).integers(0, 500, (SIDE, SIDE)).astype("u2")
+    print("| | TensorStore | here | ratio |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for layout in ("raw", "zstd", "shards"):
+            spec = {"driver": "zarr3", "kvstore": f"file://{folder}/{layout}/"}
+            array = tensorstore.open({**spec, "metadata": metadata(layout)}, create=True).result()
+            array.write(values).result()
+            near: list[Act] = [futures, batch, awaited, threads]
+            compare(f"folder, {layout}", f"file://{folder}/{layout}/", 1000, rounds, near)
+        serve = [sys.executable, "-c", SERVER, folder, "8765"]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            try:
+                for layout in ("zstd", "shards"):
+                    far: list[Act] = [futures, batch, awaited, everything]
+                    url = f"http://127.0.0.1:8765/{layout}/"
+                    compare(f"HTTP, {layout}", url, 100, max(rounds // 3, 1), far)
+            finally:
+                server.kill()
+
+
+if __name__ == "__main__":
+    main()
