@@ -98,6 +98,39 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     np.testing.assert_array_equal(second[:], np.ones(40, "u1"))
 
 
+def test_ctrl_c_ends_all_that_was_begun_together() -> None:
+    """Who reads several arrays leaves all of them to others, not only the one that is under way."""
+    held = Slow()
+    first = tessarr.create_array(held, shape=(4,), dtype="u1", chunks=(1,))
+    codec = ts.CodecSpec({"driver": "zarr3", "codecs": [{"name": "gzip"}]})
+    layers = []
+    for number in range(4):
+        spec = {"driver": "zarr3", "kvstore": {"driver": "memory", "path": f"{number}/"}}
+        layout = ts.ChunkLayout(chunk_shape=[1 << 16])
+        layer = ts.open(
+            spec, create=True, dtype="uint8", shape=[1 << 26], chunk_layout=layout, codec=codec
+        ).result()
+        layer.write(1).result()
+        layers.append(layer)
+    out = np.zeros((4, 1 << 26), "u1")
+    with tessarr.options(threads=1):
+        held.may.clear()
+        held.entered.clear()
+        busy = first.write(..., 1)
+        try:
+            assert held.entered.wait(60)  # the only thread of the engine is in the store
+            read = ts.stack(layers, axis=0).read(out=out)
+            threading.Timer(0.07, signal.raise_signal, (signal.SIGINT,)).start()
+            with pytest.raises(KeyboardInterrupt):
+                read.result()
+            assert not out.any(axis=1).all()  # some were not begun
+        finally:
+            held.may.set()
+        read.result(60)
+        busy.result(60)
+    assert out.all()
+
+
 def _interrupt_when(entered: threading.Event, noticed: threading.Event, seconds: float) -> None:
     """Interrupt the main thread; again if it did not notice, as it began to wait just then."""
     entered.wait(seconds)

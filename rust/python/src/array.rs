@@ -210,6 +210,10 @@ fn interruptibly<T>(
 ) -> tessarr_engine::Result<tessarr_engine::Result<T>> {
     let pending = Mutex::new(None);
     let interrupt = || {
+        // Python tells it once, and all parts of the work have to end.
+        if pending.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return true;
+        }
         // None: Python shuts down; the operation may end as it began.
         let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
         Python::try_attach(raised).flatten().is_some_and(|error| {
