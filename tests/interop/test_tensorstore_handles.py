@@ -290,8 +290,8 @@ def test_specs(seed: int) -> None:
 MARKED = ["", ".mark_bounds_implicit[True]", ".mark_bounds_implicit[True:False]", "[1:]", "[:, 1]"]
 
 
-def small(package: Any, **ways: bool) -> Any:
-    spec = {"driver": "zarr3", "kvstore": "memory://"}
+def small(package: Any, driver: str = "zarr3", **ways: bool) -> Any:
+    spec = {"driver": driver, "kvstore": "memory://"}
     new = {"create": True, "open": True, "dtype": "int32", "shape": [4, 4]}
     return package.open(spec, **new, **ways).result()
 
@@ -327,9 +327,10 @@ def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
 
 @pytest.mark.parametrize("mark", ["[1:3]", "[:, ::-1]", ".T", "[3]", *MARKED])
 @pytest.mark.parametrize("ends", [[3, 8], [8, 2], [None, None]], ids=str)
-def test_specs_tell_the_bounds_of_now(ends: Any, mark: str) -> None:
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_specs_tell_the_same_bounds(driver: str, ends: Any, mark: str) -> None:
     def told(package: Any) -> Any:
-        store = small(package)
+        store = small(package, driver)
         view = eval(f"store{mark}", {"store": store})
         store.resize(exclusive_max=ends).result()
         cast = package.cast(view, "int8")

@@ -6,6 +6,7 @@ The engine carries them out (`View.after` of `_engine.pyi`); here is only read w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from tessarr.space.brackets import Key, parsed
@@ -70,9 +71,9 @@ def shown(value: Any) -> str:
 def _integers(key: Any) -> Any:
     if key is None or (type(key) is int and LEAST <= key <= MOST):
         return key
-    if hasattr(key, "__index__"):
+    if hasattr(key, "__index__") and not getattr(key, "ndim", 0):
         return integer(key)
-    if isinstance(key, str) or not isinstance(key, Iterable):
+    if isinstance(key, (str, bytes)) or not isinstance(key, Iterable):
         raise TypeError(f"give an integer, or one for each dimension: not {key!r}")
     return tuple(None if item is None else integer(item) for item in key)
 
@@ -116,9 +117,10 @@ def _flags(key: Any) -> slice | bool:
 def _flag(value: Any) -> bool | None:
     if value is None:
         return None
-    if not hasattr(value, "__bool__"):
-        raise TypeError(f"{value!r} is neither None nor a boolean")
-    return bool(value)
+    if hasattr(value, "__bool__"):
+        with suppress(ValueError):  # arrays of several items
+            return bool(value)
+    raise TypeError(f"{value!r} is neither None nor a boolean")
 
 
 _READ: Final[dict[str, Callable[[Any], Any]]] = {

@@ -138,7 +138,9 @@ def _slices(part: slice) -> list[slice]:
 
 
 def _is_vector(side: Any) -> bool:
-    return isinstance(side, Sequence) or (isinstance(side, np.ndarray) and side.ndim > 0)
+    if isinstance(side, np.ndarray):
+        return side.ndim > 0
+    return isinstance(side, Sequence) and not isinstance(side, (str, bytes))
 
 
 def _end(value: Any) -> int | None:
