@@ -42,6 +42,9 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 /// How long a thread that waits stays without work.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// The most threads that run operations which wait.
+const MOST_WAITERS: usize = 256;
+
 /// The most threads that [`wait_for`] has made at a time, for all its callers.
 const MOST_HELPERS: usize = 256;
 
@@ -178,7 +181,7 @@ pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -
     let waits = together > threads();
     let pool = Pool::get(if waits { &WAITERS } else { &WORKERS });
     if waits {
-        pool.most.fetch_max(together, Ordering::Relaxed);
+        pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
     }
     let queued =
         Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation: pool.generation };

@@ -71,9 +71,9 @@ impl KeyRange<'_> {
         self.is_before(self.first)
     }
 
-    /// Whether every key is in it.
-    fn is_all(&self) -> bool {
-        self.first.is_empty() && self.end.is_empty()
+    /// Whether every key is in it that begins with `start`.
+    fn has_all(&self, start: &str) -> bool {
+        self.first <= start.as_bytes() && self.end.is_empty()
     }
 
     /// Whether the range ends before a key.
@@ -319,7 +319,7 @@ impl dyn Store + '_ {
 
     /// Removes every key that begins with `start` and is in a range.
     pub fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
-        if range.is_all() && folder_of(start) == start {
+        if range.has_all(start) && folder_of(start) == start {
             return self.delete_prefix(start);
         }
         if range.is_empty() {
