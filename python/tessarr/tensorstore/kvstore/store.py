@@ -508,7 +508,7 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
 
 
 def _write_staged(
-    staging: Staging, store: Store, key: str, data: bytes | None, known: bytes
+    staging: Staging, store: Store, key: str, data: bytes | None, known: bytes | None
 ) -> TimestampedStorageGeneration:
     """Stage a write on a condition, which decides about the whole transaction."""
     stamp = store.write_stamped(key, data, known)
