@@ -7,6 +7,7 @@
 //! meanwhile stays. What was read of a chunk that parts are kept of is remembered, so that it need
 //! not be read again then.
 
+mod leaf;
 mod written;
 
 use std::collections::BTreeMap;
@@ -15,16 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, Body, Level, PerAxis, Shard};
-use crate::copy;
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Operation, Portion, Run};
-use crate::read::{offsets, Reader};
-use crate::scratch::{reserve, sized, Scratch};
-use crate::selection::{Direction, Selection};
+use crate::read::Reader;
+use crate::scratch::Scratch;
+use crate::selection::Selection;
 use crate::store::{fork, CachePool, CachedStore, Fresh, Store};
-use crate::vlen::{self, Arena};
+use crate::vlen::Arena;
 use crate::write::{self, New, Parts, Touched, Work, Writer};
-use written::Written;
+use leaf::{Leaf, Target};
 
 /// What was written to an array, and is not stored yet.
 pub struct Overlay {
@@ -64,16 +64,6 @@ enum Pad {
     Leaf(Leaf),
     /// By their numbers in the index of the shard, with their places.
     Shard(BTreeMap<usize, (PerAxis<u64>, Pad)>),
-}
-
-/// A chunk or subchunk of elements.
-#[derive(Default)]
-struct Leaf {
-    /// As they are stored without codecs, what was not written being zeros; none before the first.
-    values: Vec<u8>,
-    written: Written,
-    /// What items point to that are handles.
-    elements: Vec<Vec<u8>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -250,14 +240,16 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
             let writer = Writer::new(operation, spread);
-            let raw = pad.take_raw(level);
+            let raw = match &mut pad {
+                Pad::Leaf(leaf) => leaf.take_raw(level, operation.array),
+                Pad::Shard(_) => None,
+            };
             let new = KeptNew { pad: &pad, level, origin };
-            match raw {
-                Some(values) => {
-                    let complete = |values: &mut [u8], rest: &[u8]| new.complete(values, rest);
-                    writer.raw_chunk(key, &new, Arc::new(values), &complete, scratch)
+            match (raw, &pad) {
+                (Some(mut raw), Pad::Leaf(leaf)) => {
+                    writer.raw_chunk(key, &new, &mut |rest| leaf.completed(&mut raw, level, rest), scratch)
                 }
-                None => writer.chunk(key, &new, scratch),
+                _ => writer.chunk(key, &new, scratch),
             }
         });
         scratch.key = key;
@@ -272,13 +264,6 @@ impl Above {
     }
 }
 
-/// Where a read puts what it finds.
-struct Target<'a> {
-    operation: Operation<'a>,
-    out: Address,
-    arena: &'a Arena,
-}
-
 impl Pad {
     fn of(level: &Level) -> Pad {
         if let Body::Shard(_) = level.body {
@@ -290,7 +275,7 @@ impl Pad {
     /// How many bytes of elements there are.
     fn bytes(&self) -> usize {
         match self {
-            Pad::Leaf(leaf) => leaf.values.len() + leaf.elements.iter().map(Vec::len).sum::<usize>(),
+            Pad::Leaf(leaf) => leaf.bytes(),
             Pad::Shard(kept) => kept.values().map(|(_, pad)| pad.bytes()).sum(),
         }
     }
@@ -321,7 +306,7 @@ impl Pad {
     /// Everything that is selected by `portion` is kept here.
     fn covers(&self, portion: &Portion<'_, '_>) -> Result<bool> {
         let (kept, shard) = match (self, &portion.level.body) {
-            (Pad::Leaf(leaf), _) => return Ok(leaf.written.covers(portion)),
+            (Pad::Leaf(leaf), _) => return Ok(leaf.covers(portion)),
             (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
             (Pad::Shard(_), _) => return Err(mismatch()),
         };
@@ -359,16 +344,6 @@ impl Pad {
             // SAFETY: the caller's promise.
             unsafe { pad.read(portion, target, false, scratch) }
         })
-    }
-
-    /// The elements of a chunk that no codec changes; which of them are new is still told.
-    fn take_raw(&mut self, level: &Level) -> Option<Vec<u8>> {
-        match self {
-            Pad::Leaf(leaf) if level.is_raw() && !leaf.values.is_empty() => {
-                Some(std::mem::take(&mut leaf.values))
-            }
-            _ => None,
-        }
     }
 }
 
@@ -419,94 +394,11 @@ fn for_subchunks(
     })
 }
 
-impl Leaf {
-    /// # Safety
-    /// As for [`Pad::put`].
-    unsafe fn put(&mut self, portion: &Portion<'_, '_>, value: Address, array: &Array) -> Result<()> {
-        let size = portion.level.decoded_bytes;
-        if self.values.is_empty() && portion.is_everything() {
-            // Memory that is new has not to be cleared before.
-            reserve(&mut self.values, size)?;
-            // SAFETY: the caller's promise; so many bytes are reserved, and each is written.
-            unsafe {
-                write::put(portion, value, self.values.as_mut_ptr());
-                self.values.set_len(size);
-            }
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { write::put(portion, value, sized(&mut self.values, size)?.as_mut_ptr()) };
-        }
-        if array.is_bool {
-            let (low, high) = portion.span();
-            copy::canonical_bools(&mut self.values[low..high]);
-        }
-        if let Body::Vlen(_) = portion.level.body {
-            // SAFETY: the caller keeps what the handles point to that were copied just now.
-            let own = unsafe { gathered(portion, &mut self.values) };
-            self.elements.push(own?);
-        }
-        self.written.add(portion)
-    }
-
-    /// # Safety
-    /// As for [`Pad::read`].
-    unsafe fn read(
-        &mut self,
-        portion: &Portion<'_, '_>,
-        target: &Target<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        if !self.written.covers(portion) {
-            self.written.become_mask(portion.level)?;
-        }
-        if let Body::Vlen(_) = portion.level.body {
-            let mut handles = scratch.take();
-            handles.clear();
-            handles.extend_from_slice(&self.values);
-            // SAFETY: `elements` has what the handles point to; those never written are empty.
-            let own = unsafe { gathered(portion, &mut handles) };
-            let done = own.map(|own| {
-                target.arena.keep(own);
-                // SAFETY: the caller's promise.
-                unsafe { self.written.deliver(portion, &handles, target.out) }
-            });
-            scratch.give(handles);
-            return done;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.written.deliver(portion, &self.values, target.out) };
-        Ok(())
-    }
-}
-
-/// Copies the elements of `portion` out of where the handles in `values` point to, and makes
-/// these point there.
-///
-/// # Safety
-/// The bytes behind the handles are there.
-unsafe fn gathered(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u8>> {
-    let own = portion.of_copy(Direction::FromCell, |copy| {
-        let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
-        // SAFETY: the caller's promise; the portion lies inside the chunk.
-        Some(unsafe { vlen::gather(values, places) })
-    });
-    own.ok_or_else(|| Error::internal("fields of elements of any length"))?
-}
-
 /// What a write makes of a chunk of which something is kept.
 struct KeptNew<'a, 'p> {
     pad: &'a Pad,
     level: &'p Level,
     origin: &'p [u64],
-}
-
-impl KeptNew<'_, '_> {
-    /// Copies what was not written of a chunk of elements from `rest` to `values`.
-    fn complete(&self, values: &mut [u8], rest: &[u8]) {
-        if let Pad::Leaf(leaf) = self.pad {
-            leaf.written.complete(self.level, values, rest);
-        }
-    }
 }
 
 impl<'a> New<'a> for KeptNew<'a, '_> {
@@ -520,7 +412,7 @@ impl<'a> New<'a> for KeptNew<'a, '_> {
 
     fn is_full(&self, array: &Array) -> bool {
         match (self.pad, &self.level.body) {
-            (Pad::Leaf(leaf), _) => leaf.written.is_full(self.level, self.origin, &array.shape),
+            (Pad::Leaf(leaf), _) => leaf.is_full(self.level, self.origin, &array.shape),
             (Pad::Shard(kept), Body::Shard(shard)) => {
                 let inside = inside(self.level, self.origin, &array.shape);
                 let counts =
@@ -545,14 +437,14 @@ impl<'a> New<'a> for KeptNew<'a, '_> {
 
     fn run(&self) -> Option<&'a [u8]> {
         match self.pad {
-            Pad::Leaf(leaf) if leaf.written.is_all(self.level) => Some(&leaf.values),
-            _ => None,
+            Pad::Leaf(leaf) => leaf.whole(self.level),
+            Pad::Shard(_) => None,
         }
     }
 
     fn put(&self, chunk: &mut [u8]) {
         if let Pad::Leaf(leaf) = self.pad {
-            leaf.written.merge(self.level, &leaf.values, chunk);
+            leaf.merge(self.level, chunk);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::alloc::{alloc_zeroed, Layout};
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 
 use crate::codec::Context;
 use crate::error::{Error, Result};
@@ -90,6 +91,18 @@ fn zeroed(size: usize) -> Result<Vec<u8>> {
     }
     // SAFETY: just allocated by the global allocator, `size` initialised bytes.
     Ok(unsafe { Vec::from_raw_parts(memory, size, size) })
+}
+
+/// Memory for `size` bytes, which is not cleared.
+///
+/// # Errors
+/// As of [`sized`].
+pub fn blank(size: usize) -> Result<Vec<MaybeUninit<u8>>> {
+    let mut bytes = Vec::new();
+    reserve(&mut bytes, size)?;
+    // SAFETY: so many are reserved, and need not be initialised.
+    unsafe { bytes.set_len(size) };
+    Ok(bytes)
 }
 
 /// Room for `more` items in `list`, an error instead of an abort where there is no memory.

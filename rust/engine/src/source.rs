@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
-use crate::scratch::sized;
+use crate::scratch::{reserve, sized};
 use crate::store::{Object, Version};
 
 /// The version of the object that holds some bytes, and their offset in it, where known.
@@ -93,6 +93,20 @@ impl<'a> Source<'a> {
             }
             Data::Object { object, offset, .. } => object.read_at(offset, out),
         }
+    }
+
+    /// Append all bytes to `out`.
+    pub fn append_to(&self, out: &mut Vec<u8>) -> Result<()> {
+        let (before, size) = (out.len(), self.size() as usize);
+        reserve(out, size)?;
+        match self.data {
+            Data::Bytes(bytes) => out.extend_from_slice(bytes),
+            Data::Object { object, offset, .. } => {
+                out.resize(before + size, 0);
+                object.read_at(offset, &mut out[before..])?;
+            }
+        }
+        Ok(())
     }
 
     /// All bytes, in memory, if they are as many as they can be.

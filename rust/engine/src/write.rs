@@ -15,9 +15,10 @@ use crate::codec::BytesCodec;
 use crate::copy;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
+use crate::pipeline::expect_size;
 use crate::scratch::{reserve, sized, Scratch};
 use crate::source::Source;
-use crate::store::{Change, Need, Part};
+use crate::store::{join, Change, Need, Object, Part};
 use crate::vlen;
 
 pub(crate) use self::given::put;
@@ -67,6 +68,9 @@ pub(crate) trait Parts<'a>: Sync {
 /// What is done with the place of a subchunk, and with what becomes of it.
 pub(crate) type Work<'w, 'a> = dyn FnMut(&[u64], &dyn New<'a>) -> Result<()> + 'w;
 
+/// Makes all elements of a chunk of those that are not new, if there are any.
+pub(crate) type Completed<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
+
 /// A subchunk to write: its number in the index, and in its [`Parts`].
 pub(crate) struct Touched {
     pub(crate) number: usize,
@@ -102,46 +106,56 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Gives the chunk at `key`, which no codec changes, the elements at `values`, once `complete` has
-    /// put those to them that are not new: as the current chunk has them, or fill.
+    /// Gives the chunk at `key`, which no codec changes, the elements that are `completed` by those
+    /// of the current chunk, or fill.
     pub(crate) fn raw_chunk(
         &self,
         key: &str,
         new: &dyn New<'a>,
-        mut values: Arc<Vec<u8>>,
-        complete: &dyn Fn(&mut [u8], &[u8]),
+        completed: &mut Completed<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let level = new.level();
         let full = new.is_full(self.array);
-        let kept = full && self.inside(new);
+        let has_rest = !full || !self.inside(new);
         self.operation.store.update(key, Need::of_current(!full), &mut |object| {
             let _turn = self.operation.store.decoding()?;
-            // Whoever is asked again has the same values: no store has kept those of before.
-            let bytes = Arc::make_mut(&mut values);
-            if !kept {
-                let mut rest = scratch.take();
-                let done = sized(&mut rest, level.decoded_bytes).and_then(|rest| {
-                    match object.filter(|_| !full) {
-                        Some(object) => level.load(Source::of(object), rest, &mut Vec::new(), scratch)?,
-                        None => fill_all(rest, &level.stored_fill),
-                    }
-                    complete(bytes, rest);
-                    Ok(())
-                });
-                scratch.give(rest);
-                done?;
-                if self.array.is_bool {
-                    copy::canonical_bools(bytes);
-                }
-            }
-            Ok(match self.is_fill(level, bytes) {
+            let values = match has_rest {
+                true => self.with_rest(level, object.filter(|_| !full), completed, scratch)?,
+                false => completed(None)?,
+            };
+            Ok(match self.is_fill(level, &values) {
                 true if !full && object.is_none() => Change::Keep,
                 true => Change::Delete,
-                false => Change::Write(vec![Part::Shared(values.clone())]),
+                false => Change::Write(vec![Part::Shared(values)]),
             })
         })?;
         Ok(())
+    }
+
+    /// What is made of the elements that a chunk has that no codec changes, or of fill.
+    fn with_rest(
+        &self,
+        level: &Level,
+        object: Option<&dyn Object>,
+        completed: &mut Completed<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Arc<Vec<u8>>> {
+        let source = object.map(Source::of);
+        if let Some(bytes) = source.and_then(|source| source.in_memory()) {
+            expect_size(bytes.len(), level.decoded_bytes)?;
+            return completed(Some(bytes));
+        }
+        let mut buffer = scratch.take();
+        let done = sized(&mut buffer, level.decoded_bytes).and_then(|rest| {
+            match source {
+                Some(source) => level.load(source, rest, &mut Vec::new(), scratch)?,
+                None => fill_all(rest, &level.stored_fill),
+            }
+            completed(Some(rest))
+        });
+        scratch.give(buffer);
+        done
     }
 
     fn change(
@@ -207,7 +221,7 @@ impl<'a> Writer<'a> {
             whole.clear();
             match self.shard(shard, new, current, scratch)? {
                 Change::Delete => return Ok(false),
-                Change::Keep => current.map_or(Ok(()), |source| append(source, &mut whole))?,
+                Change::Keep => current.map_or(Ok(()), |source| source.append_to(&mut whole))?,
                 Change::Write(parts) => {
                     join(&parts, current, &mut whole)?;
                     recycle(parts, scratch);
@@ -332,30 +346,6 @@ impl<'a> Writer<'a> {
             None => copy::is_filled(chunk, &level.stored_fill),
         }
     }
-}
-
-/// All parts in one buffer; `current` is what `Part::Current` refers to.
-fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
-    for part in parts {
-        match part {
-            Part::Owned(bytes) => out.extend_from_slice(bytes),
-            Part::Borrowed(bytes) => out.extend_from_slice(bytes),
-            Part::Shared(bytes) => out.extend_from_slice(bytes),
-            Part::Current { offset, size } => {
-                let source = current.ok_or_else(|| Error::internal("a kept part without a current value"))?;
-                append(source.part(*offset, *size)?, out)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Appends all bytes of `source`.
-fn append(source: Source<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let (before, size) = (out.len(), source.size() as usize);
-    reserve(out, size)?;
-    out.resize(before + size, 0);
-    source.read_at(0, &mut out[before..])
 }
 
 fn recycle(parts: Vec<Part<'_>>, scratch: &mut Scratch) {

@@ -1,5 +1,6 @@
 //! Which elements of a chunk were written.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::inside;
@@ -9,6 +10,9 @@ use crate::error::Result;
 use crate::operation::{Address, Portion};
 use crate::scratch::sized;
 use crate::selection::Direction;
+
+/// Bytes of a decoded chunk, of which only those of elements that were written have to be initialised.
+type Bytes = [MaybeUninit<u8>];
 
 /// Which elements of a chunk were written, by their places in it.
 #[derive(Default)]
@@ -71,7 +75,7 @@ impl Mask {
     }
 
     /// Copies what stands where there are ones, or zeros; both sides are laid out as decoded.
-    fn copy_runs(&self, mark: u8, level: &Level, from: &[u8], to: &mut [u8]) {
+    fn copy_runs(&self, mark: u8, level: &Level, from: &Bytes, to: &mut Bytes) {
         let bytes = level.item_bytes / self.unit;
         for run in runs(&self.ones, mark) {
             let run = run.start * bytes..run.end * bytes;
@@ -131,12 +135,15 @@ fn around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> {
 }
 
 /// Copies a box; both sides are laid out as decoded.
-fn copy_box(level: &Level, part: &[Range<u64>], from: &[u8], to: &mut [u8]) {
+fn copy_box(level: &Level, part: &[Range<u64>], from: &Bytes, to: &mut Bytes) {
     assert!(from.len() >= level.decoded_bytes && to.len() >= level.decoded_bytes);
     let (start, axes) = box_axes(part, &level.strides);
     let item = Item { bytes: level.item_bytes, swap: 0 };
     // SAFETY: the box lies inside the chunk, whose bytes both have.
-    unsafe { copy::copy(from.as_ptr().offset(start), to.as_mut_ptr().offset(start), &axes, item) };
+    unsafe {
+        let (from, to) = (from.as_ptr().offset(start), to.as_mut_ptr().offset(start));
+        copy::copy(from.cast(), to.cast(), &axes, item);
+    }
 }
 
 /// The box that is the two together, if there is one.
@@ -243,7 +250,7 @@ impl Written {
     }
 
     /// Copies what was written from `values` to `chunk`, both of which are laid out as decoded.
-    pub(super) fn merge(&self, level: &Level, values: &[u8], chunk: &mut [u8]) {
+    pub(super) fn merge(&self, level: &Level, values: &Bytes, chunk: &mut Bytes) {
         match self {
             Written::Nothing => {}
             Written::Box(part) => copy_box(level, part, values, chunk),
@@ -252,7 +259,7 @@ impl Written {
     }
 
     /// Copies what was not written from `rest` to `values`, both of which are laid out as decoded.
-    pub(super) fn complete(&self, level: &Level, values: &mut [u8], rest: &[u8]) {
+    pub(super) fn complete(&self, level: &Level, values: &mut Bytes, rest: &Bytes) {
         match self {
             Written::Nothing => values.copy_from_slice(rest),
             Written::Box(part) => {
@@ -270,7 +277,7 @@ impl Written {
     ///
     /// # Safety
     /// As for [`crate::read::read`], for what is selected by the portion.
-    pub(super) unsafe fn deliver(&self, portion: &Portion<'_, '_>, values: &[u8], out: Address) {
+    pub(super) unsafe fn deliver(&self, portion: &Portion<'_, '_>, values: &Bytes, out: Address) {
         let Portion { level, piece, origin } = *portion;
         let swap = level.swap();
         let Written::Mask(mask) = self else {
@@ -278,7 +285,7 @@ impl Written {
                 let item = Item { bytes: copy.field.bytes, swap };
                 // SAFETY: the caller's promise; the portion lies inside the chunk.
                 unsafe {
-                    let from = values.as_ptr().offset(copy.cell);
+                    let from = values.as_ptr().offset(copy.cell).cast();
                     copy::copy(from, out.0.offset(copy.caller), copy.axes, item);
                 }
             });
@@ -312,15 +319,15 @@ impl Written {
 ///
 /// # Safety
 /// As many can be written at `to`.
-unsafe fn give(from: &[u8], to: *mut u8, unit: usize) {
+unsafe fn give(from: &Bytes, to: *mut u8, unit: usize) {
     if unit < 2 {
         // SAFETY: the caller's promise; what is kept is nobody's buffer.
-        return unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        return unsafe { std::ptr::copy_nonoverlapping(from.as_ptr().cast(), to, from.len()) };
     }
     for (at, &byte) in from.iter().enumerate() {
         let place = at / unit * unit + (unit - 1 - at % unit);
         // SAFETY: the caller's promise.
-        unsafe { to.add(place).write(byte) };
+        unsafe { to.cast::<MaybeUninit<u8>>().add(place).write(byte) };
     }
 }
 

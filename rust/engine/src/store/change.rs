@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::object::room_for;
 use super::{Expected, Object, Version};
 use crate::error::{Error, Result};
+use crate::scratch::reserve;
+use crate::source::Source;
 
 /// A piece of a new value.
 #[derive(Debug)]
@@ -136,22 +137,27 @@ impl<'a> From<Change<'a>> for Made<'a> {
 /// not be made.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
-/// The bytes that `parts` make, one after another.
-pub(super) fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
-    let mut out = room_for(parts.iter().map(Part::size).fold(0, u64::saturating_add))?;
+/// Appends what `parts` make to `out`; `current` is what [`Part::Current`] is of.
+pub fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
+    let size = parts.iter().map(Part::size).fold(0, u64::saturating_add);
+    reserve(out, usize::try_from(size).unwrap_or(usize::MAX))?;
     for part in parts {
         match part {
             Part::Owned(bytes) => out.extend_from_slice(bytes),
             Part::Borrowed(bytes) => out.extend_from_slice(bytes),
             Part::Shared(bytes) => out.extend_from_slice(bytes),
             Part::Current { offset, size } => {
-                let current = current.ok_or_else(no_current)?;
-                let start = out.len();
-                out.resize(start + *size as usize, 0);
-                current.read_at(*offset, &mut out[start..])?;
+                current.ok_or_else(no_current)?.part(*offset, *size)?.append_to(out)?;
             }
         }
     }
+    Ok(())
+}
+
+/// What `parts` make of the value of `current`.
+pub(super) fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    join(parts, current.map(Source::of), &mut out)?;
     Ok(out)
 }
 

@@ -29,7 +29,7 @@ use change::{joined, no_current};
 use object::{holds, past_the_end, room_for, REPLACED};
 
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
-pub use change::{Change, Known, Made, Need, Part, Updater};
+pub use change::{join, Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore, Replaced};
