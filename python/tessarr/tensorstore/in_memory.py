@@ -9,7 +9,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assign",
-    "assign_all",
     "check_finite",
     "checked",
     "copied",
@@ -86,21 +85,6 @@ def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
     checked(_engine.put, values, view, items)
-
-
-def assign_all(
-    values: npt.NDArray[Any], pieces: Sequence[tuple[View, npt.NDArray[Any], View]]
-) -> None:
-    """Store elements of other arrays at the positions of views, of which no two have the same.
-
-    Parameters
-    ----------
-    values
-        Where they go.
-    pieces
-        Where, from which array, and a view of that.
-    """
-    checked(_engine.put_all, values, pieces)
 
 
 def checked(work: Callable[..., T], *arguments: Any) -> T:

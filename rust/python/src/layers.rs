@@ -1,11 +1,11 @@
 //! `Layers`: several views as one; `cells`: a view cut by a grid.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, PerDimension};
 
 use crate::error::to_py;
@@ -33,17 +33,18 @@ impl Layers {
         let number = || axis.map_or(Ok(0), |axis| axis.extract());
         let made = match (how, label) {
             ("overlay", _) => space::Layers::new(views),
-            ("concat", Some(label)) => space::Layers::concatenated(&views, &Axis::Label(label.to_str()?)),
-            ("concat", None) => space::Layers::concatenated(&views, &Axis::Number(number()?)),
-            ("stack", _) => space::Layers::stacked(&views, number()?),
+            ("concat", Some(label)) => space::Layers::concatenated(views, &Axis::Label(label.to_str()?)),
+            ("concat", None) => space::Layers::concatenated(views, &Axis::Number(number()?)),
+            ("stack", _) => space::Layers::stacked(views, number()?),
             _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
         };
         made.map(Layers).map_err(|error| to_py(py, error))
     }
 
     /// The views.
-    fn views(&self) -> Vec<View> {
-        self.0.views().iter().cloned().map(View::from).collect()
+    fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
+        let views = self.0.views().map_err(|error| to_py(py, error))?;
+        Ok(views.iter().cloned().map(View::from).collect())
     }
 
     /// The domain that contains all, as a view of nothing; bounds and labels that are given count.
@@ -144,16 +145,68 @@ impl Cells {
     /// The domain of a cell, as a view of nothing, the part of the view in it, counted from where it begins,
     /// and where that is in an array of the shape of the whole.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
-        let Some(cells) = &self.0 else { return Ok(None) };
-        let next = cells.lock().ok().and_then(|mut cells| cells.next_part());
-        let Some((dims, mut part)) = next.transpose().map_err(|error| to_py(py, error))? else {
+        let next = self.next(1).map_err(|error| to_py(py, error))?.pop();
+        Ok(next.map(|Cell { domain, view, place }| (domain.into(), view.into(), place.into())))
+    }
+
+    /// Copy what is known of the next cells, of which there may be many, to `out`, an array of the shape of
+    /// the whole, and give the others; None if there are no more cells.
+    ///
+    /// `find` is given where each of the cells begins, and gives an array of its elements, or None, for each.
+    fn unknown<'py>(
+        &self,
+        py: Python<'py>,
+        find: &Bound<'py, PyAny>,
+        out: &Bound<'py, PyUntypedArray>,
+    ) -> PyResult<Option<Vec<(View, View, View)>>> {
+        let cells = self.next(TOGETHER).map_err(|error| to_py(py, error))?;
+        if cells.is_empty() {
             return Ok(None);
-        };
-        for (map, dim) in part.view.maps.iter_mut().zip(&dims) {
-            map.offset -= dim.lower;
         }
-        let cell = space::View { dims, maps: PerDimension::new() };
-        Ok(Some((cell.into(), part.view.into(), part.place.into())))
+        let begin = |cell: &Cell| PyTuple::new(py, cell.domain.dims.iter().map(|dim| dim.lower));
+        let begins = cells.iter().map(begin).collect::<PyResult<Vec<_>>>()?;
+        let found: Vec<Option<Bound<'py, PyUntypedArray>>> = find.call1((begins,))?.extract()?;
+        if found.len() != cells.len() {
+            return Err(PyTypeError::new_err("there is not one answer for each cell"));
+        }
+        let (mut pairs, mut unknown) = (Vec::with_capacity(cells.len()), Vec::new());
+        for (cell, array) in cells.iter().zip(found) {
+            let Cell { domain, view, place } = cell;
+            match array {
+                Some(array) => pairs.push(Pair::new(view, (array, Some(view)), (out.clone(), Some(place)))),
+                None => unknown.push((domain.clone().into(), view.clone().into(), place.clone().into())),
+            }
+        }
+        copy(py, pairs, true)?;
+        Ok(Some(unknown))
+    }
+}
+
+/// So many cells are looked for at a time.
+const TOGETHER: usize = 1024;
+
+/// A cell: its domain, as a view of nothing, the part of a view in it, and where that is in the whole.
+struct Cell {
+    domain: space::View,
+    view: space::View,
+    place: space::View,
+}
+
+impl Cells {
+    /// The next cells, at most so many.
+    fn next(&self, most: usize) -> tessarr_engine::Result<Vec<Cell>> {
+        let mut found = Vec::new();
+        let Some(cells) = &self.0 else { return Ok(found) };
+        let mut cells = cells.lock().unwrap_or_else(PoisonError::into_inner);
+        while found.len() < most {
+            let Some((dims, mut part)) = cells.next_part().transpose()? else { break };
+            for (map, dim) in part.view.maps.iter_mut().zip(&dims) {
+                map.offset -= dim.lower;
+            }
+            let domain = space::View { dims, maps: PerDimension::new() };
+            found.push(Cell { domain, view: part.view, place: part.place });
+        }
+        Ok(found)
     }
 }
 

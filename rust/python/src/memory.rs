@@ -76,20 +76,6 @@ fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>
     copy(py, vec![Pair::new(view, (items.clone(), None), (array.clone(), Some(view)))], true)
 }
 
-/// Copy elements of views of other arrays to those of views of one; no two of these have the same.
-#[pyfunction]
-fn put_all<'py>(
-    py: Python<'py>,
-    array: &Array<'py>,
-    pieces: Vec<(PyRef<'py, View>, Array<'py>, PyRef<'py, View>)>,
-) -> PyResult<()> {
-    let pairs = pieces.iter().map(|(place, other, view)| {
-        let place = place.inner();
-        Pair::new(place, (other.clone(), Some(view.inner())), (array.clone(), Some(place)))
-    });
-    copy(py, pairs.collect(), true)
-}
-
 /// A new array in C order of the shape of a view.
 fn empty<'py>(py: Python<'py>, dtype: Bound<'py, PyArrayDescr>, view: &View) -> PyResult<Array<'py>> {
     let mut shape: Vec<npy_intp> = view.inner().dims.iter().map(|dim| dim.size() as npy_intp).collect();
@@ -255,6 +241,5 @@ pub(crate) fn extent(array: &Array<'_>) -> (isize, isize) {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(look, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
-    module.add_function(wrap_pyfunction!(put, module)?)?;
-    module.add_function(wrap_pyfunction!(put_all, module)?)
+    module.add_function(wrap_pyfunction!(put, module)?)
 }

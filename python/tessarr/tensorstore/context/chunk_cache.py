@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -37,14 +37,14 @@ class ChunkShelf:
         self._chunks: OrderedDict[Any, Kept] = OrderedDict()
         self._lock = allocate_lock()
 
-    def get(self, key: Any) -> Kept | None:
-        """Return a chunk, its generation, and when it was that."""
-        if not self.limit:
-            return None
+    def find(self, keys: Sequence[Any]) -> list[Kept | None]:
+        """Return chunks, their generations, and when they were that; None for those not kept."""
         with self._lock:
-            found = self._chunks.get(key)
-            if found is not None:
-                self._chunks.move_to_end(key)
+            chunks = self._chunks
+            found = [chunks.get(key) for key in keys]
+            for key, kept in zip(keys, found, strict=True):
+                if kept is not None:
+                    chunks.move_to_end(key)
             return found
 
     def put(self, key: Any, kept: Kept) -> None:
@@ -91,7 +91,13 @@ class ChunkCache:
 
     def get(self, key: Any) -> Kept | None:
         """Return a chunk, its generation, and when it was that."""
-        return self._shelf.get((self, key))
+        return self.find([key])[0]
+
+    def find(self, keys: Sequence[Any]) -> list[Kept | None]:
+        """Return what `get` does of each key."""
+        if not self._shelf.limit:
+            return [None] * len(keys)
+        return self._shelf.find([(self, key) for key in keys])
 
     def put(self, key: Any, chunk: npt.NDArray[Any], generation: bytes, at: float) -> None:
         """Keep a chunk, which is not changed any more."""

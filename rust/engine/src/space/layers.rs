@@ -1,13 +1,30 @@
 //! Several views as layers of one domain: where they belong in it, and what a view of all sees of each.
 
+use std::sync::OnceLock;
+
 use super::cut::Cutter;
-use super::{check_labels, Dim, Map, PerDimension, View, END, INFINITE};
+use super::{Dim, Map, PerDimension, Source, View, END, INFINITE};
 use crate::error::{Error, Kind, Result};
 
-/// Views whose domains are where they belong, from the lowest to the topmost.
+/// Views and where they belong, from the lowest to the topmost.
 pub struct Layers {
+    /// As they are.
     views: Vec<View>,
+    way: Way,
+    /// Of each the bounds where it belongs.
     bounds: Vec<PerDimension<(i64, i64)>>,
+    /// Where they belong: many layers are put together of which few are ever looked at.
+    placed: OnceLock<Vec<View>>,
+}
+
+/// How layers are put together.
+enum Way {
+    /// As they are.
+    Over,
+    /// One after the other along a dimension.
+    Along(usize),
+    /// Side by side along a new one.
+    Beside(usize),
 }
 
 /// A dimension, by its number, which may count from the end, or its label.
@@ -35,21 +52,21 @@ impl Layers {
     /// `Kind::Argument` if they differ in rank.
     pub fn new(views: Vec<View>) -> Result<Layers> {
         check_ranks(&views)?;
-        let bounds = |view: &View| view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect();
-        Ok(Layers { bounds: views.iter().map(bounds).collect(), views })
+        let bounds = views.iter().map(bounds).collect();
+        Ok(Layers { views, way: Way::Over, bounds, placed: OnceLock::new() })
     }
 
     /// Layers one after the other along a dimension of theirs. The first one stays where it is.
     ///
     /// # Errors
     /// `Kind::Argument` if there is none, if they do not fit, or if one is infinite along it.
-    pub fn concatenated(views: &[View], axis: &Axis<'_>) -> Result<Layers> {
+    pub fn concatenated(views: Vec<View>, axis: &Axis<'_>) -> Result<Layers> {
         let Some(first) = views.first() else { return Err(wrong("concat needs a layer")) };
-        check_ranks(views)?;
+        check_ranks(&views)?;
         let at = match axis {
             Axis::Number(number) => place(*number, first.dims.len())?,
             Axis::Label(label) => {
-                let labels = labels(views)?;
+                let labels = labels(&views)?;
                 let found = labels.iter().position(|one| one.is_some() && *one == Some(label));
                 found.ok_or_else(|| {
                     let labels: Vec<&str> = labels.iter().map(|label| label.unwrap_or_default()).collect();
@@ -61,7 +78,7 @@ impl Layers {
             upper if upper <= INFINITE => upper,
             _ => return Err(endless(at, &first.dims[at])),
         };
-        let mut placed = vec![first.clone()];
+        let mut placed = vec![bounds(first)];
         for view in &views[1..] {
             let dim = &view.dims[at];
             if !dim.is_finite() {
@@ -69,36 +86,49 @@ impl Layers {
             }
             let upper = end.checked_add(dim.size()).filter(|&upper| upper < END);
             let upper = upper.ok_or_else(|| wrong("the layers are longer than the range of indices"))?;
-            let mut act = View::identity(view.dims.clone());
-            act.dims[at] = dim.with(end, upper, dim.implicit);
-            act.maps[at] = Map::along(at, dim.lower - end, 1);
-            placed.push(view.after(act)?);
+            for map in view.maps.iter().filter(|map| matches!(map.source, Source::Dimension(k) if k == at)) {
+                map.applied(dim.lower - end, 1)?;
+            }
+            let mut bounds = bounds(view);
+            bounds[at] = (end, upper);
+            placed.push(bounds);
             end = upper;
         }
-        Layers::new(placed)
+        Ok(Layers { views, way: Way::Along(at), bounds: placed, placed: OnceLock::new() })
     }
 
     /// Layers side by side, along a new dimension.
     ///
     /// # Errors
     /// `Kind::Argument` if there is none, or they do not fit.
-    pub fn stacked(views: &[View], axis: i64) -> Result<Layers> {
+    pub fn stacked(views: Vec<View>, axis: i64) -> Result<Layers> {
         let Some(first) = views.first() else { return Err(wrong("stack needs a layer")) };
-        check_ranks(views)?;
+        check_ranks(&views)?;
         let at = place(axis, first.dims.len() + 1)?;
-        let side_by_side = |(k, view): (usize, &View)| {
-            let mut dims = view.dims.clone();
-            dims.insert(at, Dim::new(k as i64, k as i64 + 1));
-            check_labels(&dims)?;
-            let maps = (0..view.dims.len()).map(|k| Map::along(k + usize::from(k >= at), 0, 1)).collect();
-            view.after(View { dims, maps })
+        let side_by_side = |(k, view)| {
+            let mut bounds = bounds(view);
+            bounds.insert(at, (k as i64, k as i64 + 1));
+            bounds
         };
-        Layers::new(views.iter().enumerate().map(side_by_side).collect::<Result<_>>()?)
+        let bounds = views.iter().enumerate().map(side_by_side).collect();
+        Ok(Layers { views, way: Way::Beside(at), bounds, placed: OnceLock::new() })
     }
 
     /// The views, each where it belongs.
-    pub fn views(&self) -> &[View] {
-        &self.views
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a number would not fit into 64 bits.
+    pub fn views(&self) -> Result<&[View]> {
+        if let Way::Over = self.way {
+            return Ok(&self.views);
+        }
+        if let Some(placed) = self.placed.get() {
+            return Ok(placed);
+        }
+        let placed: Result<Vec<View>> =
+            self.views.iter().zip(&self.bounds).map(|(view, bounds)| self.way.placed(view, bounds)).collect();
+        let placed = placed?;
+        Ok(self.placed.get_or_init(|| placed))
     }
 
     /// The domain that contains all layers; along each dimension, those that are empty add nothing. Bounds that are given, and not infinite and implicit, take the
@@ -111,11 +141,14 @@ impl Layers {
             let given = given.ok_or_else(|| wrong("the domain has to be given where there is no layer"))?;
             return Ok(given.into());
         };
-        let count = first.dims.len();
+        let count = self.bounds.first().map_or(first.dims.len(), PerDimension::len);
         if let Some(rank) = rank.or(given.map(<[Dim]>::len)).filter(|&rank| rank != count) {
             return Err(wrong(format!("rank {rank} is asked for, the layers have rank {count}")));
         }
-        let labels = labels(&self.views)?;
+        let mut labels = labels(&self.views)?;
+        if let Way::Beside(at) = self.way {
+            labels.insert(at, None);
+        }
         let mut dims = PerDimension::new();
         for (at, label) in labels.into_iter().enumerate() {
             let mut dim = Dim::new(i64::MAX, i64::MIN);
@@ -158,13 +191,40 @@ impl Layers {
     /// it does not fit.
     pub fn seen(&self, view: &View) -> Result<Vec<Seen>> {
         let Some(cutter) = Cutter::new(view)? else { return Ok(Vec::new()) };
+        let views = self.views()?;
         let parts = cutter.by_boxes(&self.bounds)?.into_iter();
         parts
             .map(|(layer, part)| {
-                Ok(Seen { layer, view: self.views[layer].viewed(&part.view)?, place: part.place })
+                Ok(Seen { layer, view: views[layer].viewed(&part.view)?, place: part.place })
             })
             .collect()
     }
+}
+
+impl Way {
+    /// A view where it belongs, which is between these bounds.
+    fn placed(&self, view: &View, bounds: &[(i64, i64)]) -> Result<View> {
+        match *self {
+            Way::Over => Ok(view.clone()),
+            Way::Along(at) => {
+                let (dim, (lower, upper)) = (&view.dims[at], bounds[at]);
+                let mut act = View::identity(view.dims.clone());
+                act.dims[at] = dim.with(lower, upper, dim.implicit);
+                act.maps[at] = Map::along(at, dim.lower - lower, 1);
+                view.after(act)
+            }
+            Way::Beside(at) => {
+                let mut dims = view.dims.clone();
+                dims.insert(at, Dim::new(bounds[at].0, bounds[at].1));
+                let maps = (0..view.dims.len()).map(|k| Map::along(k + usize::from(k >= at), 0, 1)).collect();
+                view.after(View { dims, maps })
+            }
+        }
+    }
+}
+
+fn bounds(view: &View) -> PerDimension<(i64, i64)> {
+    view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect()
 }
 
 fn check_ranks(views: &[View]) -> Result<()> {

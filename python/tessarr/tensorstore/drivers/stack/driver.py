@@ -6,7 +6,7 @@ layer, and copies what is in memory; all others are read, or written, at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -33,28 +33,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["Known", "Layer", "StackDriver", "common_units"]
+__all__ = ["Layer", "StackDriver", "common_units"]
 
 Layer: TypeAlias = Any
 """A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
-
-
-class Known(NamedTuple):
-    """What layers have in common.
-
-    Parameters
-    ----------
-    dtype
-        The data type of all.
-    domain
-        The domain of the whole.
-    units
-        The unit of each dimension, as far as it is given.
-    """
-
-    dtype: DataType
-    domain: IndexDomain
-    units: Sequence[Any] | None
 
 
 class StackDriver(Driver):
@@ -66,13 +48,17 @@ class StackDriver(Driver):
         From the lowest to the topmost.
     placed
         Where they belong in the domain.
-    known
-        What they have in common.
+    whole
+        The view of all of the domain.
+    dtype
+        The data type of all layers.
+    units
+        The unit of each dimension, as far as it is given.
     references
         Its resources.
     """
 
-    __slots__ = ("_arrays", "_data_type", "_domain", "_layers", "_placed", "_units", "references")
+    __slots__ = ("_arrays", "_data_type", "_layers", "_placed", "_units", "_whole", "references")
 
     name = "stack"
 
@@ -80,12 +66,17 @@ class StackDriver(Driver):
         self,
         layers: Sequence[Layer],
         placed: Layers,
-        known: Known,
+        whole: IndexTransform,
+        dtype: DataType,
+        *,
+        units: Sequence[Any] | None,
         references: References,
     ) -> None:
         self._layers = layers
         self._placed = placed
-        self._data_type, self._domain, self._units = known
+        self._whole = whole
+        self._data_type = dtype
+        self._units = units
         self.references = references
         # To read from, and to write to; not looked for yet.
         self._arrays: dict[bool, list[npt.NDArray[Any] | None]] = {}
@@ -104,7 +95,7 @@ class StackDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """That of the whole."""
-        return self._domain
+        return self._whole.domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -114,7 +105,7 @@ class StackDriver(Driver):
     @property
     def dimension_units(self) -> tuple[Any, ...]:
         """What is said, or what the layers agree upon."""
-        return common_units(self._units or (None,) * self._domain.rank, self.layers)
+        return common_units(self._units or (None,) * self.domain.rank, self.layers)
 
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: where those of the layers are."""

@@ -10,7 +10,7 @@ from tessarr.space import IndexDomain, IndexTransform, Layers
 from tessarr.space.names import integer
 from tessarr.tensorstore.context.context import Context, Own
 from tessarr.tensorstore.context.references import References
-from tessarr.tensorstore.drivers.stack.driver import Known, Layer, StackDriver
+from tessarr.tensorstore.drivers.stack.driver import Layer, StackDriver
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.notation.reading import given, of_class
 from tessarr.tensorstore.schema.data_type import DTypeLike
@@ -161,10 +161,10 @@ def layered(
         references = references.bind(asked.context)
     placed = Layers(views, how, axis)
     within = asked.domain
-    whole = placed.domain(asked.rank, None if within is None else within._as_view())
-    known = Known(data_type, IndexDomain.of_view(whole), asked.units)
-    driver = StackDriver(_bound(found, data_type, asked.context), placed, known, references)
-    view = IndexTransform.of_view(whole.mapped())
+    whole = placed.domain(asked.rank, None if within is None else within._as_view()).mapped()
+    view = IndexTransform.of_view(whole)
+    bound = _bound(found, data_type, asked.context)
+    driver = StackDriver(bound, placed, view, data_type, units=asked.units, references=references)
     return handle(driver, view, _mode(modes, asked.ways), transaction)
 
 
@@ -235,7 +235,7 @@ def _bound(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
-    if Spec not in set(map(type, layers)):
+    if Spec not in map(type, layers):
         return layers
     shared = Own() if context is None else context
     return tuple(

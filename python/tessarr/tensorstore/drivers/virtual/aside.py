@@ -74,16 +74,16 @@ class ChunksAside:
             assign(kept.values, inside, items)
             assign(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
 
-    def whole(self, box: View) -> npt.NDArray[Any] | None:
+    def whole(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """Return a chunk all of which was written, or None."""
         with self._lock:
-            kept = self._chunks.get(box.origin)
+            kept = self._chunks.get(origin)
             return kept.values.copy() if kept is not None and kept.written.all() else None
 
-    def over(self, box: View, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def over(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a chunk with what was written of it."""
         with self._lock:
-            kept = self._chunks.get(box.origin)
+            kept = self._chunks.get(origin)
             if kept is None:
                 return chunk
             found = chunk.copy()

@@ -27,8 +27,8 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.in_memory import (
     assign,
-    assign_all,
     check_finite,
+    checked,
     outside,
     selected,
 )
@@ -36,7 +36,7 @@ from tessarr.tensorstore.schema.choose import check_codec_chunk, choose_one
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -165,22 +165,15 @@ class VirtualDriver(Driver):
             parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
             aside = self._aside(using)
             cache = self._cache if aside is None else aside.cache
-            there, begun = [], []
-            for box, inside, place in self._chunks(view):
-                if aside is not None and (whole := aside.whole(box)) is not None:
-                    assign(result, place, selected(whole, inside))
-                    continue
-                kept = cache.get(box.origin)
-                if kept is not None and kept[2] >= parameters.staleness_bound:
-                    chunk = kept[0] if aside is None else aside.over(box, kept[0])
-                    there.append((place, chunk, inside))
-                    continue
-                reading = self._read(cache, box, parameters, kept)
-                if reading.called is None:
-                    _copy(reading, inside, result, place, aside)
-                else:
-                    begun.append((reading, inside, place))
-            assign_all(result, there)
+            known = partial(_known, cache, aside, parameters.staleness_bound)
+            cells, begun = self._chunks(view), []
+            while (rest := checked(cells.unknown, known, result)) is not None:
+                for box, inside, place in rest:
+                    reading = self._read(cache, box, parameters, cache.get(box.origin))
+                    if reading.called is None:
+                        _copy(reading, inside, result, place, aside)
+                    else:
+                        begun.append((reading, inside, place))
             for reading, inside, place in begun:
                 _copy(reading, inside, result, place, aside)
             return result
@@ -222,7 +215,7 @@ class VirtualDriver(Driver):
         done = start(work)
         return WriteFutures._of(done, done)
 
-    def _chunks(self, view: IndexTransform) -> Iterable[tuple[View, View, View]]:
+    def _chunks(self, view: IndexTransform) -> Cells:
         """Give each chunk's domain, the part of a view in it, and where that is in the view."""
         try:
             return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
@@ -316,6 +309,19 @@ class VirtualDriver(Driver):
         return ChunksAside(self._new, store, change, cache)
 
 
+def _known(
+    cache: ChunkCache, aside: ChunksAside | None, bound: float, origins: list[tuple[int, ...]]
+) -> list[npt.NDArray[Any] | None]:
+    """Return the chunks that begin at origins: None for those that have to be read."""
+    found = [kept[0] if kept and kept[2] >= bound else None for kept in cache.find(origins)]
+    if aside is None:
+        return found
+    return [
+        aside.whole(origin) if chunk is None else aside.over(origin, chunk)
+        for origin, chunk in zip(origins, found, strict=True)
+    ]
+
+
 def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
     assign(chunk, inside, items)
 
@@ -376,7 +382,7 @@ def _copy(
     """Wait for a chunk, and copy what is wanted of it."""
     chunk, _ = reading.end()
     if aside is not None:
-        chunk = aside.over(reading.box, chunk)
+        chunk = aside.over(reading.box.origin, chunk)
     assign(result, place, selected(chunk, inside))
 
 
