@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -192,3 +195,94 @@ def test_the_spec_of_a_stack_tells_what_layers_agree_upon(
         return repr(spec.open_mode), list(map(str, spec.dimension_units))
 
     assert told(ours) == told(theirs)
+
+
+@both
+def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
+    """Neither does what is not there; a batch that was submitted is refused for either."""
+    keys = _keys(ts)
+    keys["a"] = b"1"
+    batch = ts.Batch()
+    futures = [keys.read("a", batch=batch), keys.read("b", batch=batch)]
+    assert [future.result(timeout=5).state for future in futures] == ["value", "missing"]
+    whole = ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch)
+    assert whole.done()
+    assert whole.result().resolve(batch=batch).done()
+    assert ts.array([1]).resolve(batch=batch).done()
+    assert ts.open({"driver": "json", "kvstore": "memory://"}, batch=batch).done()
+    batch.submit()
+    for again in (
+        lambda: keys.read("a", batch=batch),
+        lambda: whole.result().read(batch=batch),
+        lambda: ts.array([1]).read(batch=batch),
+        lambda: ts.array([1]).resolve(batch=batch),
+    ):
+        with pytest.raises(ValueError, match="submitted"):
+            again().result()
+    assert ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch).done()
+
+
+@both
+def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> None:
+    place = {"driver": "file", "path": f"{tmp_path}/"}
+    made = ts.open({**SPEC, "kvstore": place}, create=True, dtype="int16", shape=[2]).result()
+    batch = ts.Batch()
+    futures = [
+        ts.KvStore.open(place).result().read("zarr.json", batch=batch),
+        ts.open({**SPEC, "kvstore": place}, batch=batch),
+        ts.open(place, batch=batch),
+        ts.open({"driver": "cast", "dtype": "int32", "base": place}, batch=batch),
+        made.read(batch=batch),
+    ]
+    assert made.resolve(batch=batch).done()  # what is known is not looked up again
+    sleep(0.05)
+    assert not any(future.done() for future in futures)
+    batch.submit()
+    for future in futures:
+        future.result()
+
+
+@both
+@pytest.mark.parametrize("layer", ["", "cast", "overlay", "downsample"])
+def test_functions_are_called_when_the_batch_is_submitted(ts: Any, layer: str) -> None:
+    """They may read in a batch of their own."""
+    called = []
+    base = ts.array([5, 6, 7, 8])
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        base[domain].read(batch=parameters.batch)
+        called.append(str(domain))
+        chunk[...] = 3
+
+    store = ts.virtual_chunked(
+        read, dtype=ts.int32, shape=[4], chunk_layout=ts.ChunkLayout(chunk_shape=[2])
+    )
+    if layer:
+        store = {
+            "cast": lambda: ts.cast(store, ts.float32),
+            "overlay": lambda: ts.overlay([store]),
+            "downsample": lambda: ts.downsample(store, [2], "mean"),
+        }[layer]()
+    batch = ts.Batch()
+    future = store.read(batch=batch)
+    future.force()
+    sleep(0.05)
+    assert called == [] or ts is ours  # what is wanted begins here
+    batch.submit()
+    assert set(future.result().tolist()) == {3}
+    assert sorted(called) == ["{ [0, 2) }", "{ [2, 4) }"]
+
+
+def test_functions_that_are_coroutines_read_in_a_batch() -> None:
+    base = ours.array([5, 6, 7, 8], dtype=ours.int32)
+
+    async def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        chunk[...] = await base[domain].read(batch=parameters.batch)
+
+    async def main() -> list[int]:
+        store = ours.virtual_chunked(read, dtype=ours.int32, shape=[4])
+        with ours.Batch() as batch:
+            future = store.read(batch=batch)
+        return list(await future)
+
+    assert asyncio.run(main()) == [5, 6, 7, 8]

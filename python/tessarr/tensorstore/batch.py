@@ -12,6 +12,7 @@ from tessarr.errors import ArgumentError
 from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
+from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
     from tessarr.array import Array
@@ -70,6 +71,11 @@ class Batch:
         for begin in waiting:
             begin()
 
+    def _check(self) -> None:
+        """Raise an error if it was submitted."""
+        if self._submitted:
+            raise ArgumentError("batch was already submitted")
+
     def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
         """Return the future of what `begin` gives, which is called when the batch is submitted."""
         future: Future[Any] = Future._pending()
@@ -93,11 +99,14 @@ class Batch:
             source.force()
 
         with self._lock:
-            if self._submitted:
-                raise ArgumentError("batch was already submitted")
+            self._check()
             self._waiting.append(once)
         future._begin = once
         return future
+
+    def _start(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
+        """Do the same as `start` when the batch is submitted."""
+        return self._later(lambda: start(work, *arguments, here=here))
 
     def _store(self, store: Store) -> Store:
         """Return a store in which all reads of the batch share what they read."""

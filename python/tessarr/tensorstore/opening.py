@@ -89,9 +89,6 @@ def open(
     opening = Opening(
         bool(read) or any_way, bool(write) or any_way, transaction, batch, bool(read and write)
     )
-    if batch is not None:
-        later: Future[TensorStore] = batch._later(lambda: open_spec(made, opening, context))
-        return later
     return open_spec(made, opening, context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
@@ -98,8 +99,9 @@ class AutoSpec(PlacedSpec):
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         if view is None and self.schema.domain is not None:
             view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
-        here = place._driver.at_once > 0
-        return start(self._opened, place, view, opening, here=here)
+        at_once, batch = place._driver.at_once, opening.batch
+        begin = start if batch is None or at_once == inf else batch._start
+        return begin(self._opened, place, view, opening._replace(batch=None), here=at_once > 0)
 
     def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
         at = place._open()

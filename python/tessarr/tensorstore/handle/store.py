@@ -202,7 +202,10 @@ class TensorStore(Indexable):
     def _using(self, batch: Any) -> Using:
         if self._transaction is None and batch is None:
             return NOTHING
-        return Using(self._transaction, of_class(batch, Batch, "batch"))
+        collecting = of_class(batch, Batch, "batch")
+        if collecting is not None:
+            collecting._check()
+        return Using(self._transaction, collecting)
 
     def _now(self, using: Using) -> TensorStore:
         """Return the same with the bounds of now, as far as these are known."""

@@ -322,20 +322,20 @@ class KvStore:
         if staleness_bound is not None:
             as_float(staleness_bound)
         most = self._at.at_once
+        if of_class(batch, Batch, "batch") is not None:
+            batch._check()
         try:
             full = self._key(key)
             store = self._store(full)
-            if batch is None and most:
+            if most == inf or (batch is None and most):
                 found = store.read_stamped(full, known, span, None if most == inf else int(most))
                 return finished(found) if isinstance(found, ReadResult) else start(found.read)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         if batch is None:
             return start(store.read_stamped, full, known, span)
-        of_class(batch, Batch, "batch")
         shared = batch._store(store)
-        read = partial(shared.read_stamped, full, known)
-        return batch._later(lambda: self._do(read, span))
+        return batch._start(shared.read_stamped, full, known, span)
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)

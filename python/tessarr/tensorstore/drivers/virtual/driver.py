@@ -12,6 +12,7 @@ import numpy as np
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Cells, Dim, IndexDomain, IndexTransform
 from tessarr.space.domain import INFINITE
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.caching import memory_of
 from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf, Kept
 from tessarr.tensorstore.driver import Driver
@@ -162,7 +163,9 @@ class VirtualDriver(Driver):
             result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
             if view.size == 0:
                 return result
-            parameters = VirtualChunkedReadParameters(using.batch, b"", time.time())
+            # That of the read is submitted by now: what functions read is collected by another.
+            batch = None if using.batch is None else Batch()
+            parameters = VirtualChunkedReadParameters(batch, b"", time.time())
             aside = self._aside(using)
             cache = self._cache if aside is None else aside.cache
             known = partial(_known, cache, aside, parameters.staleness_bound)
@@ -178,7 +181,7 @@ class VirtualDriver(Driver):
                 _copy(reading, inside, result, place, aside)
             return result
 
-        return start(work)
+        return start(work) if using.batch is None else using.batch._start(work)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Have each chunk written; those of which only parts are written are read before."""
@@ -200,7 +203,7 @@ class VirtualDriver(Driver):
                 items = selected(values, place)
                 if not whole:
                     change = partial(_assign, inside, items)
-                    self._change(self._cache, box, change, using.batch)
+                    self._change(self._cache, box, change)
                     continue
                 chunk = self._new(box, clear=False)
                 assign(chunk, inside, items)
@@ -269,11 +272,10 @@ class VirtualDriver(Driver):
         cache: ChunkCache,
         box: View,
         change: Callable[[npt.NDArray[Any]], None],
-        batch: Any = None,
     ) -> None:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         self._check_readable()
-        parameters = VirtualChunkedReadParameters(batch)
+        parameters = VirtualChunkedReadParameters()
         with self._lock:
             while True:
                 kept = cache.get(box.origin)

@@ -353,10 +353,10 @@ class ZarrDriver(Driver):
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
-        if using.batch is not None:
-            later: Future[Driver] = using.batch._later(lambda: start(lambda: self._fresh(using)))
-            return later
-        return start(lambda: self._fresh(using), here=not (self._is_due(using) or self._assumed))
+        due = self._assumed or self._is_due(using)
+        begin = using.batch._start if due and using.batch is not None else start
+        found: Future[Driver] = begin(self._fresh, using, here=not due)
+        return found
 
     def _fresh(self, using: Using) -> Driver:
         array = self._looked_at(using)

@@ -266,9 +266,10 @@ class ZarrSpec(PlacedSpec):
             raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
         at = place.key(self._place.path).strip("/")
-        here = self._place._driver.at_once > 0
         store = self._at(place.store, at)
-        return start(self._opened, view, store, at, opening.transaction, here=here)
+        at_once = self._place._driver.at_once
+        begin = start if opening.batch is None or at_once == inf else opening.batch._start
+        return begin(self._opened, view, store, at, opening.transaction, here=at_once > 0)
 
     def _opened(
         self, view: IndexTransform | None, store: Store, at: str, transaction: Any
