@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import random
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -93,8 +97,8 @@ def test_urls_and_pickling(tmp_path: Any) -> None:
     assert store.read().result().item() == [1, 2]
     again = pickle.loads(pickle.dumps(store))
     again[...] = "new"
-    assert store.read().result().item() == "new"
-    assert ts.cast(store, "ustring").read().result().item() == "new"
+    assert again.read().result().item() == "new"
+    assert ts.cast(again, "ustring").read().result().item() == "new"
 
 
 def test_writers_of_one_document_lose_nothing() -> None:
@@ -127,6 +131,52 @@ def test_what_is_there_is_not_written_again(package: Any, value: Any, kept: bool
     before = document.store.read("x.json").result().stamp.generation
     document.open("/a").write(value).result()
     assert (document.store.read("x.json").result().stamp.generation == before) == kept
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+@pytest.mark.parametrize("recheck", [None, "open", True, False, 5])
+def test_a_document_is_kept_while_it_is_open(kind: str, recheck: Any, tmp_path: Path) -> None:
+    """All that have it open in one context see the same, as new as the strictest asked for."""
+    steps = random.Random(f"{kind}{recheck}").choices(KEEPING, k=60)
+
+    def told(package: Any) -> list[Any]:
+        context = package.Context()
+        place = {"driver": "memory"}
+        if kind == "file":
+            place = {"driver": "file", "path": f"{tmp_path}/{package.__name__}/"}
+        store = package.KvStore.open(place, context=context).result()
+        at = place.get("path", "") + "x.json"
+        spec: Any = {"driver": "json", "kvstore": {**place, "path": at}}
+        if recheck is not None:
+            spec["recheck_cached_data"] = recheck
+        handles: list[Any] = []
+        seen = []
+        for k, step in enumerate(steps):
+            sleep(0.002)
+            if step == "open":
+                pointer = "/a" if len(handles) % 2 else "/b"
+                found = package.open({**spec, "json_pointer": pointer}, context=context).result()
+                handles.append(found)
+            elif step == "close":
+                handles.clear()
+                gc.collect()  # errors may hold what raised them
+            elif step == "store":
+                store["x.json"] = f'{{"a": {k}, "b": {-k}}}'
+            elif step == "remove":
+                del store["x.json"]
+            elif step == "write" and handles:
+                handles[-1].write(k).result()
+            elif step == "commit" and handles:
+                with package.Transaction() as transaction:
+                    handles[-1].with_transaction(transaction).write(k).result()
+            if step in {"read", "commit"}:  # here it is read anew after a commit, in any case
+                seen.append([outcome(lambda one=one: one.read().result()) for one in handles])
+        return seen
+
+    assert told(ts) == told(theirs)
+
+
+KEEPING = [*["open"] * 2, *["read"] * 3, *["store"] * 2, "close", "remove", "write", "commit"]
 
 
 CONTEXTS: list[Any] = [

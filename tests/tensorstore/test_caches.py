@@ -16,7 +16,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.context.caching import bound_of, cached, pool_of
+from tessarr.tensorstore.context.caching import bound_of, memory_of, over, pool_of
 
 SHAPE = (64, 64)
 
@@ -37,6 +37,12 @@ def settle() -> None:
 
 def pool(limit: int) -> Any:
     return ts.Context({"cache_pool": {"total_bytes_limit": limit}})["cache_pool"]
+
+
+def cached(store: Any, memory: Any, recheck: Any) -> Any:
+    """Return a store whose answers are remembered, of documents since it was opened."""
+    now = time.time()
+    return over(store, memory_of(memory), pool_of(memory), (now, bound_of(recheck, now)), now)
 
 
 def opened(store: CountingStore, recheck: Any, memory: Any) -> tessarr.Array:
@@ -73,8 +79,8 @@ def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> 
 @pytest.mark.parametrize(("recheck", "asks"), [("open", 0), (True, 1)])
 def test_what_was_written_is_remembered(tmp_path: Path, recheck: Any, asks: int) -> None:
     store = CountingStore(LocalStore(tmp_path))
-    over = cached(store, pool(10**7), recheck)
-    array = tessarr.create_array(over, shape=(8,), chunks=(4,), dtype="i4")
+    view = cached(store, pool(10**7), recheck)
+    array = tessarr.create_array(view, shape=(8,), chunks=(4,), dtype="i4")
     array[:4] = 5
     before = store.counts()
     assert (array[:4] == 5).all()

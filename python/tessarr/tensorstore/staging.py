@@ -173,8 +173,9 @@ class Staging:
                 past = (_pools(stage.below) for stage in self._stages.values())
                 for pool in self._pools.difference(*past):
                     pool.forget()  # what was changed past it
-        for call in self._in_the_end:
-            call()
+        self._changes.clear()  # nothing that took part is kept any longer
+        while self._in_the_end:
+            self._in_the_end.pop(0)()
 
     def _all(self) -> list[_Kept]:
         return [kept for some in self._arrays.values() for kept in some]

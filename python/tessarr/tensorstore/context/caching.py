@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from tessarr.store import MemoryStore
 from tessarr.store.kept import CachePool, RememberingStore
 from tessarr.tensorstore.context.chunk_cache import ChunkShelf
 from tessarr.tensorstore.notation.members import expected
@@ -22,7 +20,7 @@ _DOCUMENTS_BYTES: Final = 1 << 20
 
 _EVER: Final = {float("-inf"), float("inf")}
 
-__all__ = ["Known", "Memory", "bound_of", "cached", "memory_of", "over", "pool_of"]
+__all__ = ["Known", "Memory", "bound_of", "memory_of", "over", "pool_of"]
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -70,7 +68,7 @@ class Memory:
         self.pool = pool = CachePool(limit) if limit else None
         self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
         self._documents = pool
-        self._known: dict[Any, ref[Known]] = {}
+        self._known: dict[Any, ref[Any]] = {}
         self._room = 64
 
     def documents(self) -> CachePool:
@@ -82,13 +80,13 @@ class Memory:
             self._documents = CachePool(_DOCUMENTS_BYTES)
         return self._documents
 
-    def find(self, where: Any) -> Known | None:
-        """Return what open arrays know whose document is there, or None where none is open."""
+    def find(self, where: Any) -> Any:
+        """Return what is known of a document by what has it open, or None where nothing has."""
         found = self._known.get(where)
         return None if found is None else found()
 
-    def add(self, where: Any, known: Known) -> None:
-        """Remember what open arrays know, while there are any."""
+    def add(self, where: Any, known: Any) -> None:
+        """Remember what is known of a document, while something has it open."""
         if len(self._known) >= self._room:
             self._known = {key: one for key, one in self._known.items() if one() is not None}
             self._room = max(64, 2 * len(self._known))
@@ -129,37 +127,6 @@ def bound_of(recheck: Any, opened: float) -> float:
     if isinstance(recheck, (int, float)) and recheck == recheck:  # noqa: PLR0124 (no NaN)
         return float(recheck)
     raise expected('boolean, number, or "open"', recheck)
-
-
-def cached(
-    store: Store,
-    pool: Resource | None,
-    recheck: Any,
-    *,
-    metadata_pool: Resource | None = None,
-    recheck_metadata: Any = "open",
-    opened: float | None = None,
-) -> Store:
-    """Return a store that remembers in pools what `store` answers; `store` if they have no room.
-
-    Parameters
-    ----------
-    store
-        Where nothing is to be waited for, in memory, nothing is remembered either.
-    pool, metadata_pool
-        Resources ``cache_pool``: of chunks, and of documents; the latter by default the former.
-    recheck, recheck_metadata
-        The members ``recheck_cached_data`` and ``recheck_cached_metadata`` of a spec.
-    opened
-        When the store was opened, in seconds since 1970; by default now.
-    """
-    if isinstance(store, MemoryStore):
-        return store
-    now = time.time() if opened is None else opened
-    own = pool if metadata_pool is None else metadata_pool
-    memory = None if own is None else memory_of(own)
-    sinces = bound_of(recheck_metadata, now), bound_of(recheck, now)
-    return over(store, memory, pool_of(pool), sinces, now)
 
 
 def over(

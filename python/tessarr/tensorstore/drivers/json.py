@@ -7,6 +7,7 @@ the objects that lead to it; what others wrote to the document in between stays.
 from __future__ import annotations
 
 import json
+import time
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,9 +16,10 @@ import numpy as np
 from tessarr._json import load
 from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
 from tessarr.space import IndexDomain, IndexTransform
-from tessarr.tensorstore.context.caching import cached
+from tessarr.tensorstore.context.caching import bound_of, memory_of
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.document import Document
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
@@ -51,20 +53,24 @@ class JsonDriver(Driver):
 
     Parameters
     ----------
-    place
+    document
         The document.
+    since
+        Since when what is known of it must be known to be so, in seconds since 1970.
     pointer
         Where in it, as a JSON pointer.
     opened_by
         The spec that opened it.
     """
 
-    __slots__ = ("_place", "_steps", "opened_by", "pointer")
+    __slots__ = ("_document", "_place", "_since", "_steps", "opened_by", "pointer")
 
     name = "json"
 
-    def __init__(self, place: KvStore, pointer: str, opened_by: JsonSpec) -> None:
-        self._place = place
+    def __init__(self, document: Document, since: float, pointer: str, opened_by: JsonSpec) -> None:
+        self._document = document
+        self._place = document.place
+        self._since = since
         self.pointer = pointer
         self._steps = steps_of(pointer)
         self.opened_by = opened_by
@@ -95,20 +101,16 @@ class JsonDriver(Driver):
         """The URL that opens it again."""
         return self.opened_by.url
 
-    def _document(self, using: Using) -> KvStore:
-        transaction = using.transaction
-        return self._place if transaction is None else self._place.with_transaction(transaction)
-
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Read the document, and find the value in it."""
 
         def work() -> npt.NDArray[Any]:
-            found = self._document(using).read("").result()
-            if found.state != "value":
+            content = self._document.read(self._since, using.transaction)
+            if content is None:
                 raise NotFoundError(f"there is no document {self._place.url!r}")
-            value = self._found(self._parsed(found.value))
+            value = self._found(self._parsed(content))
             result = np.empty(view.domain.shape, "O") if out is None else out
             for at in np.ndindex(result.shape):
                 result[at] = value
@@ -120,14 +122,9 @@ class JsonDriver(Driver):
         """Replace the value in the document."""
         value = json_value(values.reshape(-1)[-1]) if values.size else None
 
-        def work() -> None:
-            document = self._document(using)
-            if not self._steps:
-                document.write("", _dumped(value)).result()
-            else:
-                document._change("", changed)
-
         def changed(current: bytes | None) -> bytes:
+            if not self._steps:
+                return _dumped(value)
             if current is None:
                 return _dumped(self._replaced({}, value))
             content = self._parsed(current)
@@ -137,7 +134,7 @@ class JsonDriver(Driver):
 
         if not values.size:
             return WriteFutures._of(Future(None), Future(None))
-        done = start(work)
+        done = start(self._document.change, changed, using.transaction)
         return WriteFutures._of(done, done)
 
     def _parsed(self, document: bytes) -> Any:
@@ -310,9 +307,14 @@ class JsonSpec(PlacedSpec):
             raise ArgumentError("the spec has no kvstore: where the document is has to be said")
 
         def opened() -> Opened:
-            pool, where = self._references.resource("cache_pool"), place._open()
-            store = cached(where.store, pool, self._recheck, recheck_metadata=self._recheck)
-            document = KvStore._of(place, where._replace(store=store), place.path, None)
-            return Opened(JsonDriver(document, self._pointer, self), view)
+            at = place._open()
+            memory = memory_of(self._references.resource("cache_pool"))
+            where = (Document, at.store, at.key(place.path))
+            document = memory.find(where)
+            if document is None:
+                document = Document(KvStore._of(place, at, place.path, None))
+                memory.add(where, document)
+            since = bound_of(self._recheck, time.time())
+            return Opened(JsonDriver(document, since, self._pointer, self), view)
 
         return start(opened, here=True)

@@ -322,20 +322,21 @@ class KvStore:
         if staleness_bound is not None:
             as_float(staleness_bound)
         most = self._at.at_once
-        if of_class(batch, Batch, "batch") is not None:
-            batch._check()
+        collecting = of_class(batch, Batch, "batch")
+        if collecting is not None:
+            collecting._check()
         try:
             full = self._key(key)
             store = self._store(full)
-            if most == inf or (batch is None and most):
+            if most == inf or (collecting is None and most):
                 found = store.read_stamped(full, known, span, None if most == inf else int(most))
                 return finished(found) if isinstance(found, ReadResult) else start(found.read)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        if batch is None:
+        if collecting is None:
             return start(store.read_stamped, full, known, span)
-        shared = batch._store(store)
-        return batch._start(shared.read_stamped, full, known, span)
+        shared = collecting._store(store)
+        return collecting._start(shared.read_stamped, full, known, span)
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
