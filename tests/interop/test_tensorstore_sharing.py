@@ -206,10 +206,13 @@ def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
     futures = [keys.read("a", batch=batch), keys.read("b", batch=batch)]
     assert [future.result(timeout=5).state for future in futures] == ["value", "missing"]
     whole = ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch)
-    assert whole.done()
-    assert whole.result().resolve(batch=batch).done()
-    assert ts.array([1]).resolve(batch=batch).done()
-    assert ts.open({"driver": "json", "kvstore": "memory://"}, batch=batch).done()
+    for future in (
+        whole,
+        whole.result(timeout=5).resolve(batch=batch),
+        ts.array([1]).resolve(batch=batch),
+        ts.open({"driver": "json", "kvstore": "memory://"}, batch=batch),
+    ):
+        future.result(timeout=5)
     batch.submit()
     for again in (
         lambda: keys.read("a", batch=batch),
@@ -219,7 +222,7 @@ def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
     ):
         with pytest.raises(ValueError, match="submitted"):
             again().result()
-    assert ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch).done()
+    ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch).result(timeout=5)
 
 
 @both
@@ -234,7 +237,7 @@ def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> Non
         ts.open({"driver": "cast", "dtype": "int32", "base": place}, batch=batch),
         made.read(batch=batch),
     ]
-    assert made.resolve(batch=batch).done()  # what is known is not looked up again
+    made.resolve(batch=batch).result(timeout=5)  # what is known is not looked up again
     sleep(0.05)
     assert not any(future.done() for future in futures)
     batch.submit()

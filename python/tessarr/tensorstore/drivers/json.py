@@ -252,6 +252,12 @@ class JsonSpec(PlacedSpec):
         )
         return made
 
+    def _constrain(self, options: Options) -> None:
+        """Check constraints: they have nothing to add."""
+        before = self.schema
+        super()._constrain(options)
+        self.schema = before
+
     def _check_parts(self) -> None:
         if self.schema.fill_value is not None:
             raise ArgumentError("a value in a document has no fill value")
