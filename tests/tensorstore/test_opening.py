@@ -418,3 +418,21 @@ def test_urls_name_the_format_that_is_found_out(tmp_path: Path) -> None:
 def test_a_context_is_a_context() -> None:
     with pytest.raises(TypeError, match="Context"):
         ts.open("memory://|zarr3:", context={})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_the_bytes_of_an_element_are_a_dimension(driver: str, n: int) -> None:
+    """Even if it is a single one."""
+    metadata: dict[str, Any] = {"shape": [4], "data_type": f"r{8 * n}"}
+    if driver == "zarr":
+        metadata = {"shape": [4], "chunks": [2], "dtype": f"|V{n}", "compressor": None}
+    spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata}
+    store = ts.open(spec, create=True).result()
+    assert store.shape == (4, n)
+    assert store.read().result().tobytes() == bytes(4 * n)
+    values = np.frombuffer(b"abcdefghijkl"[: 4 * n], "V1").reshape(4, n)
+    store[...] = values
+    assert (store.read().result() == values).all()
+    assert (store[1:3, n - 1].read().result() == values[1:3, n - 1]).all()
+    assert (store.vindex[[0, 3], [0, n - 1]].read().result() == values[[0, 3], [0, n - 1]]).all()

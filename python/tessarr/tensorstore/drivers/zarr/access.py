@@ -161,22 +161,20 @@ class Access:
         buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
             self._elements(array, chosen, buffer, buffer, together),
-            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner, array.ndim)),
+            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
         )
         return future if out is None else _filled(future, out)
 
-    def _opened(self, values: Any, inner: Inner, rank: int) -> npt.NDArray[Any]:
+    def _opened(self, values: Any, inner: Inner) -> npt.NDArray[Any]:
         """Return whole elements with the dimensions inside of them."""
         found = np.asarray(values)
+        shape = found.shape
         if self._fields is not None and self._fields.inner is not None:
             found = found[self._fields.inner]
-        if found.dtype != self._numpy and found.ndim + 1 - len(inner.shape) <= rank + 1:
-            if found.dtype.itemsize != self._numpy.itemsize:
-                shape = found.shape
-                found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
-                return found.reshape(*shape, -1)
-            found = found.astype(self._numpy)
-        return found
+        if found.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
+            found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
+            return found.reshape(*shape, *inner.shape)
+        return found.astype(self._numpy, copy=False)
 
     # Writing
 
