@@ -127,6 +127,17 @@ def test_layers_are_made_with_a_call_for_each(how: str) -> None:
     assert native["Layers.views"] == native["Layers.seen"] == 0, native
 
 
+def test_layers_in_folders_take_few_calls_each(tmp_path: Path) -> None:
+    def layer(k: int) -> ts.TensorStore:
+        spec = {"driver": "zarr3", "kvstore": (tmp_path / str(k)).as_uri() + "/"}
+        return ts.open(spec, create=True, dtype=ts.uint16, shape=[2, 3]).result()
+
+    store = ts.concat([layer(k) for k in range(20)], axis=0)[:, 1]
+    python, _ = calls(lambda: store.read().result())
+    driver = {name: n for name, n in python.items() if name.startswith(("ZarrDriver", "Access"))}
+    assert sum(driver.values()) <= 20 * 6, driver
+
+
 @pytest.mark.parametrize("name", ["zarr", "zarr3"])
 def test_a_resize_finds_out_nothing_anew(name: str) -> None:
     spec = {"driver": name, "kvstore": "memory://"}

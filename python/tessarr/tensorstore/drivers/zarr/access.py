@@ -47,24 +47,21 @@ class Access:
         Where the array is, below caches.
     """
 
-    __slots__ = ("_fields", "_inner", "_numpy", "_place", "_stored", "_swift")
+    __slots__ = ("_fields", "_inner", "_numpy", "_place", "_stored", "_swift", "in_memory")
 
     def __init__(self, facts: Facts, place: Store) -> None:
         self._numpy, self._stored = facts.numpy, facts.stored
         self._fields, self._inner = facts.fields, facts.inner
         self._place = place
-        near = isinstance(place, (MemoryStore, LocalStore))
+        self.in_memory = isinstance(place, MemoryStore)
+        """Whether what is asked for is told at once."""
+        near = self.in_memory or isinstance(place, LocalStore)
         self._swift: Shape = facts.swift if near else ()
 
     @property
     def at_once(self) -> bool:
         """Whether a small change takes less time than beginning it elsewhere."""
         return changes_at_once(self._place)
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether what is asked for is told at once."""
-        return isinstance(self._place, MemoryStore)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""
@@ -130,8 +127,9 @@ class Access:
         if not chosen.size:
             return finished(result)
         parts = None if self._fields is None else self._fields.parts
-        swift = self._swift and _few(chosen, self._swift)
-        if together is not None and not (swift and self.in_memory):
+        alone = together is None or self.in_memory
+        swift = alone and self._swift and _few(chosen, self._swift)
+        if together is not None and not swift:
             return together.read(array, chosen, buffer, parts, result)
         if swift:
             try:

@@ -15,7 +15,7 @@ from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
 from tessarr.flow.open import prefix_of
 from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
-from tessarr.tensorstore.driver import NOTHING, Driver
+from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.zarr.access import Access
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.futures.future import Future, failed
@@ -315,7 +315,7 @@ class ZarrDriver(Driver):
         """Return the driver, and a view with the bounds of now."""
         array, known = self._array, self._known
         told = known is not None and known.meta is not array._meta
-        if told or self._rechecks or using is not NOTHING:
+        if told or self._rechecks or using.transaction is not None:
             array = self._looked_at(using)
         meta = array._meta
         if meta is self._meta and not view.follows:
