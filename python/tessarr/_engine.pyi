@@ -148,7 +148,6 @@ class ArrayBase:
         value: NDArray[Any],
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
-    def _plan(self, axes: Sequence[_Axis]) -> None: ...
     def _read_future(
         self,
         axes: Sequence[_Axis],

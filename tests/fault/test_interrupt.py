@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.futures.threads import submit
+from tessarr.tensorstore.together import Together
 
 READER = """
 import sys, tessarr
@@ -74,61 +76,71 @@ class Slow(dict[str, bytes]):
         super().__delitem__(key)
 
 
-def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
-    """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
-    held, slow = Slow(), Slow()
-    first, second = (
-        tessarr.create_array(store, shape=(40,), dtype="u1", chunks=(1,)) for store in (held, slow)
-    )
+class Interrupting(dict[str, bytes]):
+    """What is interrupted when a chunk is looked up in the main thread, the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def __getitem__(self, key: str) -> bytes:
+        if "c/" in key:
+            self.asked.append(key)
+            if len(self.asked) == 1:
+                signal.raise_signal(signal.SIGINT)
+        return super().__getitem__(key)
+
+
+@contextmanager
+def only_thread_busy() -> Iterator[None]:
+    """Keep the only thread of the engine in a store: who waits for work has to do it."""
+    held = Slow()
+    array = tessarr.create_array(held, shape=(4,), dtype="u1", chunks=(1,))
     with tessarr.options(threads=1):
         held.may.clear()
         held.entered.clear()
-        busy = first.write(..., 1)
+        busy = array.write(..., 1)
         try:
-            assert held.entered.wait(60)  # the only thread of the engine is in the store
-            write = second.write(..., 1)
-            threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
-            with pytest.raises(KeyboardInterrupt):
-                write.result()
-            assert not write.done()
+            assert held.entered.wait(60)
+            yield
         finally:
             held.may.set()
-        assert write.result(60) is None
-        busy.result(60)
-    np.testing.assert_array_equal(second[:], np.ones(40, "u1"))
+            busy.result(60)
+
+
+def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
+    """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
+    array = tessarr.create_array(Slow(), shape=(40,), dtype="u1", chunks=(1,))
+    with only_thread_busy():
+        write = array.write(..., 1)
+        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+        with pytest.raises(KeyboardInterrupt):
+            write.result()
+        assert not write.done()
+    assert write.result(60) is None
+    np.testing.assert_array_equal(array[:], np.ones(40, "u1"))
 
 
 def test_ctrl_c_ends_all_that_was_begun_together() -> None:
     """Who reads several arrays leaves all of them to others, not only the one that is under way."""
-    held = Slow()
-    first = tessarr.create_array(held, shape=(4,), dtype="u1", chunks=(1,))
-    codec = ts.CodecSpec({"driver": "zarr3", "codecs": [{"name": "gzip"}]})
-    layers = []
-    for number in range(4):
-        spec = {"driver": "zarr3", "kvstore": {"driver": "memory", "path": f"{number}/"}}
-        layout = ts.ChunkLayout(chunk_shape=[1 << 16])
-        layer = ts.open(
-            spec, create=True, dtype="uint8", shape=[1 << 26], chunk_layout=layout, codec=codec
-        ).result()
-        layer.write(1).result()
-        layers.append(layer)
-    out = np.zeros((4, 1 << 26), "u1")
-    with tessarr.options(threads=1):
-        held.may.clear()
-        held.entered.clear()
-        busy = first.write(..., 1)
-        try:
-            assert held.entered.wait(60)  # the only thread of the engine is in the store
-            read = ts.stack(layers, axis=0).read(out=out)
-            threading.Timer(0.07, signal.raise_signal, (signal.SIGINT,)).start()
-            with pytest.raises(KeyboardInterrupt):
-                read.result()
-            assert not out.any(axis=1).all()  # some were not begun
-        finally:
-            held.may.set()
+    store, out = Interrupting(), np.zeros((4, 3), "u1")
+    arrays = [
+        tessarr.create_array(store, name=str(number), data=np.ones(3, "u1")) for number in range(4)
+    ]
+    chosen: Any = SimpleNamespace(axes=[(0, 1, 3)], out_axes=[0])
+    together = Together()
+    reads = [
+        together.read(array, chosen, row, None, row) for array, row in zip(arrays, out, strict=True)
+    ]
+    with only_thread_busy():
+        with pytest.raises(KeyboardInterrupt):
+            reads[0].result()
+        assert len(store.asked) == 1
+        assert not any(read.done() for read in reads)
+    for read in reads:
         read.result(60)
-        busy.result(60)
     assert out.all()
+    assert len(store.asked) == 5
 
 
 def _interrupt_when(entered: threading.Event, noticed: threading.Event, seconds: float) -> None:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from tessarr.array import bind
-from tessarr.errors import ArgumentError
 from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
 from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.together import Together, submitted
 
 if TYPE_CHECKING:
-    from tessarr.array import Array
     from tessarr.store import Store
 
 __all__ = ["Batch"]
@@ -26,8 +24,9 @@ T = TypeVar("T")
 class Batch:
     """Collects reads, which begin when it is submitted.
 
-    They share what they read: a shard is opened once for all of them, its index read once, and
-    what is close together in it is fetched together.
+    They share what they read: a chunk that several touch is fetched and decoded once, a shard is
+    opened once for all of them, its index read once, and what is close together in it is fetched
+    together.
 
     Notes
     -----
@@ -47,11 +46,11 @@ class Batch:
 
     __slots__ = (
         "__weakref__",
-        "_arrays",
         "_lock",
         "_made_s",
         "_stores",
         "_submitted",
+        "_together",
         "_waiting",
     )
 
@@ -61,7 +60,7 @@ class Batch:
         self._waiting: list[Callable[[], object]] = []
         self._submitted = False
         self._stores: dict[int, tuple[Store, Store]] = {}
-        self._arrays: dict[tuple[int, str], tuple[Array, Array]] = {}
+        self._together = Together(waits=True)
 
     def submit(self) -> None:
         """Begin all reads; no more can be added."""
@@ -70,11 +69,12 @@ class Batch:
             waiting, self._waiting = self._waiting, []
         for begin in waiting:
             begin()
+        self._together.submit()
 
     def _check(self) -> None:
         """Raise an error if it was submitted."""
         if self._submitted:
-            raise ArgumentError("batch was already submitted")
+            raise submitted()
 
     def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
         """Return the future of what `begin` gives, which is called when the batch is submitted."""
@@ -109,26 +109,13 @@ class Batch:
         return self._later(lambda: start(work, *arguments, here=here))
 
     def _store(self, store: Store) -> Store:
-        """Return a store in which all reads of the batch share what they read."""
+        """Return a store in which all reads of keys share what they read."""
         if type(store) is MemoryStore:
             return store  # there is nothing to fetch
         with self._lock:
             found = self._stores.get(id(store))
             if found is None:
                 found = self._stores[id(store)] = (store, sharing(store))
-            return found[1]
-
-    def _over(self, array: Array) -> Array:
-        """Return an array whose reads share what they read with others of the batch."""
-        store = self._store(array._store)
-        if store is array._store:
-            return array
-        with self._lock:
-            key = (id(store), array._path)
-            found = self._arrays.get(key)
-            if found is None or found[0] is not array:
-                over = bind(array._meta, store, array._path, read_only=True, missing=array._missing)
-                found = self._arrays[key] = (array, over)
             return found[1]
 
     def __enter__(self) -> Self:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import read_together
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.futures.future import PENDING
 from tessarr.tensorstore.futures.promise import Promise
 
 if TYPE_CHECKING:
@@ -14,33 +18,69 @@ if TYPE_CHECKING:
     from tessarr.indexing.selection import Selection
     from tessarr.tensorstore.futures.future import Future
 
-__all__ = ["Together"]
+__all__ = ["Together", "submitted"]
 
 
 class Together:
-    """Collects reads of arrays until they begin; at the latest when a result is wanted."""
+    """Collects reads of arrays until they begin.
 
-    __slots__ = ("_futures", "_reads")
+    Parameters
+    ----------
+    waits
+        Whether they wait until they are submitted, all but one whose result is wanted before, which
+        begins alone. Else they may begin at once, and do so at the latest when one is wanted.
+    """
 
-    def __init__(self) -> None:
-        self._reads: list[tuple[Any, ...]] = []
-        self._futures: list[Future[Any]] = []
+    __slots__ = ("_lock", "_reads", "waits")
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.waits = waits
+        self._lock = allocate_lock()
+        # What the engine is given for each; None: they were submitted.
+        self._reads: dict[Future[Any], tuple[Any, ...]] | None = {}
 
     def read(
         self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
     ) -> Future[Any]:
         """Return the future of a result, which is there when `buffer` is filled."""
         promise, future = Promise.new()
-        self._reads.append((array, chosen.axes, chosen.out_axes, buffer, parts, promise, result))
-        self._futures.append(future)
-        future._begin = self.begin
+        future._begin = partial(self._begin_one, future) if self.waits else self.begin
+        with self._lock:
+            if self._reads is None:
+                raise submitted()
+            self._reads[future] = (
+                array, chosen.axes, chosen.out_axes, buffer, parts, promise, result
+            )  # fmt: skip
         return future
 
     def begin(self) -> None:
         """Begin all that was collected."""
-        reads, self._reads = self._reads, []
-        futures, self._futures = self._futures, []
-        if reads:
-            begun = read_together(reads)
-            for future in futures:
-                future._begin, future._work = None, begun.help
+        with self._lock:
+            reads, self._reads = self._reads, {}
+        _begin(reads or {})
+
+    def submit(self) -> None:
+        """Begin all that was collected; no more can be added."""
+        with self._lock:
+            reads, self._reads = self._reads, None
+        _begin(reads or {})
+
+    def _begin_one(self, future: Future[Any]) -> None:
+        with self._lock:
+            read = None if self._reads is None else self._reads.pop(future, None)
+        if read is not None:
+            _begin({future: read})
+
+
+def _begin(reads: dict[Future[Any], tuple[Any, ...]]) -> None:
+    wanted = {future: read for future, read in reads.items() if future._state == PENDING}
+    if not wanted:
+        return
+    begun = read_together(list(wanted.values()))
+    for future in wanted:
+        future._begin, future._work = None, begun.help
+
+
+def submitted() -> ArgumentError:
+    """Return the error for what is added to a batch that was submitted."""
+    return ArgumentError("batch was already submitted")

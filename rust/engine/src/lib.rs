@@ -14,7 +14,6 @@ mod half;
 pub mod operation;
 pub mod overlay;
 pub mod pipeline;
-pub mod plan;
 pub mod pool;
 pub mod read;
 pub mod reduce;

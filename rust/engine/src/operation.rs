@@ -4,7 +4,6 @@ use crate::array::{Array, Level, PerAxis};
 use crate::copy::Axis;
 use crate::error::Result;
 use crate::grid::{self, Cuts};
-use crate::plan::Plan;
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
@@ -28,8 +27,6 @@ pub struct Operation<'a> {
     pub prefix: &'a str,
     /// Asked about every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
-    /// What other reads want, with which it shares what it asks the store for.
-    pub plan: Option<&'a Plan>,
 }
 
 /// The address of the caller's buffer, for all workers.
@@ -175,17 +172,14 @@ impl Operation<'_> {
         if whole.is_empty() {
             return Ok(());
         }
-        let cuts = &self.array.cuts;
-        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
-        let division = divide(&whole, &base, cuts)?;
+        let division = self.divide(&whole)?;
         let spread = self.spreads(division.tasks());
         let run = match division.tasks() {
             1 => Run::Here,
             tasks => {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
-                let level = self.array.level(&grid::bounds(cuts, &first).1)?;
-                Run::decide(tasks, level.decoded_bytes, concurrency)
+                self.run(&first, tasks, concurrency)?
             }
         };
         run.each(division.tasks(), self.interrupt, &|task, scratch| {
@@ -199,6 +193,19 @@ impl Operation<'_> {
             scratch.key = key;
             done
         })
+    }
+
+    /// Divide all that is selected among chunks.
+    pub(crate) fn divide<'s>(self, whole: &Piece<'s>) -> Result<Division<'s>> {
+        let cuts = &self.array.cuts;
+        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
+        divide(whole, &base, cuts)
+    }
+
+    /// How `tasks` chunks are read or written, the first of which is at `cell`.
+    pub(crate) fn run(self, cell: &[u64], tasks: usize, concurrency: usize) -> Result<Run> {
+        let level = self.array.level(&grid::bounds(&self.array.cuts, cell).1)?;
+        Ok(Run::decide(tasks, level.decoded_bytes, concurrency))
     }
 
     /// So few chunks are touched that shards spread their subchunks over the pool.

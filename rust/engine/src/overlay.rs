@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Operation, Portion, Run};
-use crate::read::Reader;
+use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
 use crate::store::{fork, CachePool, CachedStore, Fresh, Store};
@@ -196,16 +196,17 @@ pub unsafe fn read(
 ) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
-        let reader = |operation| Reader::new(operation, out, &arena, chunk.spread);
+        let reader = |operation| Reader::new(operation, chunk.spread);
+        let found = &read::Target::new(out, &arena);
         let Some(kept) = above.overlay.find(chunk.cell) else {
-            return reader(operation).chunk(chunk, scratch);
+            return reader(operation).chunk(chunk, found, scratch);
         };
         let mut pad = lock(&kept.pad);
         if !pad.as_ref().map_or(Ok(false), |pad| pad.covers(&chunk.portion))? {
             // Nobody who writes waits for the store.
             drop(pad);
             kept.read.store(true, Ordering::Relaxed);
-            reader(above.asks(operation)).chunk(chunk, scratch)?;
+            reader(above.asks(operation)).chunk(chunk, found, scratch)?;
             pad = lock(&kept.pad);
         }
         let Some(pad) = &mut *pad else { return Ok(()) };

@@ -20,18 +20,21 @@
 //! them for ever. So the child forgets the pools (they stay allocated, untouched) and
 //! makes others when it needs them.
 
-use std::any::Any;
+mod helpers;
+mod job;
+
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
 
-/// How often a calling thread asks whether it was interrupted.
-const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+pub use helpers::wait_for;
+use helpers::HELPERS;
+pub use job::guarded;
+use job::{Job, Watch};
 
 /// Looks at a job's helpers before the caller sleeps until they are done; about 3 µs.
 const SPINS: usize = 64;
@@ -44,12 +47,6 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// The most threads that run operations which wait.
 const MOST_WAITERS: usize = 256;
-
-/// The most threads that [`wait_for`] has made at a time, for all its callers.
-const MOST_HELPERS: usize = 256;
-
-/// Those that there are.
-static HELPERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The threads of this process that work; null before first use and in a forked child.
 static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
@@ -108,65 +105,12 @@ pub fn parallel_for(
     if helpers == 0 {
         job.work(&mut watch);
     } else {
-        Pool::get(&WORKERS).help(&job, helpers, &mut watch)?;
+        Pool::get(Duty::Work).help(&job, helpers, &mut watch)?;
     }
     if watch.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted"));
     }
     job.outcome()
-}
-
-/// As [`parallel_for`], for tasks that wait for something far away: on up to `threads`
-/// threads of their own, so that waiting keeps no worker from its work. To make a thread
-/// costs far less than what it then waits for.
-pub fn wait_for(
-    tasks: usize,
-    threads: usize,
-    interrupt: Option<&dyn Fn() -> bool>,
-    task: &(dyn Fn(usize) -> Result<()> + Sync),
-) -> Result<()> {
-    let job = Job::new(tasks, task);
-    let mut watch = Watch::new(interrupt);
-    std::thread::scope(|scope| {
-        help(scope, 1, tasks.min(threads), &job);
-        job.work(&mut watch);
-    });
-    if watch.interrupted {
-        return Err(Error::new(Kind::Interrupted, "interrupted"));
-    }
-    job.outcome()
-}
-
-/// Begin thread `number` of `threads` if there is work for it, which begins the next one: of work
-/// that turns out not to wait, nothing is left by then.
-fn help<'s>(scope: &'s Scope<'s, '_>, number: usize, threads: usize, job: &'s Job<'_>) {
-    let helper = (number < threads && !job.is_handed_out()).then(Helper::enlist).flatten();
-    if let Some(helper) = helper {
-        let named = std::thread::Builder::new().name(format!("tessarr-wait-{number}"));
-        // Where there are no more threads, the others do it.
-        let _ = named.spawn_scoped(scope, move || {
-            help(scope, number + 1, threads, job);
-            job.work(&mut { Watch::BLIND });
-            drop(helper);
-        });
-    }
-}
-
-/// One of the threads of [`wait_for`].
-struct Helper;
-
-impl Helper {
-    /// One more; None: there are as many as may be.
-    fn enlist() -> Option<Helper> {
-        let more = |count| (count < MOST_HELPERS).then_some(count + 1);
-        HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Helper)
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        HELPERS.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Run `operation` on a thread, as soon as one is free, in the order of the calls; or in the
@@ -178,11 +122,8 @@ impl Drop for Helper {
 /// The operation reports its own outcome; a panic in it ends it and nothing else.
 /// A child made by `fork` does not run what its parent had queued.
 pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
-    let waits = together > threads();
-    let pool = Pool::get(if waits { &WAITERS } else { &WORKERS });
-    if waits {
-        pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
-    }
+    let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
+    pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
     let queued =
         Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation: pool.generation };
     let mut state = pool.lock();
@@ -223,125 +164,6 @@ impl Queued {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| operation(runner))) {
             std::mem::forget(panic);
         }
-    }
-}
-
-/// The numbered tasks of one `parallel_for`, on the stack of its caller.
-struct Job<'a> {
-    task: &'a (dyn Fn(usize) -> Result<()> + Sync),
-    tasks: usize,
-    /// The next task to hand out; `tasks` and more: none.
-    next: AtomicUsize,
-    /// Threads besides the caller that are at work; changed under the pool's lock.
-    active: AtomicUsize,
-    /// Signals the end of the last of them.
-    done: Condvar,
-    /// The error of the lowest task so far.
-    error: Mutex<Option<(usize, Error)>>,
-}
-
-impl<'a> Job<'a> {
-    fn new(tasks: usize, task: &'a (dyn Fn(usize) -> Result<()> + Sync)) -> Self {
-        Job {
-            task,
-            tasks,
-            next: AtomicUsize::new(0),
-            active: AtomicUsize::new(0),
-            done: Condvar::new(),
-            error: Mutex::new(None),
-        }
-    }
-
-    /// Run tasks until there are none. Never unwinds.
-    fn work(&self, watch: &mut Watch<'_>) {
-        loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.tasks {
-                return;
-            }
-            if let Err(error) = guarded(|| (self.task)(index)) {
-                self.fail(index, error);
-            }
-            if watch.is_up() {
-                self.stop();
-            }
-        }
-    }
-
-    fn is_handed_out(&self) -> bool {
-        self.next.load(Ordering::Relaxed) >= self.tasks
-    }
-
-    /// Hand out no more tasks.
-    fn stop(&self) {
-        self.next.store(self.tasks, Ordering::Relaxed);
-    }
-
-    fn fail(&self, index: usize, error: Error) {
-        self.stop();
-        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = if first.as_ref().is_none_or(|(lowest, _)| index < *lowest) {
-            first.replace((index, error)).map(|(_, other)| other)
-        } else {
-            Some(error)
-        };
-        // A callback's exception waits for its interpreter when it is dropped.
-        drop(first);
-        drop(other);
-    }
-
-    /// To be asked when no task runs any more.
-    fn outcome(self) -> Result<()> {
-        match self.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
-        }
-    }
-}
-
-/// `work`, whose panic becomes a `Kind::Internal` error.
-pub fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic)))
-}
-
-/// What a panic's payload says, as an error.
-fn panicked(panic: Box<dyn Any + Send>) -> Error {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    let error = Error::internal(format!("a task panicked: {text}"));
-    // Its destructor could panic again, out of here.
-    std::mem::forget(panic);
-    error
-}
-
-/// Asks from time to time whether the operation was interrupted.
-struct Watch<'a> {
-    interrupt: Option<&'a dyn Fn() -> bool>,
-    asked: Option<Instant>,
-    interrupted: bool,
-}
-
-impl<'a> Watch<'a> {
-    fn new(interrupt: Option<&'a dyn Fn() -> bool>) -> Self {
-        let asked = interrupt.is_some().then(Instant::now);
-        Watch { interrupt, asked, interrupted: false }
-    }
-
-    /// A helper's, which asks nothing.
-    const BLIND: Watch<'static> = Watch { interrupt: None, asked: None, interrupted: false };
-
-    /// How long until the next question; None: there is none to ask.
-    fn due_in(&self) -> Option<Duration> {
-        let asked = self.asked.filter(|_| !self.interrupted)?;
-        Some(INTERRUPT_INTERVAL.saturating_sub(asked.elapsed()))
-    }
-
-    /// Ask if it is time to, and say whether the answer was yes now. Never unwinds.
-    fn is_up(&mut self) -> bool {
-        let (Some(interrupt), Some(Duration::ZERO)) = (self.interrupt, self.due_in()) else { return false };
-        self.asked = Some(Instant::now());
-        self.interrupted = catch_unwind(AssertUnwindSafe(interrupt)).unwrap_or(true);
-        self.interrupted
     }
 }
 
@@ -408,33 +230,51 @@ impl State {
     }
 }
 
+/// What the threads of a pool do most of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Duty {
+    Work,
+    Wait,
+}
+
+impl Duty {
+    /// The pool of this process; null before first use and in a forked child.
+    fn pool(self) -> &'static AtomicPtr<Pool> {
+        match self {
+            Duty::Work => &WORKERS,
+            Duty::Wait => &WAITERS,
+        }
+    }
+}
+
 struct Pool {
     state: Mutex<State>,
     /// Signals work to sleeping workers.
     work: Condvar,
     generation: u32,
-    /// Of threads that wait: how many there may be. Else 0, and there may be [`threads`].
+    duty: Duty,
+    /// How many threads there may be that wait; as many may work as [`threads`] says.
     most: AtomicUsize,
 }
 
 impl Pool {
-    /// The pool of this process that belongs `here`.
-    fn get(here: &AtomicPtr<Pool>) -> &'static Pool {
+    /// The pool of this process with a duty.
+    fn get(duty: Duty) -> &'static Pool {
         // SAFETY: a pool is never freed, and published whole.
-        match unsafe { here.load(Ordering::Acquire).as_ref() } {
+        match unsafe { duty.pool().load(Ordering::Acquire).as_ref() } {
             Some(pool) => pool,
-            None => Self::create(here),
+            None => Self::create(duty),
         }
     }
 
     #[cold]
-    fn create(here: &AtomicPtr<Pool>) -> &'static Pool {
+    fn create(duty: Duty) -> &'static Pool {
         forget_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
-        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation, most: 0.into() };
+        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation, duty, most: 1.into() };
         let fresh = Box::into_raw(Box::new(pool));
         let empty = std::ptr::null_mut();
-        match here.compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        match duty.pool().compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: just made, and never freed from now on.
             Ok(_) => unsafe { &*fresh },
             Err(theirs) => {
@@ -449,9 +289,9 @@ impl Pool {
 
     /// How many threads there may be.
     fn limit(&self) -> usize {
-        match self.most.load(Ordering::Relaxed) {
-            0 => threads().max(1),
-            most => most,
+        match self.duty {
+            Duty::Work => threads().max(1),
+            Duty::Wait => self.most.load(Ordering::Relaxed),
         }
     }
 
@@ -459,7 +299,7 @@ impl Pool {
     fn sleep<'s>(&'s self, mut state: MutexGuard<'s, State>) -> (MutexGuard<'s, State>, bool) {
         state.idle += 1;
         let mut stays = true;
-        if self.most.load(Ordering::Relaxed) == 0 {
+        if self.duty == Duty::Work {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         } else {
             let slept = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
@@ -540,8 +380,11 @@ impl Pool {
 
     /// Start the worker that was enlisted with `number`.
     fn start(&'static self, number: usize) {
-        let kind = if self.most.load(Ordering::Relaxed) == 0 { "tessarr" } else { "tessarr-far" };
-        let named = std::thread::Builder::new().name(format!("{kind}-{number}"));
+        let name = match self.duty {
+            Duty::Work => "tessarr",
+            Duty::Wait => "tessarr-far",
+        };
+        let named = std::thread::Builder::new().name(format!("{name}-{number}"));
         if named.spawn(move || self.serve(number)).is_ok() {
             return;
         }

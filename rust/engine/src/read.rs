@@ -5,18 +5,24 @@
 //! only the needed ranges are read; of shards only the needed subchunks, with
 //! neighbouring ranges in one request.
 
-use crate::array::{Array, Body, Level, Missing, PerAxis, Shard};
+mod parts;
+mod together;
+
+use crate::array::{Array, Body, Level, Missing, Shard};
 use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Chunk, Operation, Portion, Run};
+use crate::operation::{Address, Chunk, Operation, Portion, Run};
 use crate::pipeline::expect_size;
-use crate::plan::Wanted;
 use crate::scratch::{reserve, sized, Scratch};
-use crate::selection::{Direction, Division, Selection};
+use crate::selection::{Direction, Selection};
 use crate::shard::{self, Entry};
 use crate::source::Source;
 use crate::store::Want;
 use crate::vlen::{self, Arena};
+use parts::{touched, touches, Parts, Subchunks, Wanted};
+
+pub(crate) use parts::Target;
+pub use together::read_together;
 
 /// Bytes that one more read request is worth; smaller gaps are read over.
 const GAP_BYTES: u64 = 8 << 10;
@@ -30,7 +36,7 @@ const GROUP_BYTES: u64 = 1 << 20;
 /// The same where each request is waited for: there they are few rather than quick.
 const WAITED_BYTES: u64 = 128 << 20;
 
-/// The same where several reads share what they ask for: so much is kept for the others.
+/// Larger chunks of which several reads want parts are read by each as if it were alone.
 const SHARED_BYTES: u64 = 4 << 20;
 
 /// Subchunks of a shard that are fetched together.
@@ -40,20 +46,10 @@ struct Group {
     span: Option<(u64, u64)>,
 }
 
-/// Subchunks of a shard that are read.
-struct Subchunks<'d, 's> {
-    level: &'d Level,
-    division: &'d Division<'s>,
-    origin: &'d [u64],
-}
-
-/// One read in progress.
+/// One read in progress, or several of the same array.
 pub(crate) struct Reader<'a> {
     operation: Operation<'a>,
     array: &'a Array,
-    out: Address,
-    /// Where items are handles, keeps what they point to.
-    arena: &'a Arena,
     /// Shards spread their subchunks over the pool; those that are waited for, always.
     spread: bool,
 }
@@ -73,7 +69,7 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
     let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let address = out;
-        Reader::new(operation, address, &arena, chunk.spread).chunk(chunk, scratch)
+        Reader::new(operation, chunk.spread).chunk(chunk, &Target::new(address, &arena), scratch)
     })?;
     Ok(arena)
 }
@@ -83,63 +79,55 @@ fn missing() -> Error {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(operation: Operation<'a>, out: Address, arena: &'a Arena, spread: bool) -> Self {
-        Reader { operation, array: operation.array, out, arena, spread }
+    pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
+        Reader { operation, array: operation.array, spread }
     }
 
-    /// One cell of the array's grid.
-    pub(crate) fn chunk(&self, chunk: &Chunk<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        let portion = chunk.portion;
-        let wanted = self.operation.plan.and_then(|plan| plan.of(chunk.key));
-        let wanted = wanted.as_deref();
-        self.operation.store.read(chunk.key, self.want(&portion, wanted), |object| match object {
-            Some(object) => self.outermost(&portion, Source::of(&*object), wanted, scratch),
-            None if self.array.missing == Missing::Fill => {
-                self.fill(&portion);
-                Ok(())
-            }
-            None => Err(missing()),
+    /// What one read wants of a cell of the array's grid.
+    pub(crate) fn chunk(
+        &self,
+        chunk: &Chunk<'_, '_>,
+        target: &Target<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Portion { level, piece, origin } = chunk.portion;
+        self.parts(chunk.key, &Parts { level, origin, wanted: &[Wanted { target, piece }] }, scratch)
+    }
+
+    /// What reads want of the chunk at `key`.
+    fn parts(&self, key: &str, parts: &Parts<'_, '_>, scratch: &mut Scratch) -> Result<()> {
+        self.operation.store.read(key, self.want(parts), |object| match object {
+            Some(object) => self.level(parts, Source::of(&*object), scratch),
+            None => self.absent(parts),
         })
     }
 
-    fn want(&self, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> Want {
-        let level = portion.level;
+    fn want(&self, parts: &Parts<'_, '_>) -> Want {
+        let level = parts.level;
         let waits = self.operation.store.concurrency() > 0;
         let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
         match &level.body {
-            _ if together && portion.is_full(self.array) => Want::Whole,
-            Body::Shard(shard) if together && self.wants_all(shard, portion, wanted) => Want::Whole,
+            _ if together && parts.is_full(self.array) => Want::Whole,
+            Body::Shard(shard) if together && self.wants_all(shard, parts) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             _ if level.is_raw() => Want::Ranges,
             _ => Want::Whole,
         }
     }
 
-    fn fill(&self, portion: &Portion<'_, '_>) {
-        portion.each_copy(Direction::FromCell, |copy| {
-            let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
-            // SAFETY: the caller of `read` vouches for every offset of the selection.
-            unsafe { copy::fill(self.out.0.offset(copy.caller), copy.axes, value) }
-        });
-    }
-
-    /// A chunk or shard of which other reads may want something, too.
-    fn outermost(
-        &self,
-        portion: &Portion<'_, '_>,
-        source: Source<'_>,
-        wanted: Option<&Wanted>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let level = portion.level;
-        match &level.body {
-            _ if wanted.is_none() || source.in_memory().is_some() => self.level(portion, source, scratch),
-            Body::Shard(shard) if level.pipeline.is_empty() => {
-                self.shard(shard, portion, source, wanted, scratch)
-            }
-            _ if source.size() > SHARED_BYTES => self.level(portion, source, scratch),
-            _ => self.fetched(source, scratch, |source, scratch| self.level(portion, source, scratch)),
+    /// What is not stored is the fill value, if that may be.
+    fn absent(&self, parts: &Parts<'_, '_>) -> Result<()> {
+        if self.array.missing == Missing::Refuse {
+            return Err(missing());
         }
+        parts.each(|portion, target| {
+            portion.each_copy(Direction::FromCell, |copy| {
+                let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
+                // SAFETY: the caller of `read` vouches for every offset of the selection.
+                unsafe { copy::fill(target.out.0.offset(copy.caller), copy.axes, value) }
+            });
+            Ok(())
+        })
     }
 
     /// Does `work` with all of `source`, fetched by one request.
@@ -159,19 +147,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A chunk, shard or subchunk whose encoding is `source`.
-    fn level(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
-        let level = portion.level;
+    fn level(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        let level = parts.level;
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(portion, source, scratch);
+            return self.leaf(parts, source, scratch);
         };
         if level.pipeline.is_empty() {
-            return self.shard(shard, portion, source, None, scratch);
+            return self.shard(shard, parts, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
             level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
-            self.shard(shard, portion, Source::made(&decoded), None, scratch)
+            self.shard(shard, parts, Source::made(&decoded), scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
@@ -181,60 +169,53 @@ impl<'a> Reader<'a> {
     fn shard(
         &self,
         shard: &Shard,
-        portion: &Portion<'_, '_>,
+        parts: &Parts<'_, '_>,
         source: Source<'_>,
-        wanted: Option<&Wanted>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let division = portion.divide(&shard.cuts)?;
-        let together = if source.size() <= GROUP_BYTES {
-            division.tasks() as u64 == self.inside(shard, portion) || self.is_all(shard, portion, wanted)
-        } else {
-            source.size() <= WAITED_BYTES && portion.is_full(self.array)
-        };
-        if together && source.in_memory().is_none() && (wanted.is_some() || !shard::is_known(shard, source)) {
-            // All of a shard, its index included, is one request.
-            return self.fetched(source, scratch, |source, scratch| {
-                self.shard(shard, portion, source, None, scratch)
-            });
+        let divisions = parts.divide(shard)?;
+        if source.in_memory().is_none() {
+            let together = if source.size() <= GROUP_BYTES {
+                touched(shard, &divisions)? == self.inside(shard, parts)
+            } else {
+                source.size() <= WAITED_BYTES && parts.is_full(self.array)
+            };
+            if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
+                // All of a shard, its index included, is one request.
+                return self
+                    .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
+            }
         }
         let index = shard::index(shard, source, scratch)?;
-        let level = &shard.level;
-        let mut cell = PerAxis::new();
+        let touches = &touches(shard, &divisions)?;
+        let of = Subchunks { parts, level: &shard.level, divisions: &divisions, touches };
         let mut found: Vec<Entry> = Vec::new();
-        reserve(&mut found, division.tasks())?;
-        for task in 0..division.tasks() {
-            let piece = &division.task(task, &mut cell);
-            match shard::entry(shard, &index, &cell)? {
-                Some((offset, size)) => found.push(Entry { offset, size, task }),
-                None if self.array.missing == Missing::Refuse => return Err(missing().in_subchunk(&cell)),
-                None => {
-                    let origin = &origin_of(portion.origin, &cell, &level.shape);
-                    self.fill(&Portion { level, piece, origin });
-                }
+        reserve(&mut found, touches.len())?;
+        for (first, touch) in touches.iter().enumerate() {
+            if first > 0 && touches[first - 1].number == touch.number {
+                continue;
+            }
+            match shard::numbered(&index, touch.number) {
+                Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
+                told => of.with(first, |parts, cell| {
+                    told.and_then(|_| self.absent(parts)).map_err(|error| error.in_subchunk(cell))
+                })?,
             }
         }
         found.sort_unstable_by_key(|entry| entry.offset);
-        let of = Subchunks { level, division: &division, origin: portion.origin };
-        let others = wanted.map(|wanted| of_others(wanted, &index));
-        self.subchunks(&of, source, 0, &found, others.as_deref())
+        self.subchunks(&of, source, 0, &found)
     }
 
-    /// All subchunks of the shard that `portion` is of are wanted by several reads together.
-    fn is_all(&self, shard: &Shard, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> bool {
-        wanted.is_some_and(|wanted| wanted.subchunks.len() as u64 == self.inside(shard, portion))
+    /// Something is wanted of every subchunk of the shard that `parts` are of.
+    fn wants_all(&self, shard: &Shard, parts: &Parts<'_, '_>) -> bool {
+        let touched = parts.divide(shard).and_then(|divisions| touched(shard, &divisions));
+        touched.is_ok_and(|touched| touched == self.inside(shard, parts))
     }
 
-    /// Something is wanted of every subchunk of the shard that `portion` is of.
-    fn wants_all(&self, shard: &Shard, portion: &Portion<'_, '_>, wanted: Option<&Wanted>) -> bool {
-        let touches_all = |division: Division<'_>| division.tasks() as u64 == self.inside(shard, portion);
-        self.is_all(shard, portion, wanted) || portion.divide(&shard.cuts).is_ok_and(touches_all)
-    }
-
-    /// How many subchunks of the shard that `portion` is of are not all past the array's edge.
-    fn inside(&self, shard: &Shard, portion: &Portion<'_, '_>) -> u64 {
-        let ends = self.array.shape.iter().zip(portion.origin).map(|(end, origin)| end - origin);
-        let lengths = ends.zip(&portion.level.shape).map(|(end, &length)| end.min(length));
+    /// How many subchunks of the shard that `parts` are of are not all past the array's edge.
+    fn inside(&self, shard: &Shard, parts: &Parts<'_, '_>) -> u64 {
+        let ends = self.array.shape.iter().zip(parts.origin).map(|(end, origin)| end - origin);
+        let lengths = ends.zip(&parts.level.shape).map(|(end, &length)| end.min(length));
         lengths.zip(&shard.level.shape).map(|(length, size)| length.div_ceil(*size)).product()
     }
 
@@ -245,15 +226,10 @@ impl<'a> Reader<'a> {
         source: Source<'_>,
         start: u64,
         entries: &[Entry],
-        others: Option<&[Entry]>,
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
         let together = if concurrency > 0 { WAITED_BYTES } else { GROUP_BYTES };
-        let size = start + source.size();
-        let groups = match others {
-            Some(others) => shared(entries, others, size, together.min(SHARED_BYTES))?,
-            None => group(entries, size, together)?,
-        };
+        let groups = group(entries, start + source.size(), together)?;
         let run = if self.spread || concurrency > 0 {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
@@ -278,34 +254,38 @@ impl<'a> Reader<'a> {
         let entries = &entries[group.entries.clone()];
         if let (None, Some((first, end))) = (source.in_memory(), group.span) {
             let part = source.part(first - start, end - first)?;
-            return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries, None));
+            return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries));
         }
-        let mut cell = PerAxis::new();
         for entry in entries {
-            let piece = &of.division.task(entry.task, &mut cell);
-            let origin = &origin_of(of.origin, &cell, &of.level.shape);
             let part = source.part(entry.offset - start, entry.size)?;
-            self.level(&Portion { level: of.level, piece, origin }, part, scratch)
-                .map_err(|error| error.in_subchunk(&cell))?;
+            of.with(entry.task, |parts, cell| {
+                self.level(parts, part, scratch).map_err(|error| error.in_subchunk(cell))
+            })?;
         }
         Ok(())
     }
 
     /// A chunk or subchunk of elements.
-    fn leaf(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
-        let level = portion.level;
+    fn leaf(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        let level = parts.level;
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
-            return self.raw(portion, source, scratch);
+            let apart = parts.wanted.len() > 1 && source.in_memory().is_none();
+            if apart && source.size() <= SHARED_BYTES {
+                return self.fetched(source, scratch, |source, scratch| self.leaf(parts, source, scratch));
+            }
+            return parts.each(|portion, target| self.raw(portion, target, source, scratch));
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
             let _turn = self.operation.store.decoding()?;
             if let Body::Vlen(_) = level.body {
-                return self.elements(portion, source.fetched(0, bytes), &mut decoded, scratch);
+                let source = source.fetched(0, bytes);
+                return parts
+                    .each(|portion, target| self.elements(portion, target, source, &mut decoded, scratch));
             }
-            self.encoded(portion, bytes, &mut decoded, scratch)
+            self.encoded(parts, bytes, &mut decoded, scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
@@ -316,6 +296,7 @@ impl<'a> Reader<'a> {
     fn elements(
         &self,
         portion: &Portion<'_, '_>,
+        target: &Target<'_>,
         source: Source<'_>,
         handles: &mut Vec<u8>,
         scratch: &mut Scratch,
@@ -332,17 +313,23 @@ impl<'a> Reader<'a> {
             });
             elements = gathered.ok_or_else(|| Error::internal("fields of elements of any length"))??;
         }
-        self.arena.keep(elements);
-        self.deliver(portion, handles, 0)
+        target.arena.keep(elements);
+        self.deliver(portion, target, handles, 0)
     }
 
     /// Elements that stand as they are: read only what is needed.
-    fn raw(&self, portion: &Portion<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+    fn raw(
+        &self,
+        portion: &Portion<'_, '_>,
+        target: &Target<'_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         if let Some(bytes) = source.in_memory() {
             let _turn = self.operation.store.decoding()?;
-            return self.deliver(portion, bytes, 0);
+            return self.deliver(portion, target, bytes, 0);
         }
-        if let Some((from, out)) = self.run(portion) {
+        if let Some((from, out)) = target.run(portion) {
             source.read_at(from as u64, out)?;
             return self.finish(portion.level, out);
         }
@@ -353,7 +340,7 @@ impl<'a> Reader<'a> {
             while done < piece.places(axis) {
                 let end = piece.places(axis).min(done + places);
                 let piece = &piece.slab(axis, done..end);
-                self.raw(&Portion { piece, ..*portion }, source, scratch)?;
+                self.raw(&Portion { piece, ..*portion }, target, source, scratch)?;
                 done = end;
             }
             return Ok(());
@@ -362,7 +349,7 @@ impl<'a> Reader<'a> {
         let done = (|| {
             let out = sized(&mut buffer, high - low)?;
             source.read_at(low as u64, out)?;
-            self.deliver(portion, out, low)
+            self.deliver(portion, target, out, low)
         })();
         scratch.give(buffer);
         done
@@ -372,52 +359,41 @@ impl<'a> Reader<'a> {
     /// possible, only the needed part where the codec can, else all, and copy.
     fn encoded(
         &self,
-        portion: &Portion<'_, '_>,
+        parts: &Parts<'_, '_>,
         bytes: &[u8],
         decoded: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = portion.level;
+        let level = parts.level;
         let total = level.decoded_bytes;
+        let deliver = |bytes: &[u8]| parts.each(|portion, target| self.deliver(portion, target, bytes, 0));
         if let Body::Foreign(_) = level.body {
             let out = sized(decoded, total)?;
             level.decode_into(bytes, out, scratch)?;
-            return self.deliver(portion, out, 0);
+            return deliver(out);
         }
         if let Some(view) = level.pipeline.view(bytes) {
             let view = view?;
             expect_size(view.len(), total)?;
-            return self.deliver(portion, view, 0);
+            return deliver(view);
         }
-        if let Some((_, out)) = self.run(portion) {
-            if out.len() == total {
+        if let [wanted] = parts.wanted {
+            let (portion, target) = (&parts.portion(wanted), wanted.target);
+            if let Some((_, out)) = target.run(portion).filter(|(_, out)| out.len() == total) {
                 level.pipeline.decode_into(bytes, out, scratch)?;
                 return self.finish(level, out);
             }
+            let (low, high) = portion.span();
+            let out = sized(decoded, total)?;
+            if high - low < total / 4 * 3
+                && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
+            {
+                return self.deliver(portion, target, &out[low..high], low);
+            }
         }
-        let (low, high) = portion.span();
         let out = sized(decoded, total)?;
-        if high - low < total / 4 * 3
-            && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
-        {
-            return self.deliver(portion, &out[low..high], low);
-        }
         level.pipeline.decode_into(bytes, out, scratch)?;
-        self.deliver(portion, out, 0)
-    }
-
-    /// The caller's buffer for `portion`, and its byte offset in the decoded
-    /// chunk, where the two are one run of the same bytes.
-    #[allow(clippy::mut_from_ref)]
-    fn run(&self, portion: &Portion<'_, '_>) -> Option<(usize, &mut [u8])> {
-        portion.of_copy(Direction::FromCell, |copy| {
-            let item = Item { bytes: copy.field.bytes, swap: 0 };
-            let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
-            // SAFETY: the caller of `read` vouches for every offset of the
-            // selection; no two tasks reach the same items.
-            let out = unsafe { std::slice::from_raw_parts_mut(self.out.0.offset(copy.caller), bytes) };
-            Some((copy.cell as usize, out))
-        })
+        deliver(out)
     }
 
     /// Bytes stand in the caller's buffer in stored order: make them the caller's.
@@ -432,7 +408,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Copy `portion` out of `decoded`, which holds the decoded chunk from byte `low` on.
-    fn deliver(&self, portion: &Portion<'_, '_>, decoded: &[u8], low: usize) -> Result<()> {
+    fn deliver(
+        &self,
+        portion: &Portion<'_, '_>,
+        target: &Target<'_>,
+        decoded: &[u8],
+        low: usize,
+    ) -> Result<()> {
         if self.array.is_bool && !copy::bool_ok(decoded) {
             self.check_selected(portion, decoded, low)?;
         }
@@ -443,7 +425,7 @@ impl<'a> Reader<'a> {
             // `read` vouches for the other side, and the two do not overlap.
             unsafe {
                 let from = decoded.as_ptr().offset(copy.cell - low as isize);
-                copy::copy(from, self.out.0.offset(copy.caller), copy.axes, item);
+                copy::copy(from, target.out.0.offset(copy.caller), copy.axes, item);
             }
         });
         Ok(())
@@ -497,39 +479,6 @@ fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize) -> Option<(usize, u
     // Points are in no order: a few of them may span as much as all.
     let fit = (places * SLAB_BYTES / (high - low)).max(1);
     (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
-}
-
-/// What several reads want of a shard, in its order.
-fn of_others(wanted: &Wanted, index: &crate::cache::Index) -> Vec<Entry> {
-    let entry =
-        |&number: &usize| index.get(number).map(|&[offset, size]| Entry { offset, size, task: number });
-    let mut entries: Vec<Entry> = wanted.subchunks.iter().filter_map(entry).collect();
-    entries.retain(|entry| entry.offset != shard::ABSENT);
-    entries.sort_unstable_by_key(|entry| entry.offset);
-    entries
-}
-
-/// The groups in which `entries` are, of those into which what all reads want is cut.
-fn shared(entries: &[Entry], others: &[Entry], size: u64, together: u64) -> Result<Vec<Group>> {
-    let mut groups = Vec::new();
-    let mut next = 0;
-    for Group { entries: range, span } in group(others, size, together)? {
-        let alone = &others[range.start];
-        let (from, end) = span.unwrap_or((alone.offset, alone.offset + alone.size));
-        let inside = |entry: &&Entry| entry.offset >= from && entry.offset + entry.size <= end;
-        let count = entries[next..].iter().take_while(inside).count();
-        if count > 0 {
-            groups.push(Group { entries: next..next + count, span: Some((from, end)) });
-        }
-        next += count;
-    }
-    // Where subchunks overlap, some may be in no group.
-    let rest = group(&entries[next..], size, together)?.into_iter();
-    groups.extend(rest.map(|group| Group {
-        entries: group.entries.start + next..group.entries.end + next,
-        span: group.span,
-    }));
-    Ok(groups)
 }
 
 /// Cut `entries`, which are in their order and before `size`, into groups to fetch together, of up

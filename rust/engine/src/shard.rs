@@ -95,10 +95,15 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
 
 /// The place of subchunk `cell`, None where it is absent.
 pub fn entry(shard: &Shard, index: &Index, cell: &[u64]) -> Result<Option<(u64, u64)>> {
-    match index[shard.number(cell)] {
+    numbered(index, shard.number(cell)).map_err(|error| error.in_subchunk(cell))
+}
+
+/// The place of the subchunk with a number in the index, None where it is absent.
+pub fn numbered(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
+    match index[number] {
         [ABSENT, ABSENT] => Ok(None),
         [offset, size] if offset == ABSENT || size == ABSENT => {
-            Err(Error::data("a shard index entry is half absent").in_subchunk(cell))
+            Err(Error::data("a shard index entry is half absent"))
         }
         [offset, size] => Ok(Some((offset, size))),
     }

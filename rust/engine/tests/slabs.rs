@@ -49,7 +49,7 @@ fn slabs_hold_what_was_asked_for() {
         missing: Missing::Fill,
     });
     let array = array.unwrap();
-    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None, plan: None };
+    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };
     let read = |requests: &[Request<'_>], items: usize| {
         let mut out = vec![0u32; items];
         let selection = Selection::new(requests, &array.shape).unwrap();

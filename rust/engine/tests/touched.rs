@@ -1,4 +1,4 @@
-//! What selections touch: noted for reads that share their requests, and looked up in the store.
+//! What selections touch: read once for all of them, and looked up in the store.
 #![allow(clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
 
 use std::sync::Arc;
@@ -7,11 +7,10 @@ use tessarr_engine::array::{self, Array, ArrayBytes, Chain, Grid, KeyEncoding, M
 use tessarr_engine::codec::Config;
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
-use tessarr_engine::plan::Plan;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{CountingStore, MemoryStore, Store};
 use tessarr_engine::stored::{stored, Statistics};
-use tessarr_engine::write;
+use tessarr_engine::{read, write};
 
 const SIZE: u64 = 64;
 
@@ -50,7 +49,7 @@ fn compile(chunk: u64, chain: Chain) -> Array {
 }
 
 fn operation<'a>(array: &'a Array, store: &'a dyn Store) -> Operation<'a> {
-    Operation { array, store, prefix: "a/", interrupt: None, plan: None }
+    Operation { array, store, prefix: "a/", interrupt: None }
 }
 
 /// The box from one corner to before another.
@@ -125,35 +124,27 @@ fn what_is_known_is_not_looked_up() {
 }
 
 #[test]
-fn a_plan_tells_of_what_several_reads_want() {
-    let (array, store) = (compile(8, shards_of(4, leaf(vec![]), vec![])), MemoryStore::new());
-    let plan = Plan::default();
-    plan.add(operation(&array, &store), &chosen([0, 0], [1, 1])).unwrap();
-    assert!(plan.of("a/c/0/0").is_none());
-    plan.add(operation(&array, &store), &chosen([4, 5], [9, 6])).unwrap();
-    let wanted = plan.of("a/c/0/0").unwrap();
-    assert_eq!(wanted.subchunks.iter().copied().collect::<Vec<_>>(), [0, 3]);
-    assert!(plan.of("a/c/1/0").is_none());
-    plan.add(operation(&array, &store), &chosen([8, 0], [10, 1])).unwrap();
-    assert_eq!(plan.of("a/c/1/0").unwrap().subchunks.iter().copied().collect::<Vec<_>>(), [0, 1]);
-}
-
-#[test]
-fn a_plan_of_plain_chunks_has_no_subchunks() {
-    let (array, store) = (compile(8, leaf(vec![])), MemoryStore::new());
-    let plan = Plan::default();
-    for _ in 0..2 {
-        plan.add(operation(&array, &store), &chosen([0, 0], [1, 1])).unwrap();
+fn reads_together_open_once_what_they_share() {
+    let raw = || leaf(vec![]);
+    let nested = shards_of(4, shards_of(2, raw(), vec![]), vec!["crc32c"]);
+    let values: Vec<u8> = (0..SIZE * SIZE).map(|number| (number % 251) as u8).collect();
+    let boxes = [([0, 0], [3, 3]), ([2, 1], [4, 2]), ([1, 8], [7, 16]), ([0, 9], [8, 12]), ([3, 3], [3, 9])];
+    for chain in [raw(), leaf(vec!["crc32c"]), shards_of(4, raw(), vec![]), nested] {
+        let (array, inner) = (compile(8, chain), Arc::new(MemoryStore::new()));
+        let all = chosen([0, 0], [64, 64]);
+        unsafe { write::write(operation(&array, &*inner), &all, values.as_ptr()) }.unwrap();
+        let counted = CountingStore::new(inner);
+        let reads: Vec<Selection> = boxes.iter().map(|&(low, high)| chosen(low, high)).collect();
+        let mut out = vec![vec![0u8; (SIZE * SIZE) as usize]; boxes.len()];
+        let wanted: Vec<_> = reads.iter().zip(&mut out).map(|(one, out)| (one, out.as_mut_ptr())).collect();
+        let done = unsafe { read::read_together(operation(&array, &counted), &wanted) };
+        assert!(done.iter().all(Result::is_ok));
+        for ((low, high), out) in boxes.iter().zip(&out) {
+            for (row, column) in (low[0]..high[0]).flat_map(|row| (low[1]..high[1]).map(move |c| (row, c))) {
+                let at = ((row - low[0]) * SIZE as i64 + column - low[1]) as usize;
+                assert_eq!(out[at], values[(row * SIZE as i64 + column) as usize]);
+            }
+        }
+        assert_eq!(counted.counts().opens, 2);
     }
-    assert!(plan.of("a/c/0/0").unwrap().subchunks.is_empty());
-}
-
-#[test]
-fn a_read_of_very_many_subchunks_is_in_no_plan() {
-    let array = compile(SIZE, shards_of(1, leaf(vec![]), vec![]));
-    let (store, plan) = (MemoryStore::new(), Plan::default());
-    for _ in 0..2 {
-        plan.add(operation(&array, &store), &chosen([0, 0], [33, 32])).unwrap();
-    }
-    assert!(plan.of("a/c/0/0").is_none());
 }

@@ -15,7 +15,6 @@ use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
-use tessarr_engine::plan::Plan;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
@@ -46,8 +45,6 @@ pub(crate) struct ArrayBase {
     direct: AtomicBool,
     /// What keeps aside what is written.
     above: OnceLock<overlay::Above>,
-    /// What reads want that begin together.
-    plan: OnceLock<Plan>,
 }
 
 /// Elements that are kept aside until they are stored.
@@ -134,8 +131,7 @@ impl ArrayBase {
     }
 
     fn operation<'a>(&'a self, state: &'a State, interrupt: Option<Interrupt<'a>>) -> Operation<'a> {
-        let plan = self.plan.get();
-        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt, plan }
+        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
     }
 
     fn transfer<'a>(
@@ -246,15 +242,13 @@ impl ArrayBase {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
-        let (above, plan) = (OnceLock::new(), OnceLock::new());
         ArrayBase {
             state,
             store: store.get().engine(),
             prefix: prefix.into(),
             read_only,
             direct,
-            above,
-            plan,
+            above: OnceLock::new(),
         }
     }
 
@@ -379,15 +373,6 @@ impl ArrayBase {
         let selection = checked(py, &state, &axes, &out_axes, &value, fields, false)?;
         let elements = &state.description.bind(py).get().elements;
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
-    }
-
-    /// Tell what a later read of the array, together with others, is going to select.
-    fn _plan(&self, py: Python<'_>, axes: Vec<AxisArgument<'_>>) -> PyResult<()> {
-        let state = self.state();
-        let selected = selected(&axes, &vec![0; axes.len()])?;
-        let selection = Selection::new(&selected, &state.array.shape).map_err(|error| to_py(py, error))?;
-        let plan = self.plan.get_or_init(Plan::default);
-        py.detach(|| plan.add(self.operation(&state, None), &selection)).map_err(|error| to_py(py, error))
     }
 
     /// Tell whether nothing, and whether everything, is stored of a selection in `shape`, which may

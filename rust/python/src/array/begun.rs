@@ -1,5 +1,6 @@
 //! Transfers that somebody waits for: a thread of the engine does them, or who waits.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
@@ -8,7 +9,7 @@ use tessarr_engine::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::{pool, Error, Result};
+use tessarr_engine::{pool, read, Error, Result};
 
 use super::{interruptibly, ArrayBase, Memory, State};
 use crate::error::{is_exit, to_py};
@@ -34,15 +35,15 @@ type Ended = OnceLock<Result<Arena>>;
 /// Have threads of the engine do transfers; who waits for one of them may help.
 pub(super) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
     let raised = Raised::default();
-    let (together, told) = (together(&transfers), raised.clone());
+    let (concurrency, told) = (concurrency(&transfers), raised.clone());
     // Where no thread can be made, it is done here: others may need the GIL for it.
-    let queued = py.detach(|| pool::spawn(together, move |runner| run(transfers, runner, &told)));
+    let queued = py.detach(|| pool::spawn(concurrency, move |runner| run(transfers, runner, &told)));
     Begun { queued, raised }
 }
 
 /// How many of them the stores want under way; 0: they do not wait.
-fn together(transfers: &[Transfer]) -> usize {
-    transfers.iter().map(Transfer::together).max().unwrap_or(0)
+fn concurrency(transfers: &[Transfer]) -> usize {
+    transfers.iter().map(Transfer::concurrency).max().unwrap_or(0)
 }
 
 /// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
@@ -54,7 +55,7 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
         Runner::Caller => {
             if let Err(raised) = interruptibly(|interrupt| each(&transfers, &ended, Some(interrupt))) {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-                let again = together(&transfers);
+                let again = concurrency(&transfers);
                 pool::spawn(again, move |_| run(transfers, Runner::Worker, &Raised::default()));
                 return;
             }
@@ -69,28 +70,59 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     });
 }
 
-/// Do transfers side by side. What Ctrl-C raised in code of Python ends it, where it is asked about.
+/// Do transfers side by side, those that read the same array as one. What Ctrl-C raised in code of
+/// Python ends it, where it is asked about.
 fn each(transfers: &[Transfer], ended: &[Ended], interrupt: Option<Interrupt<'_>>) -> Result<()> {
-    let one = |index: usize| {
-        let Transfer { base, state, selection, memory, writes, .. } = &transfers[index];
-        let done = pool::guarded(|| base.get().transfer(state, interrupt, selection, memory, *writes));
-        match done {
-            Err(error) if interrupt.is_some() && is_exit(&error) => Err(error),
-            done => {
-                let _ = ended[index].set(done);
-                Ok(())
+    let alike = alike(transfers);
+    let some = |number: usize| {
+        let reads = &alike[number];
+        let done = pool::guarded(|| Ok(together(transfers, reads, interrupt)));
+        let done = done.unwrap_or_else(|error| reads.iter().map(|_| Err(error.clone())).collect());
+        for (&index, done) in reads.iter().zip(done) {
+            match done {
+                Err(error) if interrupt.is_some() && is_exit(&error) => return Err(error),
+                done => drop(ended[index].set(done)),
             }
         }
+        Ok(())
     };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    match together(transfers) {
-        waiting if waiting > pool::threads() => pool::wait_for(transfers.len(), waiting, asked, &one),
-        _ => pool::parallel_for(transfers.len(), usize::MAX, asked, &one),
+    match concurrency(transfers) {
+        waiting if waiting > pool::threads() => pool::wait_for(alike.len(), waiting, asked, &some),
+        _ => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
     }
 }
 
+/// Which of them read the same array, where nothing is kept aside of it.
+fn alike(transfers: &[Transfer]) -> Vec<Vec<usize>> {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut known = HashMap::new();
+    for (index, transfer) in transfers.iter().enumerate() {
+        let alone = transfer.writes || transfer.base.get().above.get().is_some();
+        let place = (transfer.base.as_ptr(), Arc::as_ptr(&transfer.state));
+        let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
+        match found.get_mut(number) {
+            Some(same) => same.push(index),
+            None => found.push(vec![index]),
+        }
+    }
+    found
+}
+
+/// Do those of `transfers` that are `alike`.
+fn together(transfers: &[Transfer], alike: &[usize], interrupt: Option<Interrupt<'_>>) -> Vec<Result<Arena>> {
+    let Transfer { base, state, selection, memory, writes, .. } = &transfers[alike[0]];
+    if let [_] = alike {
+        return vec![base.get().transfer(state, interrupt, selection, memory, *writes)];
+    }
+    let reads: Vec<(&Selection, *mut u8)> =
+        alike.iter().map(|&index| (&transfers[index].selection, transfers[index].memory.address)).collect();
+    // SAFETY: as for one of them; who collects them gives each a buffer of its own.
+    unsafe { read::read_together(base.get().operation(state, interrupt), &reads) }
+}
+
 impl Transfer {
-    fn together(&self) -> usize {
+    fn concurrency(&self) -> usize {
         let store = &self.base.get().store;
         if self.writes {
             store.write_concurrency()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,13 +79,6 @@ class Access:
 
     # Reading
 
-    def plan(self, array: Array, view: IndexTransform) -> None:
-        """Tell an array what will be read of it together with other views."""
-        if self.in_memory:
-            return
-        with suppress(SelectionError):
-            array._plan(lower(self.outer(view), array._meta.shape).axes)
-
     def read(
         self,
         array: Array,
@@ -127,7 +119,7 @@ class Access:
         if not chosen.size:
             return finished(result)
         parts = None if self._fields is None else self._fields.parts
-        alone = together is None or self.in_memory
+        alone = together is None or (self.in_memory and not together.waits)
         swift = alone and self._swift and _few(chosen, self._swift)
         if together is not None and not swift:
             return together.read(array, chosen, buffer, parts, result)

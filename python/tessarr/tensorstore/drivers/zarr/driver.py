@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
     from tessarr.tensorstore.staging import Change, Staging
+    from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
@@ -327,23 +328,24 @@ class ZarrDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
         if using.batch is None:
-            return self._read_in(using, view, out)
-        begin = partial(self._read_in, using, view, out)
+            return self._read_in(using, view, out, using.together)
         if using.transaction is None:
-            array = using.batch._over(self._array)
-            self._access.plan(array, view)
-            begin = partial(self._access.read, array, view, out)
-        later: Future[Any] = using.batch._later(begin)
+            return self._read_in(using, view, out, using.batch._together)
+        later: Future[Any] = using.batch._later(partial(self._read_in, using, view, out, None))
         return later
 
     def _read_in(
-        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
+        self,
+        using: Using,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        together: Together | None,
     ) -> Future[npt.NDArray[Any]]:
         try:
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
-        return self._access.read(array, view, out, using.together)
+        return self._access.read(array, view, out, together)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""

@@ -1,0 +1,100 @@
+"""Reads that a batch collects: each gets what it would get alone."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from tessarr.errors import ArgumentError, DataError
+
+SHAPE = (40, 50)
+NUMBERS = np.arange(2000).reshape(SHAPE)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "raw": {"chunks": (8, 8), "compressors": None},
+    "zstd": {"chunks": (8, 8)},
+    "crc32c": {"chunks": (8, 8), "compressors": [{"name": "crc32c"}]},
+    "shards": {"chunks": (4, 4), "shards": (16, 16)},
+    "large shards": {"chunks": (40, 10), "shards": (40, 50), "compressors": None},
+}
+TYPES = {"numbers": NUMBERS.astype("i4"), "booleans": NUMBERS % 3 == 0, "text": NUMBERS.astype("T")}
+
+
+def opened(folder: Path) -> Any:
+    return ts.open(f"file://{folder}/|zarr3:").result()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_gets_what_it_asked_for(tmp_path: Path, layout: str, dtype: str) -> None:
+    chance, values = random.Random(layout + dtype), TYPES[dtype]
+    tessarr.create_array(tmp_path, data=values, **LAYOUTS[layout])
+    array = opened(tmp_path)
+    keys: list[Any] = [(slice(0, 0), 3), (slice(None), slice(None, None, -3)), (7, 7)]
+    for _ in range(60):
+        starts = [chance.randrange(size - 1) for size in SHAPE]
+        ends = [
+            chance.randint(start + 1, min(size, start + 12))
+            for start, size in zip(starts, SHAPE, strict=True)
+        ]
+        keys.append(tuple(map(slice, starts, ends, chance.choices([1, 2, 3], k=2))))
+    points = [[chance.randrange(size) for _ in range(30)] for size in SHAPE]
+    with ts.Batch() as batch:
+        futures = [array[key].read(batch=batch) for key in keys]
+        picked = array.vindex[points[0], points[1]].read(batch=batch)
+        assert not any(future.done() for future in futures[1:])
+    for key, future in zip(keys, futures, strict=True):
+        np.testing.assert_array_equal(future.result(), values[key])
+    np.testing.assert_array_equal(picked.result(), values[points[0], points[1]])
+
+
+def test_only_those_fail_that_touch_what_is_damaged(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    (tmp_path / "c" / "1" / "1").write_bytes(b"damaged")
+    array = opened(tmp_path)
+    keys = [np.s_[0:9, 0:9], np.s_[0:8, 0:9], np.s_[9, 9], np.s_[9, 7]]
+    with ts.Batch() as batch:
+        futures = [array[key].read(batch=batch) for key in keys]
+    for number in (0, 2):
+        with pytest.raises(DataError) as caught:
+            futures[number].result()
+        assert caught.value.chunk == (1, 1)
+    for number in (1, 3):
+        np.testing.assert_array_equal(futures[number].result(), NUMBERS[keys[number]])
+
+
+def test_what_one_wants_does_not_spoil_what_others_want(tmp_path: Path) -> None:
+    """Only who asks for what is no boolean is told so."""
+    tessarr.create_array(tmp_path, data=NUMBERS % 2 == 0, chunks=(40, 50), compressors=None)
+    chunk = tmp_path / "c" / "0" / "0"
+    chunk.write_bytes(b"\x07" + chunk.read_bytes()[1:])
+    array = opened(tmp_path)
+    with ts.Batch() as batch:
+        good, bad = array[1:3].read(batch=batch), array[0].read(batch=batch)
+    np.testing.assert_array_equal(good.result(), (NUMBERS % 2 == 0)[1:3])
+    with pytest.raises(DataError, match="neither 0 nor 1"):
+        bad.result()
+
+
+def test_one_that_is_cancelled_is_not_read(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array, out = opened(tmp_path), np.zeros(SHAPE, NUMBERS.dtype)
+    with ts.Batch() as batch:
+        gone = array.read(out=out, batch=batch)
+        kept = array[3, 4].read(batch=batch)
+        assert gone.cancel()
+    assert kept.result() == NUMBERS[3, 4]
+    assert not out.any()
+
+
+def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array, batch = opened(tmp_path), ts.Batch()
+    batch.submit()
+    with pytest.raises(ArgumentError, match="already submitted"):
+        array.read(batch=batch)
