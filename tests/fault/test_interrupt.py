@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -92,7 +92,7 @@ class Interrupting(dict[str, bytes]):
 
 
 @contextmanager
-def only_thread_busy() -> Iterator[None]:
+def only_thread_busy() -> Generator[None]:
     """Keep the only thread of the engine in a store: who waits for work has to do it."""
     held = Slow()
     array = tessarr.create_array(held, shape=(4,), dtype="u1", chunks=(1,))

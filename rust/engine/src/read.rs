@@ -98,7 +98,8 @@ impl<'a> Reader<'a> {
     fn parts(&self, key: &str, parts: &Parts<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         self.operation.store.read(key, self.want(parts), |object| match object {
             Some(object) => self.level(parts, Source::of(&*object), scratch),
-            None => self.absent(parts),
+            None if self.array.missing == Missing::Fill => self.fill(parts),
+            None => Err(missing()),
         })
     }
 
@@ -115,11 +116,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is not stored is the fill value, if that may be.
-    fn absent(&self, parts: &Parts<'_, '_>) -> Result<()> {
-        if self.array.missing == Missing::Refuse {
-            return Err(missing());
-        }
+    fn fill(&self, parts: &Parts<'_, '_>) -> Result<()> {
         parts.each(|portion, target| {
             portion.each_copy(Direction::FromCell, |copy| {
                 let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
@@ -198,7 +195,9 @@ impl<'a> Reader<'a> {
             match shard::numbered(&index, touch.number) {
                 Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
                 told => of.with(first, |parts, cell| {
-                    told.and_then(|_| self.absent(parts)).map_err(|error| error.in_subchunk(cell))
+                    let refuse = self.array.missing == Missing::Refuse;
+                    let done = told.and_then(|_| if refuse { Err(missing()) } else { self.fill(parts) });
+                    done.map_err(|error| error.in_subchunk(cell))
                 })?,
             }
         }
