@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError, SelectionError
@@ -76,7 +76,7 @@ class IndexDomain(Placed):
         self._view = view_of(View.stated, rank, parts, dimensions, json)
 
     @classmethod
-    def of(cls, dims: Sequence[Dim]) -> Self:
+    def of(cls, dims: Sequence[Dim]) -> IndexDomain:
         """Return the domain of dimensions.
 
         Raises
@@ -87,12 +87,9 @@ class IndexDomain(Placed):
         return cls.of_view(View(dims))
 
     @classmethod
-    def of_view(cls, view: View) -> Self:
+    def of_view(cls, view: View) -> IndexDomain:
         """Return the domain of a view of the engine that has no maps."""
-        made = _new(cls)
-        made._view = view
-        made._dims = None
-        return made
+        return cls._after(cls, view)
 
     @property
     def dims(self) -> Box:
@@ -101,7 +98,11 @@ class IndexDomain(Placed):
             self._dims = self._view.dims()
         return self._dims
 
-    _after = of_view  # pyright: ignore[reportAssignmentType] (a class method is one, too)
+    def _after(self: object, view: View) -> IndexDomain:
+        made: IndexDomain = _new(IndexDomain)
+        made._view = view
+        made._dims = None
+        return made
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
@@ -152,13 +153,13 @@ class IndexDomain(Placed):
         """Return the smallest domain that contains both."""
         if not isinstance(other, IndexDomain):
             raise _no_domain(other)
-        return self.of_view(self._view.hull(other._view))
+        return self._after(self._view.hull(other._view))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both."""
         if not isinstance(other, IndexDomain):
             raise _no_domain(other)
-        return self.of_view(self._view.intersect(other._view))
+        return self._after(self._view.intersect(other._view))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._engine import View
 from tessarr.space.index_domain import IndexDomain, view_of
@@ -90,24 +90,25 @@ class IndexTransform(Placed):
             raise TypeError("the JSON of a transform has its maps: give no others")
 
     @classmethod
-    def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> Self:
+    def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
         """Return the transform of a domain and a map for each dimension of what is viewed."""
         return cls.of_view(domain._as_view().mapped(output))
 
     @classmethod
-    def of_view(cls, view: View) -> Self:
+    def of_view(cls, view: View) -> IndexTransform:
         """Return the transform that the engine has."""
-        made = _new(cls)
-        made._view = view
-        made._domain = made._output = None
-        return made
+        return cls._after(cls, view)
 
     @classmethod
-    def whole(cls, domain: IndexDomain) -> Self:
+    def whole(cls, domain: IndexDomain) -> IndexTransform:
         """Return the transform of a domain that leaves positions as they are."""
         return cls.of_view(domain._as_view().mapped())
 
-    _after = of_view  # pyright: ignore[reportAssignmentType] (a class method is one, too)
+    def _after(self: object, view: View) -> IndexTransform:
+        made: IndexTransform = _new(IndexTransform)
+        made._view = view
+        made._domain = made._output = None
+        return made
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
@@ -148,7 +149,7 @@ class IndexTransform(Placed):
         """
         return self._view.lines(alone)
 
-    def settled(self, domain: IndexDomain) -> Self:
+    def settled(self, domain: IndexDomain) -> IndexTransform:
         """Return the view with its implicit bounds where those of what it views are.
 
         Raises
@@ -156,7 +157,7 @@ class IndexTransform(Placed):
         SelectionError
             If an explicit bound of the view is beyond an explicit one of what it views.
         """
-        return self.of_view(self._view.settled(domain._as_view()))
+        return self._after(self._view.settled(domain._as_view()))
 
     @property
     def follows(self) -> bool:
@@ -171,7 +172,7 @@ class IndexTransform(Placed):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return _restored, (type(self), *self._view.plain())
+        return _restored, (IndexTransform, *self._view.plain())
 
     def __call__(self, indices: Any) -> tuple[int, ...]:
         """Return the index of what is viewed at a position.

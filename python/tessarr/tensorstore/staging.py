@@ -237,12 +237,15 @@ class Staging:
     def store(self, store: Store) -> Store:
         """Return a store that stages changes of `store`; it itself, if it is one of these."""
         with self._lock:
-            if self._over is not None:
-                self.check()
-            found = self._stages.get(store)
-            return self._stage(store) if found is None else found
+            return self._stage(store)
 
     def _stage(self, store: Store) -> Store:
+        if self._over is not None:
+            self.check()
+        found = self._stages.get(store)
+        return self._new_stage(store) if found is None else found
+
+    def _new_stage(self, store: Store) -> Store:
         if type(store) is StagedStore and store.owner is self:
             return store
         below = place = store
@@ -264,7 +267,7 @@ class Staging:
         The last is not among them; if it is empty, there is no end.
         """
         with self._lock:
-            stage = self.store(store)
+            stage = self._stage(store)
             if self._arrays:
                 self._settle(stage, first, last)
             if writes and (self._changes or self._made):
@@ -316,7 +319,7 @@ class Staging:
             In the store itself, or in what `store` made of it.
         """
         with self._lock:
-            store = self.store(array._store)
+            store = self._stage(array._store)
             kept = self._kept(store, array)
             if kept is None:
                 overlay, size = Overlay(), array._meta.chunk_spec.size_bytes

@@ -131,8 +131,9 @@ class Transaction:
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
-                    how = {"atomic": self._atomic, "repeatable": self._repeatable}
-                    self._staged = Staging(**how, over=self._over)
+                    self._staged = Staging(
+                        atomic=self._atomic, repeatable=self._repeatable, over=self._over
+                    )
         return self._staged
 
     # The end
@@ -163,7 +164,7 @@ class Transaction:
         What Ctrl-C keeps from being made here, another thread makes.
         """
         try:
-            if self._close(_COMMITTED):
+            if self._close(_COMMITTED) and not self._ended:
                 if self._staged is None:
                     self._tell(None)
                 elif self._staged.is_brief:
@@ -177,17 +178,24 @@ class Transaction:
 
     def abort(self) -> None:
         """Give up the changes; without effect where they are being made already."""
-        if self._close(_ABORTED):
-            self._tell(ArgumentError("CANCELLED: Transaction aborted"))
+        error = ArgumentError("CANCELLED: Transaction aborted")
+        if self._close(_ABORTED, error) and not self._ended:
+            self._tell(error)
 
-    def _close(self, why: str) -> bool:
-        """Have nothing more take part; False if that is so already."""
+    def _close(self, why: str, error: BaseException | None = None) -> bool:
+        """Have nothing more take part; False if that is so already.
+
+        If nothing takes part and nobody waits, it has ended.
+        """
         with self._lock:
             if self._over is not None:
                 return False
             if self._staged is not None:
                 self._staged.close(why)
             self._over = why
+            if self._staged is None and self._promise is None:
+                self._error = error
+                self._ended = True
             return True
 
     def _end(self, ends: _Errors = BaseException) -> None:
@@ -226,7 +234,7 @@ class Transaction:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, where: object) -> None:
         if kind is None:
             self.commit_sync()
         else:

@@ -196,6 +196,13 @@ class Context:
         *,
         spec: ContextSpec | None = None,
     ) -> None:
+        self._found: dict[str, Resource] = {}
+        self._parent = parent
+        self._spec: ContextSpec | None = None
+        self._refers = False
+        """Whether a resource is said by the name of another, which may be none."""
+        if parent is None and spec is None and json is ...:
+            return
         if parent is not None and not isinstance(parent, Context):
             raise TypeError(f"the parent of a context is one, not {parent!r}")
         if spec is not None and not isinstance(spec, ContextSpec):
@@ -206,14 +213,9 @@ class Context:
                 raise expected("object", None)
             if parent is not None:
                 raise TypeError("a context that has a parent needs a spec")
-            self._spec: ContextSpec | None = None
         else:
             self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
-        self._parent = parent
-        self._found: dict[str, Resource] = {}
-        own = self._spec is not None and self._spec.refers
-        # Whether a resource is said by the name of another, which may be none.
-        self._refers: bool = own or (parent is not None and parent._refers)
+            self._refers = self._spec.refers or (parent is not None and parent._refers)
 
     def _says(self, kinds: Iterable[str]) -> bool:
         """Whether anything is said of resources of some kinds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.context import (
@@ -19,6 +19,8 @@ from tessarr.tensorstore.notation.members import expected, within
 from tessarr.tensorstore.notation.reading import copied
 
 __all__ = ["Naming", "References"]
+
+_new: Final = object.__new__
 
 
 class Naming:
@@ -237,8 +239,8 @@ class References:
             return References(self.kinds, {**self._values, **found}, self.optional).bind(context)
         if self._values or context._refers:
             return References(self.kinds, self._bound(context), self.optional)
-        made = object.__new__(References)
-        made.kinds, made.optional, made._values = self.kinds, self.optional, {}
+        made: References = _new(References)
+        made.kinds, made.optional, made._values = self.kinds, self.optional, self._values
         made._found, made.context = None, context
         return made
 

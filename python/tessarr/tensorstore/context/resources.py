@@ -72,9 +72,10 @@ class Kind:
 
     def full(self, value: Any) -> Any:
         """Return the JSON of a resource with all defaults."""
-        return (
-            dict(sorted({**self.defaults, **value}.items())) if isinstance(value, dict) else value
-        )
+        if not isinstance(value, dict):
+            return value
+        whole = {**self.defaults, **value}
+        return dict(sorted(whole.items())) if len(whole) > 1 else whole
 
 
 _RETRIES = {"max_retries": _COUNT, "initial_delay": duration, "max_delay": duration}

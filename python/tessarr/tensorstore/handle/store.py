@@ -108,8 +108,7 @@ class TensorStore(Indexable):
         return self._view._as_view()
 
     def _after(self, view: View) -> TensorStore:
-        seen = IndexTransform.of_view(view)
-        return handle(self._driver, seen, self._mode, self._transaction)
+        return handle(self._driver, self._view._after(view), self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()

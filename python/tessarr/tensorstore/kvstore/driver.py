@@ -28,15 +28,29 @@ __all__ = [
 ]
 
 
-class Place(NamedTuple):
-    """Where keys are: a store, and what stands before each key in it.
+class Place:
+    """Where keys are.
 
-    Where it is rooted, a slash at the beginning of what results is no part of the key.
+    Parameters
+    ----------
+    store
+        The store that has them.
+    prefix
+        What stands before each of them in it.
+    rooted
+        Whether a slash at the beginning of what results is no part of the key.
     """
 
-    store: Store
-    prefix: str
-    rooted: bool = False
+    __slots__ = ("prefix", "rooted", "store")
+
+    def __init__(self, store: Store, prefix: str = "", rooted: bool = False) -> None:  # noqa: FBT002
+        self.store = store
+        self.prefix = prefix
+        self.rooted = rooted
+
+    def through(self, store: Store) -> Place:
+        """Return where the same keys are, asked through another store."""
+        return Place(store, self.prefix, self.rooted)
 
     def key(self, path: str) -> str:
         """Return the key in the store."""

@@ -213,7 +213,8 @@ def _open_http(at: Opening) -> Place:
         pairs = (line.partition(":") for line in at.given["headers"])
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
-    return _opened(at, "http", url, options, read_only=True)._replace(rooted=True)
+    found = _opened(at, "http", url, options, read_only=True)
+    return Place(found.store, found.prefix, rooted=True)
 
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:

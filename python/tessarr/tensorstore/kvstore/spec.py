@@ -22,6 +22,8 @@ from tessarr.tensorstore.verbose import told
 
 __all__ = ["Spec", "text_of"]
 
+_new: Final = object.__new__
+
 
 def text_of(value: Any, what: str = "a path") -> str:
     """Return a path or a key as text; bytes are UTF-8.
@@ -110,7 +112,7 @@ class Spec:
         bases: tuple[Spec, ...],
         context: dict[str, Any] | None = None,
     ) -> Spec:
-        made = object.__new__(Spec)
+        made: Spec = _new(Spec)
         made._driver, made._given, made._path = self._driver, self._given, self._path
         made._references, made._bases, made._context = references, bases, context
         return made
@@ -295,12 +297,12 @@ class Spec:
         bases = tuple([base._below() for base in self._bases])
         place = self._driver.open(Opening(self._given, self._references, bases, self._path))
         store = told(place.store, self._driver.name)
-        return place if store is place.store else place._replace(store=store)
+        return place if store is place.store else place.through(store)
 
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
         place = self._open()
-        return place._replace(prefix=place.prefix + self._path)
+        return Place(place.store, place.prefix + self._path, place.rooted)
 
 
 def _restored(json: dict[str, Any], context: Context) -> Spec:

@@ -44,30 +44,6 @@ Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
 _new: Final = object.__new__
 
 
-class _Opened:
-    """What a key-value store stands on, whatever its path and its transaction.
-
-    Parameters
-    ----------
-    spec
-        Bound; its path is not used.
-    place
-        Where the keys are.
-    """
-
-    __slots__ = ("at_once", "only_reads", "prefix", "rooted", "spec", "store")
-
-    def __init__(self, spec: Spec, place: Place) -> None:
-        self.spec = spec
-        self.store, self.prefix, self.rooted = place
-        driver = spec._driver
-        self.at_once, self.only_reads = driver.at_once, driver.only_reads
-
-    def refused(self, what: str) -> UnsupportedError:
-        """Return the error of what cannot be done as keys can only be read."""
-        return UnsupportedError(f"keys of {self.spec._driver.name} cannot be {what}")
-
-
 class KvStore:
     """Bytes by their keys, in the order of their keys.
 
@@ -86,7 +62,7 @@ class KvStore:
     'missing'
     """
 
-    __slots__ = ("_at", "_path", "_transaction")
+    __slots__ = ("_path", "_place", "_spec", "_transaction")
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange
@@ -94,7 +70,8 @@ class KvStore:
     Spec: TypeAlias = specs.Spec
     TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
 
-    _at: _Opened
+    _spec: Spec  # bound; its path is not used
+    _place: Place
     _path: str
     _transaction: Transaction | None
 
@@ -104,7 +81,7 @@ class KvStore:
     @classmethod
     def _of(cls, spec: Spec, place: Place, path: str, transaction: Transaction | None) -> KvStore:
         made: KvStore = _new(cls)
-        made._at, made._path, made._transaction = _Opened(spec, place), path, transaction
+        made._spec, made._place, made._path, made._transaction = spec, place, path, transaction
         return made
 
     @staticmethod
@@ -160,7 +137,7 @@ class KvStore:
     @property
     def base(self) -> KvStore | None:
         """The store that this one stands on; None for most."""
-        below = self._at.spec.base
+        below = self._spec.base
         if below is None:
             return None
         return KvStore._of(below, below._open(), below.path, self._transaction)
@@ -171,7 +148,7 @@ class KvStore:
         return self._own().url
 
     def _own(self) -> Spec:
-        made = self._at.spec.copy()
+        made = self._spec.copy()
         made._path = self._path
         return made
 
@@ -197,7 +174,8 @@ class KvStore:
 
     def _behind(self, path: str) -> KvStore:
         made: KvStore = _new(KvStore)
-        made._at = self._at
+        made._spec = self._spec
+        made._place = self._place
         made._path = path
         made._transaction = self._transaction
         return made
@@ -244,45 +222,49 @@ class KvStore:
 
     def _key(self, key: str | bytes) -> str:
         text = key if type(key) is str and key.isascii() else text_of(key, "a key")
-        at = self._at
-        whole = at.prefix + self._path + text
-        return whole.removeprefix("/") if at.rooted else whole
+        place = self._place
+        whole = place.prefix + self._path + text
+        return whole.removeprefix("/") if place.rooted else whole
 
     def _store(self, key: str, *, writes: bool = False) -> Store:
         """Return the store of the engine that has a key; with a transaction, the one that stages.
 
         What was written in it to the chunk that has the key is staged there.
         """
-        at = self._at
-        if writes and at.only_reads:
-            raise at.refused("written")
+        if writes and self._spec._driver.only_reads:
+            raise self._refused("written")
         if self._transaction is None:
-            return at.store
+            return self._place.store
         first = key.encode()
-        return self._transaction._staging.keys(at.store, first, first + b"\0", writes=writes)
+        return self._transaction._staging.keys(
+            self._place.store, first, first + b"\0", writes=writes
+        )
 
     def _range(self, chosen: _Ends, *, writes: bool = False) -> tuple[Store, str, bytes, bytes]:
         """Return the same for keys behind the path, and which of its keys they are.
 
         That is: what all of them begin with, from which one on they are, and before which one.
         """
-        at = self._at
-        if at.only_reads:
-            raise at.refused("written" if writes else "listed")
+        if self._spec._driver.only_reads:
+            raise self._refused("written" if writes else "listed")
         first, last = chosen
         start = self._key("")
         if start:
             path = start.encode()
             first, last = path + first, last and path + last
-        store = at.store
+        store = self._place.store
         if self._transaction is not None:
             end = last or KeyRange._below(start).exclusive_max
             store = self._transaction._staging.keys(store, first, end, writes=writes)
         return store, start, first, last
 
+    def _refused(self, what: str) -> UnsupportedError:
+        """Return the error of what cannot be done as keys can only be read."""
+        return UnsupportedError(f"keys of {self._spec._driver.name} cannot be {what}")
+
     def _do(self, work: Callable[[U], T], given: U, *, whole: bool = False) -> Future[T]:
         """Return the future of what `work` returns, which is done here if it takes no time."""
-        if self._at.at_once != inf:
+        if self._spec._driver.at_once != inf:
             return start(work, given, whole=whole)
         try:
             return finished(work(given))
@@ -321,7 +303,7 @@ class KvStore:
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
             as_float(staleness_bound)
-        most = self._at.at_once
+        most = self._spec._driver.at_once
         collecting = of_class(batch, Batch, "batch")
         if collecting is not None:
             collecting._check()
@@ -398,7 +380,7 @@ class KvStore:
         """
         known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
         data = None if value is None else values.as_bytes(value, "a value")
-        most = self._at.at_once
+        most = self._spec._driver.at_once
         try:
             full = self._key(key)
             store = self._store(full, writes=True)
@@ -461,7 +443,7 @@ class KvStore:
         if source_staleness_bound is not None:
             as_float(source_staleness_bound)
         of_class(source_range, KeyRange, "source_range")
-        here = self._at.at_once == target._at.at_once == inf
+        here = self._spec._driver.at_once == target._spec._driver.at_once == inf
         return start(self._copy_to, target, _ends_of(source_range), here=here, whole=True)
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
@@ -474,7 +456,7 @@ class KvStore:
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
-        store, full = self._at.store, self._key(key)
+        store, full = self._place.store, self._key(key)
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
             return

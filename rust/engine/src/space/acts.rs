@@ -9,7 +9,8 @@ use super::brackets::{for_all, for_some};
 use super::dim::Line;
 use super::names::{chosen, numbered, place, place_of as labelled_place, ranged};
 use super::{
-    check_labels, selection, Dim, Map, Mode, Name, PerDimension, Slice, Source, Term, View, END, INFINITE,
+    check_labels, selection, Dim, Listed, Map, Mode, Name, PerDimension, Slice, Source, Term, View, END,
+    INFINITE,
 };
 use crate::error::Result;
 
@@ -19,7 +20,7 @@ pub enum PerDim<T> {
     /// One for all.
     One(T),
     /// One for each.
-    Each(Vec<T>),
+    Each(PerDimension<T>),
 }
 
 impl<T> PerDim<T> {
@@ -75,13 +76,13 @@ pub enum Act {
     /// Move the domain.
     Translate(Shift, PerDim<Option<i64>>),
     /// Give labels; None takes one away.
-    Label(Vec<Option<Arc<str>>>),
+    Label(PerDimension<Option<Arc<str>>>),
     /// Keep the multiples of a number, and divide them by it.
     Stride(PerDim<Option<i64>>),
     /// Say whether bounds are implicit; None leaves them.
     MarkBoundsImplicit(Option<bool>, Option<bool>),
     /// Move dimensions to other places: to those from one on, or to each its own.
-    Transpose(PerDim<Place>),
+    Transpose(Box<PerDim<Place>>),
     /// Walk the dimensions together, as one that stands first.
     Diagonal,
 }
@@ -92,55 +93,65 @@ impl View {
     ///
     /// # Errors
     /// `Kind::Selection` or `Kind::Argument` if an act does not fit.
-    pub fn acted(&self, names: Option<&[Name]>, acts: Vec<Act>) -> Result<View> {
-        let mut selected: Vec<usize> = Vec::new();
-        let mut view: Option<View> = None;
-        for (number, act) in acts.into_iter().enumerate() {
-            let before = view.as_ref().unwrap_or(self);
-            if number == 0 {
-                selected = match (names, &act) {
-                    (None, Act::Brackets { .. }) => Vec::new(),
-                    (None, _) => (0..self.dims.len()).collect(),
-                    (Some(names), Act::Brackets { terms, single, .. }) if any_new(terms) => {
-                        numbered(names, terms, *single, &self.dims)?
-                    }
-                    (Some(names), _) => chosen(names, &self.dims)?,
-                };
+    pub fn acted(&self, names: Option<&[Name]>, acts: impl IntoIterator<Item = Act>) -> Result<View> {
+        let mut acts = acts.into_iter();
+        let Some(first) = acts.next() else {
+            return Ok(self.clone());
+        };
+        let mut selected: PerDimension<usize> = match (names, &first) {
+            (None, Act::Brackets { .. }) => PerDimension::new(),
+            (None, _) => (0..self.dims.len()).collect(),
+            (Some(names), Act::Brackets { terms, single, .. }) if any_new(terms) => {
+                numbered(names, terms, *single, &self.dims)?.into()
             }
-            let step = match act {
-                Act::Brackets { terms, mode, .. } if names.is_none() && number == 0 => {
-                    for_all(&before.dims, terms, mode)?
-                }
-                Act::Brackets { terms, single, mode } => {
-                    if number > 0 && any_new(&terms) {
-                        return Err(selection("newaxis is not possible after another act of the expression"));
-                    }
-                    let (step, next) = for_some(&before.dims, terms, single, &selected, mode)?;
-                    selected = next;
-                    step
-                }
-                act => act.step(&before.dims, &mut selected)?,
-            };
-            view = Some(before.after(step)?);
+            (Some(names), _) => chosen(names, &self.dims)?.into(),
+        };
+        let mut view = match first {
+            Act::Brackets { terms, mode, .. } if names.is_none() => {
+                self.after(for_all(&self.dims, terms, mode)?)?
+            }
+            act => act.of(self, &mut selected)?,
+        };
+        for act in acts {
+            if matches!(&act, Act::Brackets { terms, .. } if any_new(terms)) {
+                return Err(selection("newaxis is not possible after another act of the expression"));
+            }
+            view = act.of(&view, &mut selected)?;
         }
-        Ok(view.unwrap_or_else(|| self.clone()))
+        Ok(view)
     }
 
-    /// The dimensions in another order.
+    /// The same positions, when something else is said of the selected dimensions.
+    fn told(&self, selected: &[usize], mut say: impl FnMut(usize, &mut Dim)) -> Result<View> {
+        let mut view = self.clone();
+        for (at, &k) in selected.iter().enumerate() {
+            say(at, &mut view.dims[k]);
+        }
+        check_labels(&view.dims)?;
+        for map in view.maps.iter_mut().filter(|map| matches!(map.source, Source::Array(_))) {
+            *map = map.clone().kept(&view.dims)?;
+        }
+        Ok(view)
+    }
+
+    /// Put the dimensions in another order.
     ///
     /// # Errors
     /// `Kind::Selection` if it is not a permutation.
-    pub fn permuted(&self, order: &[usize]) -> Result<View> {
+    pub fn permute(&mut self, order: &[usize]) -> Result<()> {
         let places = places_of(order, self.dims.len())?;
-        let maps = self.maps.iter().map(|map| match &map.source {
-            Source::Nothing => map.clone(),
-            Source::Dimension(k) => Map { source: Source::Dimension(places[*k]), ..*map },
-            Source::Array(listed) => {
-                let indices = listed.indices.permuted(order);
-                Map::by_array(indices, map.offset, map.stride, listed.within)
+        self.dims = order.iter().map(|&k| self.dims[k].clone()).collect();
+        for map in &mut self.maps {
+            match &mut map.source {
+                Source::Nothing => {}
+                Source::Dimension(k) => *k = places[*k],
+                Source::Array(listed) => {
+                    let indices = listed.indices.permuted(order);
+                    *listed = Arc::new(Listed { indices, within: listed.within });
+                }
             }
-        });
-        Ok(View { maps: maps.collect(), dims: order.iter().map(|&k| self.dims[k].clone()).collect() })
+        }
+        Ok(())
     }
 
     /// The part of the view that is in a domain, with explicit bounds. Dimensions are found by their
@@ -188,9 +199,10 @@ fn any_new(terms: &[Term]) -> bool {
 }
 
 impl Act {
-    /// The act as a view of dimensions; `selected` becomes what it was for.
-    fn step(self, dims: &[Dim], selected: &mut Vec<usize>) -> Result<View> {
-        match self {
+    /// The view of a view that the act gives; `selected` becomes what it was for.
+    fn of(self, view: &View, selected: &mut PerDimension<usize>) -> Result<View> {
+        let dims = &view.dims;
+        let step = match self {
             Act::Translate(shift, by) => {
                 by.check(selected.len(), "indices")?;
                 each(dims, selected, |at, dim| {
@@ -199,14 +211,12 @@ impl Act {
                     Ok((dim.shifted(by)?, Line { offset, stride: 1 }))
                 })
             }
-            Act::Label(labels) => {
+            Act::Label(mut labels) => {
                 if labels.len() != selected.len() {
                     let count = selected.len();
                     return Err(selection(format!("{} labels for {count} dimensions", labels.len())));
                 }
-                each(dims, selected, |at, dim| {
-                    Ok((Dim { label: labels[at].clone(), ..dim.clone() }, Line::SAME))
-                })
+                return view.told(selected, |at, dim| dim.label = labels[at].take());
             }
             Act::Stride(by) => {
                 by.check(selected.len(), "strides")?;
@@ -216,23 +226,30 @@ impl Act {
                     Some(by) => Ok((dim.divided(*by), Line { offset: 0, stride: *by })),
                 })
             }
-            Act::MarkBoundsImplicit(lower, upper) => each(dims, selected, |_, dim| {
-                let implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
-                Ok((Dim { implicit, ..dim.clone() }, Line::SAME))
-            }),
+            Act::MarkBoundsImplicit(lower, upper) => {
+                return view.told(selected, |_, dim| {
+                    dim.implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
+                });
+            }
             Act::Transpose(target) => {
                 let places = targets(&target, dims.len(), selected.len())?;
-                let step = moved(dims, selected, &places)?;
+                let order = moved(dims.len(), selected, &places)?;
                 *selected = places;
-                Ok(step)
+                let mut view = view.clone();
+                return view.permute(&order).map(|()| view);
             }
             Act::Diagonal => {
                 let step = diagonal(dims, selected)?;
-                *selected = vec![0];
+                *selected = PerDimension::from_iter([0]);
                 Ok(step)
             }
-            Act::Brackets { terms, mode, .. } => for_all(dims, terms, mode),
-        }
+            Act::Brackets { terms, single, mode } => {
+                let (step, next) = for_some(dims, terms, single, selected, mode)?;
+                *selected = next;
+                Ok(step)
+            }
+        };
+        view.after(step?)
     }
 }
 
@@ -287,27 +304,25 @@ fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<View> {
     Ok(View { dims: new, maps })
 }
 
-/// Move the selected dimensions to places; the others keep their order.
-fn moved(dims: &[Dim], selected: &[usize], places: &[usize]) -> Result<View> {
+/// The order of dimensions after the selected ones moved to places; the others keep theirs.
+fn moved(rank: usize, selected: &[usize], places: &[usize]) -> Result<PerDimension<usize>> {
     if places.len() != selected.len() {
         return Err(selection(format!("{} places for {} dimensions", places.len(), selected.len())));
     }
     if let Some(twice) = places.iter().enumerate().find(|(at, place)| places[..*at].contains(place)) {
         return Err(selection(format!("the place {} occurs twice", twice.1)));
     }
-    let mut rest = (0..dims.len()).filter(|k| !selected.contains(k));
-    let order: PerDimension<usize> = (0..dims.len())
-        .filter_map(|goal| match places.iter().position(|&place| place == goal) {
-            Some(at) => Some(selected[at]),
-            None => rest.next(),
-        })
-        .collect();
-    permutation(dims, &order)
+    let mut rest = (0..rank).filter(|k| !selected.contains(k));
+    let order = (0..rank).filter_map(|goal| match places.iter().position(|&place| place == goal) {
+        Some(at) => Some(selected[at]),
+        None => rest.next(),
+    });
+    Ok(order.collect())
 }
 
-fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usize>> {
+fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<PerDimension<usize>> {
     match target {
-        PerDim::One(Place::Number(_)) if count == 0 => Ok(Vec::new()),
+        PerDim::One(Place::Number(_)) if count == 0 => Ok(PerDimension::new()),
         PerDim::One(Place::Number(number)) => {
             let first = place(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
             if first < 0 || first + count as i64 > rank as i64 {
@@ -315,9 +330,9 @@ fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usiz
             }
             Ok((first as usize..first as usize + count).collect())
         }
-        PerDim::One(Place::Range(slice)) => ranged(*slice, rank),
+        PerDim::One(Place::Range(slice)) => Ok(ranged(*slice, rank)?.into()),
         PerDim::Each(items) => {
-            let mut found = Vec::new();
+            let mut found = PerDimension::new();
             for item in items {
                 match item {
                     Place::Number(number) => found.push(place(*number, rank)?),
@@ -327,12 +342,6 @@ fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<Vec<usiz
             Ok(found)
         }
     }
-}
-
-/// The dimensions in another order.
-fn permutation(dims: &[Dim], order: &[usize]) -> Result<View> {
-    let maps = places_of(order, dims.len())?.into_iter().map(|place| Map::along(place, 0, 1));
-    Ok(View { maps: maps.collect(), dims: order.iter().map(|&k| dims[k].clone()).collect() })
 }
 
 /// Where each of the dimensions is in an order.

@@ -70,7 +70,7 @@ pub(super) fn for_all(dims: &[Dim], terms: Vec<Term>, mode: Mode) -> Result<View
         .map(|term| Entry { old: if term.used() > 0 { numbers.next() } else { None }, term })
         .collect();
     let order: PerDimension<usize> = (0..entries.len()).collect();
-    Plan::new(dims, entries, order, mode)?.view().map(|(view, _)| view)
+    Plan::new(dims, entries, order, mode)?.view()
 }
 
 /// The act of terms for selected dimensions, and which dimensions come of them, in their order.
@@ -82,7 +82,7 @@ pub(super) fn for_some(
     single: bool,
     selected: &[usize],
     mode: Mode,
-) -> Result<(View, Vec<usize>)> {
+) -> Result<(View, PerDimension<usize>)> {
     if single && !matches!(terms[..], [Term::Ellipsis]) {
         terms = vec![terms[0].clone(); selected.len()];
     }
@@ -114,7 +114,8 @@ pub(super) fn for_some(
     for (term, &place) in terms.into_iter().zip(&order) {
         entries[place].term = term;
     }
-    Plan::new(dims, entries, order, mode)?.view()
+    let mut plan = Plan::new(dims, entries, order, mode)?;
+    Ok((plan.view()?, plan.selected()))
 }
 
 /// Put a whole slice for each dimension that an ellipsis stands for. If `open`, one stands at the end.
@@ -181,7 +182,8 @@ impl<'a> Plan<'a> {
         self.order[first..last].iter().any(|&at| matches!(self.entries[at].term, Term::New | Term::Slice(_)))
     }
 
-    fn view(mut self) -> Result<(View, Vec<usize>)> {
+    /// The act as a view of the dimensions.
+    fn view(&mut self) -> Result<View> {
         let first_array = self.order.iter().copied().find(|&at| array(&self.entries[at].term).is_some());
         if self.joint_first {
             self.add(Group::Joint, self.joint_shape.clone());
@@ -219,9 +221,8 @@ impl<'a> Plan<'a> {
         if !nowhere(&self.new) {
             self.check_integers()?;
         }
-        let selected = self.selected();
         let maps = self.maps(&lines)?;
-        Ok((View { dims: self.new, maps }, selected))
+        Ok(View { dims: std::mem::take(&mut self.new), maps })
     }
 
     /// What an entry's dimensions are found by.
@@ -278,7 +279,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The dimensions that came of the terms, in their order.
-    fn selected(&self) -> Vec<usize> {
+    fn selected(&self) -> PerDimension<usize> {
         let mut groups: Vec<Group> = if self.joint_first { vec![Group::Joint] } else { Vec::new() };
         for &at in &self.order {
             let group = self.group(at);

@@ -160,6 +160,16 @@ impl Map {
         }
     }
 
+    /// The map of a view that has such dimensions at these positions.
+    fn kept(self, dims: &[Dim]) -> Result<Map> {
+        if let Source::Array(listed) = &self.source {
+            if !nowhere(dims) {
+                check_explicit(&listed.indices, dims)?;
+            }
+        }
+        self.simplified(dims)
+    }
+
     /// A constant in place of an index array of one item, and where there is no position.
     fn simplified(self, dims: &[Dim]) -> Result<Map> {
         let Source::Array(listed) = &self.source else {
@@ -278,8 +288,7 @@ fn composed(map: &Map, dims: &[Dim], act: &View) -> Result<Map> {
                 return Ok(Map::constant(0));
             }
             let indices = taken(&listed.indices, dims, act)?;
-            check_explicit(&indices, &act.dims)?;
-            Map::by_array(indices, map.offset, map.stride, listed.within).simplified(&act.dims)
+            Map::by_array(indices, map.offset, map.stride, listed.within).kept(&act.dims)
         }
     }
 }

@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
-use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, Place, Shift, Slice, Term};
+use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Term};
 use tessarr_engine::{Error, Kind};
 
 use super::map::index;
@@ -190,10 +190,10 @@ pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Act> {
         "translate_backward_by" => Act::Translate(Shift::BackwardBy, per_dim(value, integer)?),
         "stride" => Act::Stride(per_dim(value, integer)?),
         "label" => Act::Label(match per_dim(value, label_of)? {
-            PerDim::One(label) => vec![label],
+            PerDim::One(label) => PerDimension::from_iter([label]),
             PerDim::Each(labels) => labels,
         }),
-        "transpose" => Act::Transpose(per_dim(value, place_of)?),
+        "transpose" => Act::Transpose(Box::new(per_dim(value, place_of)?)),
         "mark_bounds_implicit" => {
             let (lower, upper) = match value.cast_exact::<PySlice>() {
                 Ok(slice) => (

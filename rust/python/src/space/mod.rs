@@ -238,7 +238,7 @@ impl View {
             return Err(argument(py, what));
         }
         let terms = indices.into_iter().map(Term::Index).collect();
-        let at = self.0.acted(None, vec![Act::Brackets { terms, single: false, mode: Mode::Default }]);
+        let at = self.0.acted(None, [Act::Brackets { terms, single: false, mode: Mode::Default }]);
         let at = told(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
         PyTuple::new(py, at.maps.iter().map(|map| map.offset))
     }
@@ -314,7 +314,7 @@ impl View {
         let Some(terms) = terms(key)? else {
             return Ok(None);
         };
-        self.acted(py, None, vec![Act::Brackets { terms, single: false, mode: mode_of(mode)? }]).map(Some)
+        self.acted(py, None, [Act::Brackets { terms, single: false, mode: mode_of(mode)? }]).map(Some)
     }
 
     /// The view after one act for all dimensions, with what stood in its brackets; None where
@@ -323,7 +323,7 @@ impl View {
         if !is_parsed(name, key) {
             return Ok(None);
         }
-        self.acted(py, None, vec![act_of(name, key)?]).map(Some)
+        self.acted(py, None, [act_of(name, key)?]).map(Some)
     }
 
     /// The view after acts, each a name and what stood in its brackets; the first is for the dimensions
@@ -340,7 +340,7 @@ impl View {
             let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
             act_of(name.to_str()?, &value)
         };
-        let acts = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
+        let acts: Vec<Act> = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
         self.acted(py, names.as_deref(), acts)
     }
 
@@ -351,7 +351,9 @@ impl View {
             Some(order) => order.into_iter().collect(),
             None => (0..self.0.dims.len()).rev().collect(),
         };
-        self.0.permuted(&order).map(View).map_err(|error| to_py(py, error))
+        let mut view = self.0.clone();
+        told(py, view.permute(&order))?;
+        Ok(View(view))
     }
 
     /// The part of the view that is in the domain of dimensions.
@@ -443,7 +445,12 @@ impl View {
         View(space::View { dims, maps: PerDimension::new() })
     }
 
-    fn acted(&self, py: Python<'_>, names: Option<&[Name]>, acts: Vec<Act>) -> PyResult<View> {
+    fn acted(
+        &self,
+        py: Python<'_>,
+        names: Option<&[Name]>,
+        acts: impl IntoIterator<Item = Act>,
+    ) -> PyResult<View> {
         self.0.acted(names, acts).map(View).map_err(|error| to_py(py, error))
     }
 
@@ -453,15 +460,17 @@ impl View {
         other: &View,
         join: fn(&space::Dim, &space::Dim) -> tessarr_engine::Result<space::Dim>,
     ) -> PyResult<View> {
-        let pairs = self.0.dims.iter().zip(&other.0.dims).enumerate();
         let (rank, another) = (self.0.dims.len(), other.0.dims.len());
         if rank != another {
             return Err(argument(py, format!("domains of rank {rank} and {another}")));
         }
+        let mut dims = self.0.dims.clone();
+        let pairs = dims.iter_mut().zip(&other.0.dims).enumerate();
         let of = |k, error: Error| Error { message: format!("dimension {k}: {}", error.message), ..error };
-        let joined = pairs.map(|(k, (one, other))| join(one, other).map_err(|error| of(k, error)));
-        let dims: tessarr_engine::Result<_> = joined.collect();
-        told(py, dims).map(View::of_dims)
+        for (k, (dim, other)) in pairs {
+            *dim = told(py, join(dim, other).map_err(|error| of(k, error)))?;
+        }
+        Ok(View::of_dims(dims))
     }
 }
 
