@@ -486,9 +486,9 @@ class TensorStore(Indexable):
         made = self._spec(minimal=bool(minimal_spec))
         if keywords:
             made.update(**keywords)
-        if unbind_context or not retain_context:
-            made.update(unbind_context=unbind_context, strip_context=not unbind_context)
-        return made
+        if unbind_context:
+            return made._unbound()
+        return made if retain_context else made._stripped()
 
     def _check_open(self) -> None:
         """Refuse what is asked of a transaction that is no longer open."""

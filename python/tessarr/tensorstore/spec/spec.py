@@ -328,10 +328,14 @@ class Spec(Indexable):
         if unbind_context:
             made = made._unbound()
         if strip_context:
-            made = made._of(made._driver.strip(), made._view)
+            made = made._stripped()
         if context is not None:
             made = made._bound(context)
         self._take(made)
+
+    def _stripped(self) -> Spec:
+        """Return the spec with the resources of the context with which it is opened."""
+        return self._of(self._driver.strip(), self._view)
 
     def _changed(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords.
