@@ -86,10 +86,14 @@ class IndexDomain(Placed):
         """
         return cls.of_view(View(dims))
 
-    @classmethod
-    def of_view(cls, view: View) -> IndexDomain:
+    def _after(self: object, view: View) -> IndexDomain:
         """Return the domain of a view of the engine that has no maps."""
-        return cls._after(cls, view)
+        made: IndexDomain = _new(IndexDomain)
+        made._view = view
+        made._dims = None
+        return made
+
+    of_view = classmethod(_after)
 
     @property
     def dims(self) -> Box:
@@ -97,12 +101,6 @@ class IndexDomain(Placed):
         if self._dims is None:
             self._dims = self._view.dims()
         return self._dims
-
-    def _after(self: object, view: View) -> IndexDomain:
-        made: IndexDomain = _new(IndexDomain)
-        made._view = view
-        made._dims = None
-        return made
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""

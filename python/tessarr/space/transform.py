@@ -94,21 +94,19 @@ class IndexTransform(Placed):
         """Return the transform of a domain and a map for each dimension of what is viewed."""
         return cls.of_view(domain._as_view().mapped(output))
 
-    @classmethod
-    def of_view(cls, view: View) -> IndexTransform:
+    def _after(self: object, view: View) -> IndexTransform:
         """Return the transform that the engine has."""
-        return cls._after(cls, view)
+        made: IndexTransform = _new(IndexTransform)
+        made._view = view
+        made._domain = made._output = None
+        return made
+
+    of_view = classmethod(_after)
 
     @classmethod
     def whole(cls, domain: IndexDomain) -> IndexTransform:
         """Return the transform of a domain that leaves positions as they are."""
         return cls.of_view(domain._as_view().mapped())
-
-    def _after(self: object, view: View) -> IndexTransform:
-        made: IndexTransform = _new(IndexTransform)
-        made._view = view
-        made._domain = made._output = None
-        return made
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
