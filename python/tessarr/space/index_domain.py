@@ -93,7 +93,7 @@ class IndexDomain(Placed):
         made._dims = None
         return made
 
-    of_view = classmethod(_after)
+    of_view: classmethod[Any, [View], IndexDomain] = classmethod(_after)
 
     @property
     def dims(self) -> Box:

@@ -101,7 +101,7 @@ class IndexTransform(Placed):
         made._domain = made._output = None
         return made
 
-    of_view = classmethod(_after)
+    of_view: classmethod[Any, [View], IndexTransform] = classmethod(_after)
 
     @classmethod
     def whole(cls, domain: IndexDomain) -> IndexTransform:
