@@ -57,13 +57,15 @@ class Together:
         """Begin all that was collected."""
         with self._lock:
             reads, self._reads = self._reads, {}
-        _begin(reads or {})
+        if reads:
+            _begin(reads)
 
     def submit(self) -> None:
         """Begin all that was collected; no more can be added."""
         with self._lock:
             reads, self._reads = self._reads, None
-        _begin(reads or {})
+        if reads:
+            _begin(reads)
 
     def _begin_one(self, future: Future[Any]) -> None:
         with self._lock:
