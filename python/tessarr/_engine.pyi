@@ -157,6 +157,15 @@ class ArrayBase:
         result: Any,
         fields: Sequence[_Field] | None = None,
     ) -> Begun: ...
+    def _read_soon(
+        self,
+        axes: Sequence[_Axis],
+        out_axes: Sequence[int | None],
+        out: NDArray[Any],
+        future: Any,
+        result: Any,
+        fields: Sequence[_Field] | None = None,
+    ) -> Begun: ...
     def _write_future(
         self,
         axes: Sequence[_Axis],

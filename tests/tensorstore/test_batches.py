@@ -1,8 +1,10 @@
-"""Reads that a batch collects: each gets what it would get alone."""
+"""Reads of a batch, or begun before one is waited for: each gets what it would get alone."""
 
 from __future__ import annotations
 
+import os
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
+from calls import calls_of
 from tessarr.errors import ArgumentError, DataError
 
 SHAPE = (40, 50)
@@ -22,6 +25,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "shards": {"chunks": (4, 4), "shards": (16, 16)},
     "large shards": {"chunks": (40, 10), "shards": (40, 50), "compressors": None},
 }
+WAYS = pytest.mark.parametrize("way", [ts.Batch, nullcontext], ids=["batch", "futures"])
 TYPES = {"numbers": NUMBERS.astype("i4"), "booleans": NUMBERS % 3 == 0, "text": NUMBERS.astype("T")}
 
 
@@ -31,7 +35,8 @@ def opened(folder: Path) -> Any:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_each_gets_what_it_asked_for(tmp_path: Path, layout: str, dtype: str) -> None:
+@WAYS
+def test_each_gets_what_it_asked_for(way: Any, tmp_path: Path, layout: str, dtype: str) -> None:
     chance, values = random.Random(layout + dtype), TYPES[dtype]
     tessarr.create_array(tmp_path, data=values, **LAYOUTS[layout])
     array = opened(tmp_path)
@@ -44,27 +49,35 @@ def test_each_gets_what_it_asked_for(tmp_path: Path, layout: str, dtype: str) ->
         ]
         keys.append(tuple(map(slice, starts, ends, chance.choices([1, 2, 3], k=2))))
     points = [[chance.randrange(size) for _ in range(30)] for size in SHAPE]
-    with ts.Batch() as batch:
+    with way() as batch:
         futures = [array[key].read(batch=batch) for key in keys]
         picked = array.vindex[points[0], points[1]].read(batch=batch)
-        assert not any(future.done() for future in futures[1:])
+        assert batch is None or not any(future.done() for future in futures[1:])
     for key, future in zip(keys, futures, strict=True):
         np.testing.assert_array_equal(future.result(), values[key])
     np.testing.assert_array_equal(picked.result(), values[points[0], points[1]])
 
 
-def test_only_those_fail_that_touch_what_is_damaged(tmp_path: Path) -> None:
+@WAYS
+def test_only_those_fail_that_touch_what_is_damaged(way: Any, tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     (tmp_path / "c" / "1" / "1").write_bytes(b"damaged")
     array = opened(tmp_path)
-    keys = [np.s_[0:9, 0:9], np.s_[0:8, 0:9], np.s_[9, 9], np.s_[9, 7]]
-    with ts.Batch() as batch:
+    keys = [
+        np.s_[0:8, 0:9],
+        np.s_[9, 7],
+        np.s_[0:9, 0:9],
+        np.s_[0:8, 0:9],
+        np.s_[9, 9],
+        np.s_[9, 7],
+    ]
+    with way() as batch:
         futures = [array[key].read(batch=batch) for key in keys]
-    for number in (0, 2):
+    for number in (2, 4):
         with pytest.raises(DataError) as caught:
             futures[number].result()
         assert caught.value.chunk == (1, 1)
-    for number in (1, 3):
+    for number in (0, 1, 3, 5):
         np.testing.assert_array_equal(futures[number].result(), NUMBERS[keys[number]])
 
 
@@ -98,3 +111,39 @@ def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:
     batch.submit()
     with pytest.raises(ArgumentError, match="already submitted"):
         array.read(batch=batch)
+
+
+def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
+    """Who waits for each is served at once, and so are the first two of many."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array = opened(tmp_path)
+
+    def waited() -> None:
+        for number in range(10):
+            assert array[number, number].read().result() == NUMBERS[number, number]
+
+    def begun() -> None:
+        futures = [array[number, number].read() for number in range(10)]
+        for number, future in enumerate(futures):
+            assert future.result() == NUMBERS[number, number]
+
+    waited()
+    assert calls_of(waited).names["Promise.new"] == 0
+    assert calls_of(begun).names["Promise.new"] == 8
+    assert calls_of(waited).names["Promise.new"] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks with threads
+def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
+    """What waits to be read is its parent's."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array = opened(tmp_path)
+    futures = [array[3, number].read() for number in range(50)]
+    child = os.fork()
+    if child == 0:
+        mine = [array[4, number].read() for number in range(50)]
+        right = [future.result() for future in mine] == NUMBERS[4].tolist()
+        os._exit(0 if right else 1)
+    assert [future.result() for future in futures] == NUMBERS[3].tolist()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -22,6 +22,7 @@
 
 mod helpers;
 mod job;
+mod pile;
 
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -35,6 +36,7 @@ pub use helpers::wait_for;
 use helpers::HELPERS;
 pub use job::guarded;
 use job::{Job, Watch};
+pub use pile::Pile;
 
 /// Looks at a job's helpers before the caller sleeps until they are done; about 3 µs.
 const SPINS: usize = 64;
@@ -124,8 +126,7 @@ pub fn parallel_for(
 pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
     let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
     pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
-    let queued =
-        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation: pool.generation };
+    let queued = Queued::new(operation);
     let mut state = pool.lock();
     state.operations.push_back(queued.clone());
     pool.recruit(state, 1);
@@ -149,6 +150,13 @@ pub struct Queued {
 }
 
 impl Queued {
+    /// One that no thread runs, but who waits for it.
+    pub fn new(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
+        forget_pools_in_children();
+        let generation = GENERATION.load(Ordering::Relaxed);
+        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation }
+    }
+
     /// Run it here, if nobody has begun it.
     pub fn help(&self) {
         if self.generation == GENERATION.load(Ordering::Relaxed) {

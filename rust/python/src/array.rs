@@ -15,10 +15,11 @@ use pyo3::types::PyTuple;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
+use tessarr_engine::pool::{self, Pile};
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::{pool, read, stored, write, Error, Kind};
+use tessarr_engine::{read, stored, write, Error, Kind};
 
 use begun::{Begun, Transfer};
 
@@ -43,6 +44,8 @@ pub(crate) struct ArrayBase {
     read_only: AtomicBool,
     /// Whether basic keys are handled here; if not, Python is asked about every key.
     direct: AtomicBool,
+    /// Small reads that wait for a thread.
+    waiting: Pile<Transfer>,
     /// What keeps aside what is written.
     above: OnceLock<overlay::Above>,
 }
@@ -181,6 +184,21 @@ impl ArrayBase {
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
 
+    /// What is to be read on the pool; `future` gets `result`.
+    fn reading(
+        slf: &Bound<'_, Self>,
+        axes: &[AxisArgument<'_>],
+        out_axes: &[Option<usize>],
+        out: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        result: Py<PyAny>,
+        fields: Option<Fields>,
+    ) -> PyResult<Transfer> {
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, axes, out_axes, &out, fields, true)?;
+        Self::prepared(slf, state, selection, out, future, result, false)
+    }
+
     /// What is to be done on the pool; `future` is told how it ended.
     fn prepared(
         slf: &Bound<'_, Self>,
@@ -248,6 +266,7 @@ impl ArrayBase {
             prefix: prefix.into(),
             read_only,
             direct,
+            waiting: Pile::default(),
             above: OnceLock::new(),
         }
     }
@@ -408,10 +427,23 @@ impl ArrayBase {
         result: Py<PyAny>,
         fields: Option<Fields>,
     ) -> PyResult<Begun> {
-        let state = slf.get().state();
-        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
-        let transfer = Self::prepared(slf, state, selection, out, future, result, false)?;
+        let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
         Ok(begun::begin(slf.py(), vec![transfer]))
+    }
+
+    /// `_read_future` of a small part, read together with those that were begun by then.
+    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
+    fn _read_soon(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        result: Py<PyAny>,
+        fields: Option<Fields>,
+    ) -> PyResult<Begun> {
+        let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
+        Ok(begun::begin_small(slf, transfer))
     }
 
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
@@ -449,11 +481,8 @@ type Read<'py> = (
 fn read_together(py: Python<'_>, reads: Vec<Read<'_>>) -> PyResult<Begun> {
     let mut transfers = Vec::with_capacity(reads.len());
     for (base, axes, out_axes, out, fields, future, result) in reads {
-        let state = base.get().state();
-        let prepared = checked(py, &state, &axes, &out_axes, &out, fields, true).and_then(|selection| {
-            ArrayBase::prepared(&base, state.clone(), selection, out, future.clone_ref(py), result, false)
-        });
-        match prepared {
+        let told = future.clone_ref(py);
+        match ArrayBase::reading(&base, &axes, &out_axes, out, told, result, fields) {
             Ok(transfer) => transfers.push(transfer),
             Err(error) => drop(future.call_method1(py, "set_exception", (error,))?),
         }

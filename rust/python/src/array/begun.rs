@@ -41,6 +41,22 @@ pub(super) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
     Begun { queued, raised }
 }
 
+/// Have a thread of the engine read what is small, with all that was begun by then: to wake a thread,
+/// and to be told by it, takes longer than the read does.
+pub(super) fn begin_small(base: &Bound<'_, ArrayBase>, transfer: Transfer) -> Begun {
+    let (py, raised, array) = (base.py(), Raised::default(), base.clone().unbind());
+    let (concurrency, told) = (transfer.concurrency(), raised.clone());
+    let take = move |runner| {
+        let transfers = array.get().waiting.take();
+        if !transfers.is_empty() {
+            run(transfers, runner, &told);
+        }
+    };
+    let first = base.get().waiting.add(transfer);
+    let queued = if first { py.detach(|| pool::spawn(concurrency, take)) } else { Queued::new(take) };
+    Begun { queued, raised }
+}
+
 /// How many of them the stores want under way; 0: they do not wait.
 fn concurrency(transfers: &[Transfer]) -> usize {
     transfers.iter().map(Transfer::concurrency).max().unwrap_or(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore.near import changes_at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tessarr.array import Array
@@ -46,7 +49,17 @@ class Access:
         Where the array is, below caches.
     """
 
-    __slots__ = ("_fields", "_inner", "_numpy", "_place", "_stored", "_swift", "in_memory")
+    __slots__ = (
+        "_before",
+        "_fields",
+        "_inner",
+        "_last",
+        "_numpy",
+        "_place",
+        "_stored",
+        "_swift",
+        "in_memory",
+    )
 
     def __init__(self, facts: Facts, place: Store) -> None:
         self._numpy, self._stored = facts.numpy, facts.stored
@@ -56,6 +69,10 @@ class Access:
         """Whether what is asked for is told at once."""
         near = self.in_memory or isinstance(place, LocalStore)
         self._swift: Shape = facts.swift if near else ()
+        # The futures of the last two reads. Who holds both begins many before he waits for one, and
+        # threads read meanwhile; who waits for each is served here, at once.
+        self._before: Callable[[], Future[Any] | None] = _nothing
+        self._last: Callable[[], Future[Any] | None] = _nothing
 
     @property
     def at_once(self) -> bool:
@@ -123,16 +140,14 @@ class Access:
         swift = alone and self._swift and _few(chosen, self._swift)
         if together is not None and not swift:
             return together.read(array, chosen, buffer, parts, result)
-        if swift:
-            try:
-                array._read(chosen.axes, chosen.out_axes, buffer, parts)
-            except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-                return failed(error)
-            return finished(result)
-        promise, future = Promise.new()
-        future._work = array._read_future(
-            chosen.axes, chosen.out_axes, buffer, promise, result, parts
-        ).help
+        if swift and (self.in_memory or self._before() is None):
+            future = _now(array, chosen, buffer, parts, result)
+        else:
+            promise, future = Promise.new()
+            begin = array._read_soon if swift else array._read_future
+            begun = begin(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
+            future._work = begun.help
+        self._before, self._last = self._last, ref(future)
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -272,3 +287,18 @@ def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
         return out
 
     return converted(source, fill)
+
+
+def _nothing() -> None:
+    """Refer to no future."""
+
+
+def _now(
+    array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
+) -> Future[Any]:
+    """Return the future of a read that is done at once."""
+    try:
+        array._read(chosen.axes, chosen.out_axes, buffer, parts)
+    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+        return failed(error)
+    return finished(result)
