@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from time import sleep
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import outcome
+from tessarr.errors import NotFoundError
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -172,6 +177,85 @@ def test_a_document_is_kept_while_it_is_open(kind: str, recheck: Any, tmp_path: 
             if step in {"read", "commit"}:  # here it is read anew after a commit, in any case
                 seen.append([outcome(lambda one=one: one.read().result()) for one in handles])
         return seen
+
+    assert told(ts) == told(theirs)
+
+
+class Held(dict[str, bytes]):
+    """What waits, the first time that a value was looked up in it, until it may go on."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        super().__init__(values)
+        self.found, self.may = Event(), Event()
+        self.may.set()
+
+    def __getitem__(self, key: str) -> bytes:
+        value = super().__getitem__(key)
+        if not self.may.is_set() and not self.found.is_set():
+            self.found.set()
+            self.may.wait(60)
+        return value
+
+    def open(self) -> Any:
+        place = {"driver": "tessarr", "store": self, "path": "x"}
+        return ts.open({"driver": "json", "kvstore": place, "json_pointer": "/a"}).result()
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_read_that_ends_after_a_write_is_not_kept(committed: bool) -> None:
+    held = Held({"x": b'{"a": 1}'})
+    handle = held.open()
+    held.may.clear()
+    read = handle.read()
+    assert held.found.wait(60)
+    if committed:
+        with ts.Transaction() as transaction:
+            handle.with_transaction(transaction).write(2).result()
+    else:
+        handle.write(2).result()
+    held.may.set()
+    assert read.result().item() == 1
+    assert handle.read().result().item() == 2
+
+
+def test_of_writes_at_once_the_one_is_seen_that_is_stored() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(500):
+            document = Document(ts, b"{}")
+            handle = document.open("")
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(lambda k, to=handle: to.write(k).result(), range(4)))  # type: ignore[misc]
+            assert handle.read().result().item() == json.loads(document.store["x.json"])
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_errors_tell_where_a_document_is_that_has_no_url() -> None:
+    with pytest.raises(NotFoundError, match="'x' has no member 'a'"):
+        Held({"x": b"{}"}).open().read().result()
+
+
+@pytest.mark.parametrize(
+    ("known", "changing"), [(False, False), (True, False), (False, True)]
+)  # what is known is read anew in a transaction here
+def test_a_document_that_has_to_be_read_waits_for_its_batch(known: bool, changing: bool) -> None:
+    def told(package: Any) -> Any:
+        handle = Document(package).open("/c")
+        if known:
+            handle.read().result()
+        if changing:
+            handle = handle.with_transaction(package.Transaction())
+        batch = package.Batch()
+        future = handle.read(batch=batch)
+        for _ in range(1000 if known else 2):  # one that waits for the batch is never done
+            sleep(0.01)
+            if future.done():
+                break
+        waits = not future.done()
+        batch.submit()
+        return waits, future.result().item()
 
     assert told(ts) == told(theirs)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from _thread import allocate_lock
+from math import inf
 from typing import TYPE_CHECKING
 
 from tessarr.tensorstore.kvstore.values import ReadResult, TimestampedStorageGeneration
@@ -25,11 +27,12 @@ class Document:
         The document, as a key-value store whose key "" it is.
     """
 
-    __slots__ = ("__weakref__", "_found", "place")
+    __slots__ = ("__weakref__", "_found", "_lock", "place")
 
     def __init__(self, place: KvStore) -> None:
         self.place = place
-        self._found: ReadResult | None = None
+        self._lock = allocate_lock()
+        self._found = _unknown()
 
     def read(self, since: float, transaction: Transaction | None) -> bytes | None:
         """Return the document, or None where there is none.
@@ -44,14 +47,19 @@ class Document:
         if transaction is not None:
             found = self.place.with_transaction(transaction).read("").result()
             return found.value if found.state == "value" else None
-        known = self._found
-        if known is None or known.stamp.time < since:
-            generation = None if known is None else known.stamp.generation or None
-            found = self.place.read("", if_not_equal=generation).result()
-            if known is not None and found.state == "unspecified":
+        known = found = self._found
+        if not _holds(known, since):
+            found = self.place.read("", if_not_equal=known.stamp.generation or None).result()
+            if found.state == "unspecified":
                 found = ReadResult(known.state, known.value, found.stamp)
-            self._found = known = found
-        return known.value if known.state == "value" else None
+            with self._lock:
+                if self._found is known:  # else it was changed, perhaps after it was read
+                    self._found = found
+        return found.value if found.state == "value" else None
+
+    def is_known(self, since: float) -> bool:
+        """Whether it is known since a time, so that it need not be read."""
+        return _holds(self._found, since)
 
     def change(
         self, change: Callable[[bytes | None], bytes], transaction: Transaction | None
@@ -61,6 +69,7 @@ class Document:
             transaction._staging.after(self._forget)
             self.place.with_transaction(transaction)._change("", change)
             return
+        known, found = self._found, _unknown()
         now, content = time.time(), b""
 
         def changed(current: bytes | None) -> bytes:
@@ -68,8 +77,22 @@ class Document:
             content = change(current)
             return content
 
-        self.place._change("", changed)
-        self._found = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
+        try:
+            self.place._change("", changed)
+            found = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
+        finally:
+            with self._lock:  # of two changes at once, either may be the last
+                self._found = found if self._found is known else _unknown()
 
     def _forget(self) -> None:
-        self._found = None
+        with self._lock:
+            self._found = _unknown()
+
+
+def _unknown() -> ReadResult:
+    """Return what stands for nothing; each is another, by which a change is seen."""
+    return ReadResult("unspecified", b"", TimestampedStorageGeneration(b"", -inf))
+
+
+def _holds(found: ReadResult, since: float) -> bool:
+    return found.state != "unspecified" and found.stamp.time >= since

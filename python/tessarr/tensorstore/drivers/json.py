@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tessarr._json import load
-from tessarr.errors import ArgumentError, DataError, MetadataError, NotFoundError
+from tessarr.errors import (
+    ArgumentError,
+    DataError,
+    MetadataError,
+    NotFoundError,
+    UnsupportedError,
+)
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import bound_of, memory_of
 from tessarr.tensorstore.context.references import Naming, References
@@ -87,7 +93,15 @@ class JsonDriver(Driver):
 
     def storages(self) -> frozenset[Any]:
         """Tell where the element is."""
-        return frozenset([("json", self._place.url)])
+        return frozenset([("json", self._place._place.store, self._place._key(""))])
+
+    @property
+    def _called(self) -> str:
+        """What errors call the document; not every store has a URL."""
+        try:
+            return self._place.url
+        except UnsupportedError:
+            return self._place.path
 
     @property
     def kvstore(self) -> Any:
@@ -109,14 +123,17 @@ class JsonDriver(Driver):
         def work() -> npt.NDArray[Any]:
             content = self._document.read(self._since, using.transaction)
             if content is None:
-                raise NotFoundError(f"there is no document {self._place.url!r}")
+                raise NotFoundError(f"there is no document {self._called!r}")
             value = self._found(self._parsed(content))
             result = np.empty(view.domain.shape, "O") if out is None else out
             for at in np.ndindex(result.shape):
                 result[at] = value
             return result
 
-        return start(work)
+        at_once = using.transaction is None and self._document.is_known(self._since)
+        begin = start if using.batch is None or at_once else using.batch._start
+        done: Future[npt.NDArray[Any]] = begin(work)
+        return done
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Replace the value in the document."""
@@ -139,7 +156,7 @@ class JsonDriver(Driver):
 
     def _parsed(self, document: bytes) -> Any:
         try:
-            return load(document, what=f"document {self._place.url!r}")[0]
+            return load(document, what=f"document {self._called!r}")[0]
         except MetadataError as error:
             raise DataError(str(error), key=self._place.path) from error
 
@@ -147,9 +164,7 @@ class JsonDriver(Driver):
         for k, step in enumerate(self._steps):
             if isinstance(content, dict):
                 if step not in content:
-                    raise NotFoundError(
-                        f"{self._place.url!r} has no member {step!r} at {self._at(k)}"
-                    )
+                    raise NotFoundError(f"{self._called!r} has no member {step!r} at {self._at(k)}")
                 content = content[step]
             elif isinstance(content, list):
                 content = content[self._index(step, k, len(content))]
@@ -182,17 +197,17 @@ class JsonDriver(Driver):
     def _index(self, step: str, k: int, length: int) -> int:
         plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
         if not plain or len(step) > 18:
-            raise ArgumentError(f"{step!r} at {self._at(k)} of {self._place.url!r} is no index")
+            raise ArgumentError(f"{step!r} at {self._at(k)} of {self._called!r} is no index")
         if int(step) >= length:
             raise ArgumentError(
-                f"{self._at(k)} of {self._place.url!r} has {length} items, none is {step}",
+                f"{self._at(k)} of {self._called!r} has {length} items, none is {step}",
                 kind="out_of_bounds",
             )
         return int(step)
 
     def _leaf(self, content: Any, k: int) -> ArgumentError:
         return ArgumentError(
-            f"{self._at(k)} of {self._place.url!r} is {content!r}, which has no members"
+            f"{self._at(k)} of {self._called!r} is {content!r}, which has no members"
         )
 
     def _at(self, k: int) -> str:
