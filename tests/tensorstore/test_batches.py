@@ -147,3 +147,36 @@ def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
         os._exit(0 if right else 1)
     assert [future.result() for future in futures] == NUMBERS[3].tolist()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_read_keeps_the_bounds_that_it_was_asked_in(tmp_path: Path) -> None:
+    """What is resized before a batch is submitted is read as it was, less what is deleted."""
+    tessarr.create_array(tmp_path, data=np.arange(1, 21), chunks=(4,))
+    array = opened(tmp_path)
+    with ts.Batch() as batch:
+        whole, part = array.read(batch=batch), array[2:5].read(batch=batch)
+        array.resize(exclusive_max=[10]).result()
+    np.testing.assert_array_equal(whole.result(), [*range(1, 13), *[0] * 8])
+    np.testing.assert_array_equal(part.result(), [3, 4, 5])
+
+
+def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None:
+    """Also where nobody asks for its result but who waits for the function."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array = opened(tmp_path)
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> Any:
+        promise, future = ts.Promise.new()
+
+        def copied(done: Any) -> None:
+            chunk[...] = done.result()
+            promise.set_result(None)
+
+        array[domain].read(batch=parameters.batch).add_done_callback(copied)
+        return future
+
+    layout = ts.ChunkLayout(read_chunk_shape=[8, 8])
+    chunks = ts.virtual_chunked(read, dtype=NUMBERS.dtype, shape=SHAPE, chunk_layout=layout)
+    with ts.Batch() as batch:
+        future = chunks.read(batch=batch)
+    np.testing.assert_array_equal(future.result(timeout=10), NUMBERS)

@@ -66,10 +66,15 @@ class Batch:
         """Begin all reads; no more can be added."""
         with self._lock:
             self._submitted = True
+        self._begin(last=True)
+
+    def _begin(self, *, last: bool = False) -> None:
+        """Begin all that was collected; nothing is added any more if it is the last time."""
+        with self._lock:
             waiting, self._waiting = self._waiting, []
         for begin in waiting:
             begin()
-        self._together.submit()
+        self._together.begin(last=last)
 
     def _check(self) -> None:
         """Raise an error if it was submitted."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import read_together
+from tessarr.array import bind
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.futures.future import PENDING
 from tessarr.tensorstore.futures.promise import Promise
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.indexing.selection import Selection
+    from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.futures.future import Future
 
 __all__ = ["Together", "submitted"]
@@ -36,7 +38,8 @@ class Together:
     def __init__(self, *, waits: bool = False) -> None:
         self.waits = waits
         self._lock = allocate_lock()
-        # What the engine is given for each; None: they were submitted.
+        # What the engine is given for each, after the metadata of the array where they wait; None:
+        # they were submitted.
         self._reads: dict[Future[Any], tuple[Any, ...]] | None = {}
 
     def read(
@@ -48,22 +51,17 @@ class Together:
         with self._lock:
             if self._reads is None:
                 raise submitted()
+            meta = array._meta if self.waits else None
             self._reads[future] = (
-                array, chosen.axes, chosen.out_axes, buffer, parts, promise, result
+                meta, array, chosen.axes, chosen.out_axes, buffer, parts, promise, result
             )  # fmt: skip
         return future
 
-    def begin(self) -> None:
-        """Begin all that was collected."""
+    def begin(self, *, last: bool = False) -> None:
+        """Begin all that was collected; nothing is added any more if it is the last time."""
         with self._lock:
-            reads, self._reads = self._reads, {}
-        if reads:
-            _begin(reads)
-
-    def submit(self) -> None:
-        """Begin all that was collected; no more can be added."""
-        with self._lock:
-            reads, self._reads = self._reads, None
+            reads = self._reads
+            self._reads = None if last or reads is None else {}
         if reads:
             _begin(reads)
 
@@ -78,9 +76,19 @@ def _begin(reads: dict[Future[Any], tuple[Any, ...]]) -> None:
     wanted = {future: read for future, read in reads.items() if future._state == PENDING}
     if not wanted:
         return
-    begun = read_together(list(wanted.values()))
+    begun = read_together(
+        [
+            (array if meta is None or array._meta is meta else _as_it_was(array, meta), *rest)
+            for meta, array, *rest in wanted.values()
+        ]
+    )
     for future in wanted:
         future._begin, future._work = None, begun.help
+
+
+def _as_it_was(array: Array, meta: ArrayMeta) -> Array:
+    """Return an array that has got other bounds since it was asked, with those of then."""
+    return bind(meta, array._store, array._path, read_only=True, missing=array._missing)
 
 
 def submitted() -> ArgumentError:

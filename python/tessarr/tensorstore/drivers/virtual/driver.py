@@ -177,6 +177,8 @@ class VirtualDriver(Driver):
                         _copy(reading, inside, result, place, aside)
                     else:
                         begun.append((reading, inside, place))
+            if batch is not None:
+                batch._begin()  # who was called may wait for what it reads
             for reading, inside, place in begun:
                 _copy(reading, inside, result, place, aside)
             return result
