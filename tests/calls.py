@@ -43,7 +43,6 @@ def calls_of(act: Callable[[], object]) -> Calls:
         elif event == "c_call" and what is not sys.setprofile:
             native.append(what.__qualname__)
 
-    gc.collect()
     gc.disable()  # what is thrown away meanwhile is not the act's
     before = sys.getprofile()
     sys.setprofile(watch)

@@ -187,6 +187,33 @@ def test_resizing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("bound", [None, 5])
+@pytest.mark.parametrize("key", [slice(None, None, 2), [1, 3], "diagonal", slice(None)])
+def test_resizing_a_new_dimension_changes_nothing(key: Any, bound: Any, *, tied: bool) -> None:
+    found = []
+    for package in (ts, theirs):
+        store = made(package, "zarr3", {"dtype": "int8", "shape": [4, 4]})
+        view = store[package.d[0, 1].diagonal] if key == "diagonal" else store[key]
+        view = view[ts.newaxis][package.d[0].mark_bounds_implicit[True]]
+        bounds = [9, *(None for _ in range(view.rank - 2)), bound]
+        resized = outcome(lambda: view.resize(None, bounds, resize_tied_bounds=tied).result())
+        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*found), found
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("bounds", [([-4, None], None), ([0, None], None), (None, [None, 2])])
+def test_resizing_nothing_seen_backwards(bounds: Any, *, tied: bool) -> None:
+    found = []
+    for package in (ts, theirs):
+        store = made(package, "zarr3", {"dtype": "int8", "shape": [0, 4]})
+        view = store[package.d[0].stride[-1]]
+        resized = outcome(lambda: view.resize(*bounds, resize_tied_bounds=tied).result())
+        found.append(resized if isinstance(resized, Exception) else str(resized.domain))
+    assert agree(*found), found
+
+
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bound", [None, 4, 7])
 @pytest.mark.parametrize("key", [[0, 1], [1], slice(0, 3), slice(0, 2), slice(0, 1), 1])
 def test_resizing_what_only_some_indices_are_seen_of(key: Any, bound: Any, *, tied: bool) -> None:

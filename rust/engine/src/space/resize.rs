@@ -25,7 +25,10 @@ impl View {
     /// `Kind::Argument` if a bound is explicit, is moved along a stride, or along a diagonal.
     pub fn moved(&self, lower: Bounds<'_>, upper: Bounds<'_>, tied: bool) -> Result<PerDimension<Moved>> {
         let asked = asked(&self.dims, lower, upper)?;
-        let anything = asked.iter().any(|bounds| *bounds != (None, None));
+        let still = |along: usize| asked[along] == (None, None);
+        // Bounds of new dimensions are those of nothing.
+        let moves = |map: &Map| matches!(map.source, Source::Dimension(along) if !still(along));
+        let anything = self.maps.iter().any(moves);
         let mut used: PerDimension<bool> = asked.iter().map(|_| false).collect();
         let mut found = PerDimension::new();
         for map in &self.maps {
@@ -37,15 +40,14 @@ impl View {
             let within = if tied { None } else { kept(&self.dims, map) };
             found.push(Moved { within, ..Moved::default() });
             let Source::Dimension(along) = map.source else { continue };
-            let still = asked[along] == (None, None);
-            if map.stride.abs() != 1 && anything && !(still && tied) {
+            if map.stride.abs() != 1 && anything && !(still(along) && tied) {
                 return Err(argument(format!(
                     "dimension {along} has the stride {} in what it views: it cannot be resized, and \
                      what is between would be affected by resizing others",
                     map.stride
                 )));
             }
-            if still {
+            if still(along) {
                 continue;
             }
             if std::mem::replace(&mut used[along], true) && !tied {
@@ -94,6 +96,8 @@ fn kept(dims: &[Dim], map: &Map) -> Option<(i64, i64)> {
     let at = |end| i128::from(map.offset) + i128::from(map.stride) * i128::from(end);
     let (first, last, implicit) = match map.stride < 0 {
         false => (at(low), at(high), implicit),
+        // Nothing lies between, wherever that is.
+        true if low > high => (at(low), at(low) - 1, (implicit.1, implicit.0)),
         true => (at(high), at(low), (implicit.1, implicit.0)),
     };
     let index = |at: i128| at.clamp(WHOLE.0.into(), END.into()) as i64;
