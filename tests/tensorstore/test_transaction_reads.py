@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +37,16 @@ def test_what_others_wrote_since_stays(
         assert inside.read().result().tolist() == [1, 1, 2, 1, 1, 5, 1, 1]
         array[6] = 6
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 5, 6, 1]
+
+
+def test_what_was_read_as_soon_as_it_was_written_is_no_conflict_later(tmp_path: Path) -> None:
+    """A young file has no version yet, so that its bytes are remembered; later it has one."""
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "schema": MEMBERS["chunks"]}
+    array = ts.open(spec, create=True, dtype=ts.uint8, shape=[8]).result()
+    array.write(1).result()
+    with ts.Transaction(repeatable_read=True) as transaction:
+        inside = array.with_transaction(transaction)
+        assert inside[1].read().result() == 1
+        time.sleep(0.05)
+        inside[2] = 2
+    assert array.read().result().tolist() == [1, 1, 2, 1, 1, 1, 1, 1]
