@@ -17,7 +17,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import outcome
-from tessarr.errors import NotFoundError
+from tessarr.errors import NotFoundError, TessarrError
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -292,3 +292,25 @@ def test_stacks_say_how_many_copies_there_may_be(value: Any) -> None:
     spec = {"driver": "stack", "layers": [layer], "data_copy_concurrency": value}
     found, wanted = (outcome(lambda one=one: one.Spec(spec).rank) for one in (ts, theirs))
     assert found == wanted
+
+
+def test_what_a_commit_stored_before_it_failed_is_seen(tmp_path: Path) -> None:
+    def opened(name: str) -> Any:
+        (tmp_path / name).write_text('{"a": 1}')
+        spec = {"driver": "json", "kvstore": f"file://{tmp_path}/{name}", "json_pointer": "/a"}
+        return ts.open(spec).result()
+
+    handles = [opened(name) for name in ("x.json", "y.json", "z.json")]
+    assert [handle.read().result().item() for handle in handles] == [1, 1, 1]
+    transaction = ts.Transaction()
+    for handle in handles:
+        handle.with_transaction(transaction).write(2).result()
+    (tmp_path / "y.json").unlink()
+    (tmp_path / "y.json").mkdir()
+    (tmp_path / "y.json" / "below").touch()
+    with pytest.raises(TessarrError):
+        transaction.commit_sync()
+    for handle, name in [(handles[0], "x.json"), (handles[2], "z.json")]:
+        stored = json.loads((tmp_path / name).read_text())["a"]
+        assert handle.read().result().item() == stored
+    assert json.loads((tmp_path / "x.json").read_text())["a"] == 2

@@ -89,6 +89,7 @@ class Staging:
         "_aside",
         "_atomic",
         "_changes",
+        "_in_any_case",
         "_in_the_end",
         "_lock",
         "_made",
@@ -110,6 +111,7 @@ class Staging:
         self._pools: set[CachePool] = set()
         self._unmet: str | None = None  # the key that is not what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
+        self._in_any_case: list[Callable[[], object]] = []
         self._lock = RLock()
         self.ending = allocate_lock()
         """Held by who ends it."""
@@ -136,6 +138,7 @@ class Staging:
             for known in (self._arrays, self._changes, self._made, self._aside):
                 known.clear()
             self._in_the_end.clear()
+            self._in_any_case.clear()
 
     @property
     def is_brief(self) -> bool:
@@ -143,7 +146,7 @@ class Staging:
 
         Then all of them are in memory, and the engine makes them without asking anybody.
         """
-        if self._changes or self._aside or self._in_the_end:
+        if self._changes or self._aside or self._in_the_end or self._in_any_case:
             return False
         for stage in self._stages.values():
             if type(stage.below) is not MemoryStore:
@@ -169,11 +172,14 @@ class Staging:
         try:
             self._commit()
         finally:
+            for call in self._in_any_case:
+                call()
             if self._pools:
                 past = (_pools(stage.below) for stage in self._stages.values())
                 for pool in self._pools.difference(*past):
                     pool.forget()  # what was changed past it
         self._changes.clear()  # nothing that took part is kept any longer
+        self._in_any_case.clear()
         while self._in_the_end:
             self._in_the_end.pop(0)()
 
@@ -417,9 +423,9 @@ class Staging:
                 found = self._aside[key] = make()
             return found
 
-    def after(self, call: Callable[[], object]) -> None:
-        """Have a function called when all changes are made."""
-        self._in_the_end.append(call)
+    def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
+        """Have a function called when all changes are made, or also where only some were."""
+        (self._in_any_case if in_any_case else self._in_the_end).append(call)
 
     def forget_below(self, store: Store, prefix: str) -> None:
         """Forget what was written to arrays that are deleted."""

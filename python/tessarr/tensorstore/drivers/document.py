@@ -66,7 +66,7 @@ class Document:
     ) -> None:
         """Replace the document by what a function makes of the one that is stored."""
         if transaction is not None:
-            transaction._staging.after(self._forget)
+            transaction._staging.after(self._forget, in_any_case=True)
             self.place.with_transaction(transaction)._change("", change)
             return
         known, found = self._found, _unknown()
