@@ -147,7 +147,8 @@ class Access:
             begin = array._read_soon if swift else array._read_future
             begun = begin(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
             future._work = begun.help
-        self._before, self._last = self._last, ref(future)
+        if not self.in_memory:
+            self._before, self._last = self._last, ref(future)
         return future
 
     def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
