@@ -7,12 +7,12 @@
 //! * [`gate`]: whoever is about to change or read shared memory for a short,
 //!   bounded time (no I/O, no callback) passes the gate; `fork` waits until
 //!   nobody is inside, so that the child finds everything whole and unlocked.
-//! * [`generation`]: counts the forks that led to this process. What may be held
-//!   for long (a key while its new value is made) remembers the generation and
-//!   is forgotten when it differs: in the child its holder does not exist.
+//! * [`Own`]: what may be held for long (a key while its new value is made) is
+//!   made anew in the child, where its holder does not exist.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 static GATE: RwLock<()> = RwLock::new(());
@@ -33,6 +33,73 @@ pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
 /// How many forks lie between the first process and this one.
 pub(super) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// A value of this process: a forked child finds another one, as it was in the beginning.
+///
+/// The copy that the child inherited is leaked: what it locks may be locked for ever.
+pub(super) struct Own<T>(AtomicPtr<Made<T>>);
+
+/// The value of a process.
+pub(super) struct Made<T> {
+    value: T,
+    generation: u64,
+}
+
+impl<T> Made<T> {
+    /// Whether it is that of this process, and not of the parent.
+    pub(super) fn is_own(&self) -> bool {
+        self.generation == generation()
+    }
+}
+
+impl<T> Deref for Made<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Default> Own<T> {
+    pub(super) fn new() -> Self {
+        register();
+        Own(AtomicPtr::new(Self::boxed()))
+    }
+
+    fn boxed() -> *mut Made<T> {
+        Box::into_raw(Box::new(Made { value: T::default(), generation: generation() }))
+    }
+
+    /// The value of this process.
+    pub(super) fn get(&self) -> &Made<T> {
+        let found = self.0.load(Ordering::Acquire);
+        // SAFETY: the pointer comes from `Box::into_raw` and is freed only by `drop`,
+        // which has the only reference to `self`.
+        let made = unsafe { &*found };
+        if made.is_own() {
+            return made;
+        }
+        let fresh = Self::boxed();
+        match self.0.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as above.
+            Ok(_) => unsafe { &*fresh },
+            Err(winner) => {
+                // SAFETY: nobody else has seen `fresh`; `winner` as above.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*winner
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Own<T> {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw`, and `&mut self` means that nobody borrows it.
+        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
+    }
 }
 
 /// Installs the handlers, once; call it before the first use of the others.

@@ -1,7 +1,6 @@
 //! One lock per key within one process, for stores without locks of their own.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use super::{fork, wait};
@@ -12,30 +11,17 @@ use crate::error::Result;
 /// A key is held while its new value is made, which may take long and may call
 /// back into Python or into other keys of the same store; so it is not a mutex
 /// per key or stripe, but a set of keys.
-pub(super) struct KeyLocks {
-    /// Replaced in a forked child, where the holders do not exist; see `fork`.
-    /// The copy that the child inherited is leaked: it may be locked.
-    table: AtomicPtr<Table>,
-}
+pub(super) struct KeyLocks(fork::Own<Table>);
 
+#[derive(Default)]
 struct Table {
-    generation: u64,
     held: Mutex<HashSet<String>>,
     released: Condvar,
 }
 
-impl Table {
-    fn boxed() -> *mut Table {
-        let table =
-            Table { generation: fork::generation(), held: Mutex::default(), released: Condvar::new() };
-        Box::into_raw(Box::new(table))
-    }
-}
-
 impl KeyLocks {
     pub(super) fn new() -> Self {
-        fork::register();
-        KeyLocks { table: AtomicPtr::new(Table::boxed()) }
+        KeyLocks(fork::Own::new())
     }
 
     /// The locks of whatever `identity` stands for, the same ones for all who have
@@ -56,7 +42,7 @@ impl KeyLocks {
 
     /// Waits until nobody holds `key`, then holds it while the guard lives.
     pub(super) fn hold<'k>(&'k self, key: &'k str) -> Result<Held<'k>> {
-        let table = self.current();
+        let table = self.0.get();
         loop {
             let mut held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
             if held.insert(key.to_owned()) {
@@ -70,35 +56,6 @@ impl KeyLocks {
             }
         }
     }
-
-    fn current(&self) -> &Table {
-        let found = self.table.load(Ordering::Acquire);
-        // SAFETY: the pointer comes from `Box::into_raw` and is freed only by `drop`,
-        // which has the only reference to `self`.
-        let table = unsafe { &*found };
-        if table.generation == fork::generation() {
-            return table;
-        }
-        let fresh = Table::boxed();
-        match self.table.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: as above.
-            Ok(_) => unsafe { &*fresh },
-            Err(winner) => {
-                // SAFETY: nobody else has seen `fresh`; `winner` as above.
-                unsafe {
-                    drop(Box::from_raw(fresh));
-                    &*winner
-                }
-            }
-        }
-    }
-}
-
-impl Drop for KeyLocks {
-    fn drop(&mut self) {
-        // SAFETY: from `Box::into_raw`, and `&mut self` means that no guard borrows it.
-        drop(unsafe { Box::from_raw(*self.table.get_mut()) });
-    }
 }
 
 impl std::fmt::Debug for KeyLocks {
@@ -109,14 +66,16 @@ impl std::fmt::Debug for KeyLocks {
 
 /// Holds one key of a [`KeyLocks`].
 pub(super) struct Held<'k> {
-    table: &'k Table,
+    table: &'k fork::Made<Table>,
     key: &'k str,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.table.held.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
-        self.table.released.notify_all();
+        if self.table.is_own() {
+            self.table.held.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
+            self.table.released.notify_all();
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A store that is asked by few at a time, and not too often.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::watched::{Call, Done, Watch, WatchedStore};
@@ -37,16 +38,23 @@ impl Limits {
 }
 
 /// Where a few are let in at a time.
-#[derive(Debug)]
 struct Gate {
     most: Option<u64>,
-    /// How many are inside, below the number of forks that led to the process.
-    inside: AtomicU64,
+    inside: fork::Own<Inside>,
 }
 
-/// The bits of `inside` that count; those above tell the generation, so that a forked child
-/// begins with none.
-const COUNT: u64 = u32::MAX as u64;
+/// How many are inside. In a forked child nobody is.
+#[derive(Default)]
+struct Inside {
+    count: Mutex<u64>,
+    left: Condvar,
+}
+
+impl Inside {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 thread_local! {
     /// Where the thread is inside. What it asks for meanwhile needs no other turn: else it
@@ -56,8 +64,7 @@ thread_local! {
 
 impl Gate {
     fn new(most: Option<u64>) -> Self {
-        fork::register();
-        Gate { most, inside: AtomicU64::new(0) }
+        Gate { most, inside: fork::Own::new() }
     }
 
     /// Waits until one more is let in; it is inside as long as what is given back lives.
@@ -67,29 +74,32 @@ impl Gate {
         if HELD.with_borrow(|held| held.contains(&me)) {
             return Ok(None);
         }
-        let generation = fork::generation() << COUNT.count_ones();
-        let mut wait = wait::Wait::forever();
+        let inside = self.inside.get();
         loop {
-            let found = self.inside.load(Ordering::Acquire);
-            let count = if found & !COUNT == generation { found & COUNT } else { 0 };
-            if count >= most.min(COUNT) {
-                wait.a_little()?;
-                continue;
-            }
-            let taken = generation | (count + 1);
-            if self.inside.compare_exchange(found, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            let waited =
+                inside.left.wait_timeout_while(inside.lock(), wait::ASK_EVERY, |count| *count >= most);
+            let (mut count, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !timeout.timed_out() {
+                *count += 1;
                 HELD.with_borrow_mut(|held| held.push(me));
-                return Ok(Some(Turn { gate: self, generation }));
+                return Ok(Some(Turn { gate: self, inside }));
             }
+            drop(count);
+            wait::ask()?;
         }
     }
 }
 
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gate").field(&self.most).finish()
+    }
+}
+
 /// One of those that are let in. It ends in the thread in which it began.
-#[derive(Debug)]
 pub struct Turn<'g> {
     gate: &'g Gate,
-    generation: u64,
+    inside: &'g fork::Made<Inside>,
 }
 
 impl Drop for Turn<'_> {
@@ -100,9 +110,10 @@ impl Drop for Turn<'_> {
                 held.swap_remove(at);
             }
         });
-        let lessened = |found: u64| (found & !COUNT == self.generation).then(|| found - 1);
-        // An error says that this is a forked child, which counts anew.
-        let _ = self.gate.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, lessened);
+        if self.inside.is_own() {
+            *self.inside.lock() -= 1;
+            self.inside.left.notify_one();
+        }
     }
 }
 
@@ -162,5 +173,46 @@ impl Watch for Limited {
 
     fn after(&self, _call: Call, _key: &str, _done: &Done<'_>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// How often the thread has gone to sleep.
+    fn sleeps() -> i64 {
+        // SAFETY: numbers, all of which may be zero; they are written to what is their place.
+        unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+            usage.ru_nvcsw
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_turn_sleeps_until_one_is_free() {
+        let gate = &Gate::new(Some(1));
+        let first = gate.turn().unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let before = sleeps();
+                drop(gate.turn().unwrap());
+                sleeps() - before
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            drop(first);
+            assert!(waiter.join().unwrap() < 20);
+        });
+    }
+
+    #[test]
+    fn who_is_inside_needs_no_other_turn() {
+        let gate = Gate::new(Some(1));
+        let first = gate.turn().unwrap();
+        assert!(gate.turn().unwrap().is_none());
+        drop(first);
+        assert!(gate.turn().unwrap().is_some());
     }
 }
