@@ -378,10 +378,16 @@ class MemoryStore(Store):
     """A store in memory; stores of the same name share their contents."""
 
     def __new__(
-        cls, items: Mapping[str, Buffer] | None = None, *, name: str | None = None
+        cls,
+        items: Mapping[str, Buffer] | None = None,
+        *,
+        name: str | None = None,
+        any_keys: bool = False,
     ) -> Self: ...
     @property
     def name(self) -> str | None: ...
+    @property
+    def any_keys(self) -> bool: ...
 
 @disjoint_base
 class ForeignStore(Store):

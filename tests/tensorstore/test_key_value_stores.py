@@ -260,7 +260,11 @@ def test_other_specs_are_refused(json: object) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "/", "a//b", "../x", "a/", ".", "a/../b", "a.__lock", b"\xff"])
-def test_other_keys_are_refused(store: ts.KvStore, key: str | bytes) -> None:
+def test_other_keys_are_refused_but_any_text_in_memory(store: ts.KvStore, key: str | bytes) -> None:
+    if store.spec().to_json()["driver"] == "memory" and isinstance(key, str):
+        store[key] = b"1"
+        assert store.list().result() == [key.encode()]
+        return
     with pytest.raises(ValueError, match="key"):
         store[key] = b"1"
     with pytest.raises(ValueError, match="key"):

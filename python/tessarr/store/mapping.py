@@ -217,6 +217,9 @@ class MemoryStore(_engine.MemoryStore, StoreMapping):
     name : str, optional
         Stores of the same name share their contents, everywhere in the process, and
         live as long as it.
+    any_keys : bool, default False
+        Whether any text is a key, also what no other store has: the empty one, and those with
+        empty, "." or ".." segments. What has a name has the keys of all stores.
 
     Notes
     -----

@@ -99,7 +99,7 @@ def _open_memory(at: Opening) -> Place:
 
 
 def _new_memory(_: Any) -> Store:
-    return MemoryStore()
+    return MemoryStore(any_keys=True)
 
 
 MEMORY: Final = Driver(

@@ -49,7 +49,8 @@ class KvStore:
 
     Notes
     -----
-    Keys are text in UTF-8: names joined by ``/``, of which none is empty, ``.`` or ``..``.
+    Keys are text in UTF-8. In memory that is any text; elsewhere names joined by ``/``, of which
+    none is empty, ``.`` or ``..``.
 
     Examples
     --------

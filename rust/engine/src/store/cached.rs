@@ -24,7 +24,7 @@ pub use self::memory::{CacheCounts, CachePool};
 use self::object::{RangedObject, WholeObject};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Found, Part, Whole};
-use super::{check_key, check_prefix, joined, read_all};
+use super::{joined, read_all};
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
@@ -241,7 +241,7 @@ impl Store for CachedStore {
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         let name = self.name(key);
         let (found, asked) = self.memory.find(&name, Part::Value, self.fresh);
         match found {
@@ -325,7 +325,7 @@ impl Store for CachedStore {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let name = self.name(prefix);
         let (found, asked) = self.memory.find(&name, Part::Keys, self.fresh);
         if let Found::Fresh(Answer::Keys(keys)) = found {
@@ -337,7 +337,7 @@ impl Store for CachedStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let name = self.name(prefix);
         let (found, asked) = self.memory.find(&name, Part::Level, self.fresh);
         if let Found::Fresh(Answer::Level(level)) = found {

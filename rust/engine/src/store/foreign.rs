@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::joined;
 use super::keylock::KeyLocks;
-use super::{check_key, check_prefix, is_key, joined};
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
@@ -198,12 +198,12 @@ impl<F: Foreign> ForeignStore<F> {
 
 impl<F: Foreign> Store for ForeignStore<F> {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.foreign.get(key, want).map_err(|error| error.at_key(key))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let early = if need.current { None } else { Some(updater(None)?) };
         let _held = self.changing.hold(key)?;
@@ -218,7 +218,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let _held = self.changing.hold(key)?;
         let _elsewhere = self.foreign.hold(key).map_err(|error| error.at_key(key))?;
@@ -226,21 +226,22 @@ impl<F: Foreign> Store for ForeignStore<F> {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let mut keys = self.foreign.list(prefix)?;
-        keys.retain(|key| key.starts_with(prefix) && is_key(key));
+        keys.retain(|key| key.starts_with(prefix) && self.keys().has(key));
         keys.sort_unstable();
         keys.dedup();
         Ok(keys)
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let Some(mut listing) = self.foreign.list_dir(prefix)? else {
             return Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix));
         };
-        let below =
-            |name: &str| name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && is_key(name));
+        let below = |name: &str| {
+            name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && self.keys().has(name))
+        };
         listing.keys.retain(|key| below(key));
         listing.prefixes.retain(|folder| folder.strip_suffix('/').is_some_and(below));
         for names in [&mut listing.keys, &mut listing.prefixes] {
@@ -251,7 +252,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         self.check_writable()?;
         if self.foreign.delete_prefix(prefix)? {
             return Ok(());
@@ -266,7 +267,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.check_writable()?;
         for change in changes {
-            check_key(&change.key)?;
+            self.keys().check(&change.key)?;
         }
         self.foreign.exchange(changes)
     }

@@ -1,9 +1,9 @@
-//! What may be a key: checked before any I/O, in the same way for every store.
+//! What may be a key: a store says it, and checks it before any I/O.
 //!
-//! A key is one or more segments joined by "/". No segment is empty, "." or
-//! "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], so a key joined
-//! to the root of a folder names a file below this folder and nothing else.
-//! A backslash is an ordinary character.
+//! By default a key is a path: one or more segments joined by "/". No segment is
+//! empty, "." or "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], so a
+//! key joined to the root of a folder names a file below this folder and nothing
+//! else. A backslash is an ordinary character.
 
 use crate::error::{Error, Kind, Result};
 
@@ -11,33 +11,54 @@ use crate::error::{Error, Kind, Result};
 /// Reserved in every store, so that data can move between stores.
 pub const LOCK_SUFFIX: &str = ".__lock";
 
-/// Refuses what is not a key (`Kind::Argument`).
-pub fn check_key(key: &str) -> Result<()> {
-    match fault(key) {
-        None => Ok(()),
-        Some(why) => Err(Error::new(Kind::Argument, format!("{key:?} is not a key: {why}")).at_key(key)),
+/// Which texts are the keys of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keys {
+    /// Those that can be the path of a file.
+    #[default]
+    Paths,
+    /// All, the empty one, too.
+    Texts,
+}
+
+impl Keys {
+    /// Refuses what is not a key (`Kind::Argument`).
+    pub fn check(self, key: &str) -> Result<()> {
+        match self.fault(key) {
+            None => Ok(()),
+            Some(why) => Err(Error::new(Kind::Argument, format!("{key:?} is not a key: {why}")).at_key(key)),
+        }
+    }
+
+    /// Refuses what is neither "" nor a key followed by "/" (`Kind::Argument`).
+    pub fn check_prefix(self, prefix: &str) -> Result<()> {
+        let why = match prefix.strip_suffix('/') {
+            None if prefix.is_empty() => None,
+            None => Some("it does not end in \"/\""),
+            Some(folder) => self.fault(folder),
+        };
+        match why {
+            None => Ok(()),
+            Some(why) => {
+                Err(Error::new(Kind::Argument, format!("{prefix:?} is not a prefix of keys: {why}")))
+            }
+        }
+    }
+
+    /// Whether `key` is one.
+    pub fn has(self, key: &str) -> bool {
+        self.fault(key).is_none()
+    }
+
+    fn fault(self, key: &str) -> Option<&'static str> {
+        match self {
+            Keys::Paths => fault_of_path(key),
+            Keys::Texts => None,
+        }
     }
 }
 
-/// Refuses what is neither "" nor a key followed by "/" (`Kind::Argument`).
-pub fn check_prefix(prefix: &str) -> Result<()> {
-    let why = match prefix.strip_suffix('/') {
-        None if prefix.is_empty() => None,
-        None => Some("it does not end in \"/\""),
-        Some(folder) => fault(folder),
-    };
-    match why {
-        None => Ok(()),
-        Some(why) => Err(Error::new(Kind::Argument, format!("{prefix:?} is not a prefix of keys: {why}"))),
-    }
-}
-
-/// Whether `key` is a key.
-pub fn is_key(key: &str) -> bool {
-    fault(key).is_none()
-}
-
-fn fault(key: &str) -> Option<&'static str> {
+fn fault_of_path(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         return Some("it is empty");
     }
@@ -63,10 +84,10 @@ mod tests {
     fn ordinary_and_odd_but_harmless_keys_pass() {
         for key in ["a", "zarr.json", "a/b/c", "c/0/0", ".zarray", "...", "a\\b", "a b", "é", "x__lock", "-"]
         {
-            assert!(check_key(key).is_ok(), "{key:?}");
-            assert!(check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
+            assert!(Keys::Paths.check(key).is_ok(), "{key:?}");
+            assert!(Keys::Paths.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
         }
-        assert!(check_prefix("").is_ok());
+        assert!(Keys::Paths.check_prefix("").is_ok());
     }
 
     #[test]
@@ -87,10 +108,19 @@ mod tests {
             "a.__lock",
             "a.__lock/b",
         ] {
-            let error = check_key(key).err().map(|error| error.kind);
+            let error = Keys::Paths.check(key).err().map(|error| error.kind);
             assert_eq!(error, Some(Kind::Argument), "{key:?}");
-            assert!(check_prefix(&format!("{key}/")).is_err(), "{key:?}");
+            assert!(Keys::Paths.check_prefix(&format!("{key}/")).is_err(), "{key:?}");
         }
-        assert!(check_prefix("a").is_err());
+        assert!(Keys::Paths.check_prefix("a").is_err());
+    }
+
+    #[test]
+    fn any_text_can_be_a_key_where_the_store_says_so() {
+        for key in ["", "/", "a//b", "..", "a/./b", "a\0b", "a.__lock"] {
+            assert!(Keys::Texts.check(key).is_ok(), "{key:?}");
+            assert!(Keys::Texts.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
+        }
+        assert!(Keys::Texts.check_prefix("a").is_err());
     }
 }

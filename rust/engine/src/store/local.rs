@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use super::counting::{Counts, Tally};
 use super::keylock::{Held, KeyLocks};
 use super::watched::Call;
-use super::{check_key, check_prefix, joined, no_current};
+use super::{joined, no_current};
 use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use lock::Lock;
@@ -300,7 +300,7 @@ impl LocalStore {
 impl Store for LocalStore {
     fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
         ASKED.count(Call::Open, 0);
-        check_key(key)?;
+        self.keys().check(key)?;
         thread_local! {
             static PATH: RefCell<PathBuf> = RefCell::default();
         }
@@ -316,7 +316,7 @@ impl Store for LocalStore {
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         let made = self.update_unnamed(key, need, updater).map_err(|error| error.at_key(key))?;
         match &made.change {
             Change::Keep => ASKED.count(Call::Open, 0),
@@ -327,7 +327,7 @@ impl Store for LocalStore {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_writable()?;
         let path = self.path(key);
         let name = path.to_string_lossy();
@@ -351,7 +351,7 @@ impl Store for LocalStore {
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         ASKED.count(Call::List, 0);
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let mut keys = tree::keys(self.path(prefix), prefix)?;
         keys.sort_unstable();
         Ok(keys)
@@ -359,13 +359,13 @@ impl Store for LocalStore {
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         ASKED.count(Call::ListDir, 0);
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         Ok(tree::level(&self.path(prefix), prefix)?)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         ASKED.count(Call::DeletePrefix, 0);
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         self.check_writable()?;
         let Some(folder) = prefix.strip_suffix('/') else {
             tree::empty(&self.root)?;
@@ -384,7 +384,7 @@ impl Store for LocalStore {
             return self.delete_prefix(prefix);
         }
         ASKED.count(Call::DeletePrefix, 0);
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         self.check_writable()?;
         Ok(tree::empty(&folder)?)
     }

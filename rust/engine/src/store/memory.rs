@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::keylock::KeyLocks;
-use super::{check_key, check_prefix, folder_of, fork, joined, read_from};
+use super::{folder_of, fork, joined, read_from};
 use super::{
-    Change, Exchange, KeyRange, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
+    Change, Exchange, KeyRange, Keys, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
 };
 use crate::error::Result;
 
@@ -21,6 +21,7 @@ use crate::error::Result;
 pub struct MemoryStore {
     map: RwLock<BTreeMap<Box<str>, Value>>,
     changing: KeyLocks,
+    keys: Keys,
 }
 
 #[derive(Clone)]
@@ -45,7 +46,12 @@ fn version_of(state: u64) -> Version {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        MemoryStore { map: RwLock::default(), changing: KeyLocks::new() }
+        Self::of(Keys::default())
+    }
+
+    /// An empty store that has such keys.
+    pub fn of(keys: Keys) -> Self {
+        MemoryStore { map: RwLock::default(), changing: KeyLocks::new(), keys }
     }
 
     /// The store of this name, one in the whole process; it lives as long as the process.
@@ -130,13 +136,17 @@ impl std::fmt::Debug for MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn keys(&self) -> Keys {
+        self.keys
+    }
+
     fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn Object>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         // What does not depend on the current value is made without holding the key.
         let early = if need.current { None } else { Some(updater(None)?) };
         match &early {
@@ -163,7 +173,7 @@ impl Store for MemoryStore {
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let mut values = Vec::with_capacity(changes.len());
         for change in changes {
-            check_key(&change.key)?;
+            self.keys().check(&change.key)?;
             values.push(match &change.new {
                 New::Value(bytes) => {
                     let state = STATES.fetch_add(1, Ordering::Relaxed);
@@ -191,7 +201,7 @@ impl Store for MemoryStore {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         let after = (Bound::Included(prefix), Bound::Unbounded);
@@ -200,7 +210,7 @@ impl Store for MemoryStore {
     }
 
     fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
-        check_prefix(folder_of(start))?;
+        self.keys().check_prefix(folder_of(start))?;
         let from = std::str::from_utf8(range.first).map_or(start, |first| first.max(start));
         let none_before = range.first <= from.as_bytes();
         let _gate = fork::gate();
@@ -217,7 +227,7 @@ impl Store for MemoryStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         let mut listing = Listing::default();

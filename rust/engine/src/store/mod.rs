@@ -33,7 +33,7 @@ pub use change::{join, Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore, Replaced};
-pub use key::{check_key, check_prefix, is_key, LOCK_SUFFIX};
+pub use key::{Keys, LOCK_SUFFIX};
 pub use limits::{Limited, Limits, Rate, Turn};
 pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
@@ -112,8 +112,8 @@ impl Listing {
     }
 }
 
-/// A key-value store. Keys are "/"-separated, relative, without empty, "." or
-/// ".." segments; anything else is refused (`Kind::Argument`) before any I/O.
+/// A key-value store. What is none of the [`Keys`] that it has is refused
+/// (`Kind::Argument`) before any I/O.
 pub trait Store: Send + Sync + Debug {
     /// Open one value; None if the key is absent (a directory is absent too).
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
@@ -175,6 +175,11 @@ pub trait Store: Send + Sync + Debug {
     /// The store that this one stands before, if it is so: what that one says of itself holds here, too.
     fn inner(&self) -> Option<&dyn Store> {
         None
+    }
+
+    /// Which texts are its keys.
+    fn keys(&self) -> Keys {
+        self.inner().map_or(Keys::Paths, |inner| inner.keys())
     }
 
     /// Refuses every change.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use super::{Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -15,18 +15,18 @@ pub struct PrefixStore {
 impl PrefixStore {
     /// What `inner` holds under `prefix`, which is "" or ends in "/".
     pub fn new(inner: Arc<dyn Store>, prefix: &str) -> Result<Self> {
-        check_prefix(prefix)?;
+        inner.keys().check_prefix(prefix)?;
         Ok(PrefixStore { inner, prefix: prefix.to_owned() })
     }
 
     /// The key in the store below; what is none is told by the name that it has here.
     fn key(&self, key: &str) -> Result<String> {
-        check_key(key)?;
+        self.keys().check(key)?;
         Ok(self.below(key))
     }
 
     fn prefix(&self, prefix: &str) -> Result<String> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         Ok(self.below(prefix))
     }
 

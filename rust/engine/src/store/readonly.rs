@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, check_prefix, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use super::{Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -33,12 +33,12 @@ impl Store for ReadOnlyStore {
     }
 
     fn update<'a>(&self, key: &str, _: Need, _: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         Err(refusal().at_key(key))
     }
 
     fn hold(&self, key: &str, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        check_key(key)?;
+        self.keys().check(key)?;
         Err(refusal().at_key(key))
     }
 
@@ -51,7 +51,7 @@ impl Store for ReadOnlyStore {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         Err(refusal())
     }
 

@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{
-    check_key, fork, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED,
-};
+use super::{fork, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
 use crate::error::Result;
 
 /// Larger parts are read by each who asks.
@@ -58,7 +56,7 @@ impl Store for SharedStore {
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
         let opened = slot.get_or_init(|| {
             let object = self.inner.open(key, want)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_key, Listing, Made, Need, Object, Store, Turn, Updater, Want};
+use super::{Listing, Made, Need, Object, Store, Turn, Updater, Want};
 use crate::error::Result;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
@@ -49,7 +49,7 @@ impl Store for SplitStore {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.side(key).hold(key, work)
     }
 

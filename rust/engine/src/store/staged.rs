@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
-use super::{check_key, check_prefix, fork, read_all, read_from, readonly};
+use super::{fork, read_all, read_from, readonly};
 use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
@@ -104,7 +104,7 @@ impl StagedStore {
     /// Gives a key a value, on the condition that below it has the version that somebody has
     /// seen; that is compared in the end. False, and nothing, where the key was changed here.
     pub fn assume(&self, key: &str, seen: Version, value: Vec<u8>) -> Result<bool> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_open()?;
         let _held = self.changing.hold(key)?;
         if self.with(|stage| stage.keys.contains_key(key) || stage.hides(key)) {
@@ -299,7 +299,7 @@ impl Store for StagedStore {
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         if !self.repeatable {
             let staged = self.with(|stage| {
                 let found = stage.keys.get(key).filter(|staged| !matches!(staged.new, New::Same)).cloned();
@@ -321,7 +321,7 @@ impl Store for StagedStore {
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal().at_key(key));
@@ -346,14 +346,14 @@ impl Store for StagedStore {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        check_key(key)?;
+        self.keys().check(key)?;
         self.check_open()?;
         let _held = self.changing.hold(key)?;
         work()
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let mut keys = self.inner.list(prefix)?;
         self.with(|stage| {
             let untouched = |key: &str| stage.keys.get(key).is_none_or(|it| matches!(it.new, New::Same));
@@ -366,7 +366,7 @@ impl Store for StagedStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         let touched = self.with(|stage| {
             let deleted = |it: &&String| it.starts_with(prefix) || prefix.starts_with(it.as_str());
             stage.below(prefix).any(|(_, staged)| !matches!(staged.new, New::Same))
@@ -379,7 +379,7 @@ impl Store for StagedStore {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        check_prefix(prefix)?;
+        self.keys().check_prefix(prefix)?;
         self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal());

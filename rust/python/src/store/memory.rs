@@ -25,16 +25,23 @@ pub(crate) struct MemoryStore {
 #[pymethods]
 impl MemoryStore {
     #[new]
-    #[pyo3(signature = (items = None, *, name = None))]
+    #[pyo3(signature = (items = None, *, name = None, any_keys = false))]
     fn new(
         py: Python<'_>,
         items: Option<&Bound<'_, PyAny>>,
         name: Option<String>,
+        any_keys: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
+        let keys = if any_keys { engine::Keys::Texts } else { engine::Keys::Paths };
         let store = match &name {
-            None => Arc::new(engine::MemoryStore::new()),
+            None => Arc::new(engine::MemoryStore::of(keys)),
             Some(name) => py.detach(|| engine::MemoryStore::named(name)),
         };
+        let had = (&*store as &dyn engine::Store).keys();
+        if had != keys {
+            let message = "any_keys: what is shared by a name has the keys that every store has";
+            return Err(to_py(py, Error::new(Kind::Argument, message)));
+        }
         if let Some(items) = items {
             for item in items.cast::<PyMapping>()?.items()?.iter() {
                 let (key, data) = item.extract::<(String, Bound<'_, PyAny>)>()?;
@@ -50,6 +57,12 @@ impl MemoryStore {
     #[getter]
     fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Whether any text is a key.
+    #[getter]
+    fn any_keys(&self) -> bool {
+        (&*self.store as &dyn engine::Store).keys() == engine::Keys::Texts
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -76,11 +89,18 @@ impl MemoryStore {
                 items.set_item(&key, PyBytes::new(py, object.bytes().unwrap_or_default()))?;
             }
         }
-        Ok((class.into_any(), (items,).into_pyobject(py)?))
+        if !this.any_keys() {
+            return Ok((class.into_any(), (items,).into_pyobject(py)?));
+        }
+        let keywords = PyDict::new(py);
+        keywords.set_item("any_keys", true)?;
+        let rebuild = py.import("functools")?.getattr("partial")?.call((class,), Some(&keywords))?;
+        Ok((rebuild, (items,).into_pyobject(py)?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(match &self.name {
+            None if self.any_keys() => "MemoryStore(any_keys=True)".to_owned(),
             None => "MemoryStore()".to_owned(),
             Some(name) => format!("MemoryStore(name={})", name.into_pyobject(py)?.repr()?),
         })

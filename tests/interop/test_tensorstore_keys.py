@@ -1,0 +1,90 @@
+"""Keys in memory that could be no paths of files: what TensorStore makes of them, and Tessarr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="what is made of keys is compared with it")
+
+KEYS = ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a\0b", "a.__lock", "a.__lock/b", "é"]
+ACTS: dict[str, Callable[[Any, str], object]] = {
+    "read": lambda store, key: store.read(key).result().value,
+    "get": lambda store, key: store[key],
+    "contains": lambda store, key: key in store,
+    "list": lambda store, _: store.list().result(),
+    "list behind it": lambda store, key: (store / key).list().result(),
+    "list from it": lambda store, key: store.list(store.KeyRange(key)).result(),
+    "remove": lambda store, key: store.__delitem__(key),
+    "remove behind it": lambda store, key: (store + key).delete_range(store.KeyRange()).result(),
+    "remove from it": lambda store, key: store.delete_range(
+        store.KeyRange(key, key + "0")
+    ).result(),
+    "condition": lambda store, key: (
+        store.write(key, b"new", if_equal=store.read(key).result().stamp.generation)
+        .result()
+        .generation
+        != b""
+    ),
+}
+
+
+def _filled(ts: Any) -> Any:
+    store = ts.KvStore.open("memory://").result()
+    for key in KEYS:
+        store[key] = key + "!"
+    return store
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("staged", [False, True])
+def test_any_text_is_a_key_in_memory(act: str, key: str, *, staged: bool) -> None:
+    def done(ts: Any) -> tuple[object, dict[bytes, bytes]]:
+        store = _filled(ts)
+        if staged:
+            with ts.Transaction() as transaction:
+                found = ACTS[act](store.with_transaction(transaction), key)
+        else:
+            found = ACTS[act](store, key)
+        told = sorted(found) if isinstance(found, list) else found
+        return told, {name: store[name] for name in store.list().result()}
+
+    assert done(ours) == done(theirs)
+
+
+@pytest.mark.parametrize("path", ["/a/", "/a", "a//b/", "a//", "../", "a/./b/", "", "a"])
+@pytest.mark.parametrize("driver", ["zarr3", "zarr2", "json"])
+def test_arrays_lie_where_their_path_says(driver: str, path: str) -> None:
+    def keys(ts: Any) -> tuple[list[bytes], object]:
+        context = ts.Context()
+        spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}}
+        if driver == "json":
+            opened = ts.open(spec, context=context).result()
+            opened[...] = 5
+        else:
+            opened = ts.open(spec, context=context, create=True, dtype="int8", shape=[2]).result()
+            opened[:] = 5
+            opened = ts.open(spec, context=context).result()
+        found = ts.KvStore.open("memory://", context=context).result().list().result()
+        return sorted(found), opened.read().result().tolist()
+
+    assert keys(ours) == keys(theirs)
+
+
+def test_a_copy_of_memory_has_all_its_keys() -> None:
+    from pickle import dumps, loads
+
+    from tessarr.stores import MemoryStore
+
+    store = MemoryStore({"": b"1", "a//b": b"2"}, any_keys=True)
+    again = loads(dumps(store))
+    assert dict(again) == dict(store) == {"": b"1", "a//b": b"2"}
+    again.put("..", b"3")
+    assert repr(again) == "MemoryStore(any_keys=True)"
+    with pytest.raises(ValueError, match="any_keys"):
+        MemoryStore(name="keys", any_keys=True)
