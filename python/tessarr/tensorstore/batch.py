@@ -81,8 +81,11 @@ class Batch:
         if self._submitted:
             raise submitted()
 
-    def _later(self, begin: Callable[[], Future[Any]]) -> Future[Any]:
-        """Return the future of what `begin` gives, which is called when the batch is submitted."""
+    def _later(self, begin: Callable[[], Future[Any]], *, opens: bool = False) -> Future[Any]:
+        """Return the future of what `begin` gives, which is called when the batch is submitted.
+
+        That it was submitted is an error, but for what opens: that begins at once then.
+        """
         future: Future[Any] = Future._pending()
         first = [begin]
 
@@ -104,14 +107,20 @@ class Batch:
             source.force()
 
         with self._lock:
-            self._check()
-            self._waiting.append(once)
-        future._begin = once
-        return future
+            if not (opens and self._submitted):
+                self._check()
+                self._waiting.append(once)
+                future._begin = once
+                return future
+        return begin()
 
     def _start(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
         """Do the same as `start` when the batch is submitted."""
         return self._later(lambda: start(work, *arguments, here=here))
+
+    def _open(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
+        """Do the same as `start` when the batch is submitted; at once if it was."""
+        return self._later(lambda: start(work, *arguments, here=here), opens=True)
 
     def _store(self, store: Store) -> Store:
         """Return a store in which all reads of keys share what they read."""

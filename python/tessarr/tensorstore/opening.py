@@ -118,10 +118,11 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
         future = spec._bound_driver(context).open(spec._view, opening)
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
-    return converted(future, partial(_handle, opening))
+    # What waits for a batch does not keep it: where nobody has it any more, it is submitted.
+    return converted(future, partial(_handle, opening.read, opening.write, opening.transaction))
 
 
-def _handle(opening: Opening, opened: Opened) -> TensorStore:
+def _handle(read: bool, write: bool, transaction: Any, opened: Opened) -> TensorStore:
     driver, view = opened.driver, opened.view
     if view is not None:
         if view.output_rank != driver.domain.rank:
@@ -130,5 +131,5 @@ def _handle(opening: Opening, opened: Opened) -> TensorStore:
                 f"{driver.domain.rank}"
             )
         view = propagated(view, driver.domain)
-    mode = "r" * (opening.read and driver.readable) + "w" * (opening.write and driver.writable)
-    return handle(driver, view, mode, opening.transaction)
+    mode = "r" * (read and driver.readable) + "w" * (write and driver.writable)
+    return handle(driver, view, mode, transaction)

@@ -83,6 +83,11 @@ class OpenMode:
         """Whether opening reads no metadata."""
         return self.assume_metadata or self.assume_cached_metadata
 
+    @property
+    def looks(self) -> bool:
+        """Whether opening begins by looking for metadata: it does not where all is made anew."""
+        return self.open and not (self.assume_metadata or self.assume_cached_metadata)
+
     def changed(self, given: OpenMode | None, flags: dict[str, bool | None]) -> OpenMode:
         """Return the mode after an update.
 

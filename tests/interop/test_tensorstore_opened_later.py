@@ -1,0 +1,68 @@
+"""Opening in a batch: what waits until it is submitted, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="what waits is compared with TensorStore")
+
+BOTH = pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+DRIVERS = pytest.mark.parametrize("driver", ["zarr3", "zarr", "auto"])
+
+
+def _spec(driver: str, folder: Path) -> Any:
+    return {"driver": driver, "kvstore": f"file://{folder}/a/"}
+
+
+def _created(ts: Any, driver: str, folder: Path) -> None:
+    form = "zarr3" if driver == "auto" else driver
+    ts.open(_spec(form, folder), create=True, dtype="int8", shape=[4]).result()
+
+
+@BOTH
+@DRIVERS
+def test_what_opens_in_a_batch_that_was_submitted_begins_at_once(
+    ts: Any, driver: str, tmp_path: Path
+) -> None:
+    _created(ts, driver, tmp_path)
+    batch = ts.Batch()
+    batch.submit()
+    assert ts.open(_spec(driver, tmp_path), batch=batch).result().shape == (4,)
+
+
+@BOTH
+@DRIVERS
+def test_what_opens_waits_as_long_as_somebody_has_the_batch(
+    ts: Any, driver: str, tmp_path: Path
+) -> None:
+    _created(ts, driver, tmp_path)
+    batch = ts.Batch()
+    future = ts.open(_spec(driver, tmp_path), batch=batch)
+    sleep(0.1)
+    assert not future.done()
+    del batch  # which is submitted
+    while not future.done():  # asking for the result would begin it
+        sleep(0.01)
+    assert future.result().shape == (4,)
+
+
+@BOTH
+@pytest.mark.parametrize("replaces", [False, True])
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_what_is_made_anew_waits_for_no_batch(
+    ts: Any, driver: str, tmp_path: Path, *, replaces: bool
+) -> None:
+    if replaces:
+        _created(ts, driver, tmp_path)
+    batch, wanted = ts.Batch(), {"create": True, "delete_existing": replaces, "dtype": "int8"}
+    future = ts.open(_spec(driver, tmp_path), shape=[5], batch=batch, **wanted)
+    while not future.done():  # the batch is still there
+        sleep(0.01)
+    assert future.result().shape == (5,)
+    batch.submit()
