@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pickle import dumps, loads
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,36 @@ SMALL = {"driver": "array", "dtype": "int8", "array": [1, 2, 3]}
 MEAN = {"driver": "downsample", "downsample_factors": [2], "downsample_method": "mean"}
 CAST = {"driver": "cast", "dtype": "int8"}
 ZARR = {"driver": "zarr", "kvstore": "memory://a/"}
+KNOWN = {"dtype": "int16", "domain": {"shape": [4, 6]}}
+SHARDS = {"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 2]}}
+
+
+def _of_two_codecs() -> list[Any]:
+    """Return specs whose schema wants another codec than the driver or the metadata."""
+    zarr = {**ZARR, "schema": {**KNOWN, "codec": {"driver": "zarr3"}}}
+    zarr3 = {**zarr, "driver": "zarr3", "schema": {**KNOWN, "codec": {"driver": "zarr"}}}
+    gzip = {"driver": "zarr3", "codecs": [{"name": "gzip"}]}
+    pairs = ([SHARDS], [{"name": "gzip"}]), ([{"name": "zstd"}], [SHARDS])
+    return [
+        *(zarr, zarr3, {**MEAN, "downsample_factors": [2, 2], "base": zarr3}),
+        *({**CAST, "base": zarr3}, {**CAST, "base": {**CAST, "base": zarr}}),
+        {**CAST, "base": {**ZARR, "schema": KNOWN}, "schema": {"codec": gzip}},
+        {"driver": "stack", "layers": [zarr3]},
+        {**zarr, "metadata": {"compressor": None}, "schema": {"codec": {"driver": "zarr"}}},
+        *(
+            {**zarr3, "metadata": {"codecs": one}, "schema": {"codec": {**gzip, "codecs": other}}}
+            for one, other in pairs
+        ),
+    ]
+
+
+def _ranked() -> list[tuple[str, Any]]:
+    """Return drivers and schemas of which the rank is said in several ways."""
+    schemas: list[Any] = [{"rank": 2}, {"dimension_units": [None, "m"]}, {"domain": {"rank": 2}}]
+    schemas += [{"chunk_layout": one} for one in ({"rank": 2}, {"grid_origin": [0, 0]})]
+    return [(driver, schema) for driver in ("zarr", "zarr3", "auto") for schema in schemas]
+
+
 SPECS: list[Any] = [
     *(
         {"driver": "zarr3", **beside, "metadata": metadata}
@@ -133,6 +164,9 @@ SPECS: list[Any] = [
         {"driver": "auto", "kvstore": "memory://x/", resource: None}
         for resource in ("cache_pool", "data_copy_concurrency", "memory_key_value_store")
     ),
+    *_of_two_codecs(),
+    *({**CAST, "base": {**ZARR, "driver": name, "schema": schema}} for name, schema in _ranked()),
+    {**CAST, "base": {**ZARR, "schema": {"fill_value": 3}}},
 ]
 TOLD: dict[str, Callable[[Any], Any]] = {
     "JSON": lambda spec: spec.to_json(),
@@ -140,6 +174,9 @@ TOLD: dict[str, Callable[[Any], Any]] = {
     "domain": lambda spec: str(spec.domain),
     "schema": lambda spec: spec.schema.to_json(),
     "layout": lambda spec: spec.chunk_layout.to_json(),
+    "codec": lambda spec: spec.codec and spec.codec.to_json(),
+    "fill value": lambda spec: None if spec.fill_value is None else spec.fill_value.tolist(),
+    "units": lambda spec: str(spec.dimension_units),
     "base": lambda spec: None if spec.base is None else spec.base.to_json(),
     "URL": lambda spec: spec.url,
     "mode": lambda spec: repr(spec.open_mode),
@@ -231,6 +268,36 @@ NULLS: list[Any] = [
     *({"cache_pool": "cache_pool#1", "cache_pool#1": None}, {"cache_pool#1": "cache_pool#2"}),
     {"cache_pool#2": "cache_pool", "cache_pool": None},
 ]
+
+
+AUTO = {"driver": "auto", "kvstore": "memory://x/"}
+OPEN_FORMATS: list[Any] = [
+    *(AUTO, {**AUTO, "kvstore": "file:///x/"}, {**AUTO, "kvstore": "file:///x|zip:"}),
+    {**AUTO, "context": {"cache_pool": {"total_bytes_limit": 1}}},
+    {**AUTO, "cache_pool": "cache_pool#1", "context": {"cache_pool#1": {"total_bytes_limit": 1}}},
+    *({**AUTO, "data_copy_concurrency": {"limit": 3}}, {**AUTO, "cache_pool": None}),
+    *({**AUTO, "file_io_sync": False}, {**CAST, "base": AUTO}),
+]
+
+
+@pytest.mark.parametrize("spec", OPEN_FORMATS, ids=str)
+@pytest.mark.parametrize("change", [{}, {"unbind_context": True}, {"strip_context": True}], ids=str)
+@pytest.mark.parametrize("include_defaults", [False, True])
+def test_what_is_bound_before_the_format_is_known_is_told(
+    spec: Any, change: dict[str, Any], *, include_defaults: bool
+) -> None:
+    given = {"cache_pool": {"total_bytes_limit": 5}, "s3_request_retries": {"max_retries": 4}}
+
+    def bound(ts: Any) -> Any:
+        made = ts.Spec(spec)
+        made.update(context=ts.Context(given))
+        made.update(**change)
+        return made
+
+    compare(lambda ts: repr(bound(ts)))
+    compare(lambda ts: bound(ts).to_json(include_defaults))
+    if "unbind_context" not in change:  # TensorStore names resources twice then
+        compare(lambda ts: loads(dumps(bound(ts))).to_json(include_defaults))
 
 
 @pytest.mark.parametrize("spec", NULLS, ids=str)

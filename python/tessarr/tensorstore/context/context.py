@@ -267,11 +267,11 @@ class Context:
             found = self._found.setdefault(key, Resource._of(kind_of(key), json, key))
         return found
 
-    def _bound(self, kind: Kind, value: Any) -> Resource:
-        """Return the resource that a reference or the JSON of one means here."""
+    def _bound(self, kind: Kind, value: Any, key: str = "") -> Resource:
+        """Return the resource that a reference or the JSON of one, whose name is `key`, means."""
         if isinstance(value, str):
             return self._resolve(value, ())
-        return Resource._of(kind, value, "")
+        return Resource._of(kind, value, key)
 
     def __repr__(self) -> str:
         return f"Context({self._spec!r})" if self._spec is not None else "Context()"

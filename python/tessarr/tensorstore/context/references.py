@@ -39,6 +39,7 @@ class Naming:
         self._brief = brief
         self._seen: list[References] = []
         self._uses: dict[int, tuple[Resource, int]] = {}
+        self._in_context: set[int] = set()
         self._named: dict[int, str] | None = None
 
     @property
@@ -76,20 +77,22 @@ class Naming:
         if self._named is None:
             self._uses = {}
             for one in self._seen:
-                for value in one.values.values():
-                    if isinstance(value, Resource):
-                        _, uses = self._uses.get(id(value), (value, 0))
-                        self._uses[id(value)] = (value, uses + 1)
+                found = [value for value in one.values.values() if isinstance(value, Resource)]
+                for value in found:
+                    _, uses = self._uses.get(id(value), (value, 0))
+                    self._uses[id(value)] = (value, uses + 1)
+                self._in_context.update(
+                    id(value) for value in found if one.in_context or not value._kind.plain
+                )
             self._named = self._found()
         return self._named
 
     def _found(self) -> dict[int, str]:
-        keys = [one._key for one, _ in self._uses.values() if one._key and not one._kind.plain]
+        named = {number: self._uses[number] for number in self._uses if number in self._in_context}
+        keys = [one._key for one, _ in named.values() if one._key]
         names: dict[int, str] = {}
         counts: dict[str, int] = {}
-        for number, (one, uses) in self._uses.items():
-            if one._kind.plain:
-                continue
+        for number, (one, uses) in named.items():
             if one._key and keys.count(one._key) == 1:
                 names[number] = one._key
             elif one._key or uses > 1 or self._brief:
@@ -109,11 +112,14 @@ class Naming:
         }
         return dict(sorted(made.items()))
 
-    def refer(self, resource: Resource, *, include_defaults: bool = False) -> Any:
+    def refer(
+        self, resource: Resource, *, include_defaults: bool = False, in_context: bool = False
+    ) -> Any:
         """Return what stands where a resource is used."""
-        name = self._names().get(id(resource))
+        by_name = in_context or not resource._kind.plain
+        name = self._names().get(id(resource)) if by_name else None
         value = resource.to_json(include_defaults) if name is None else name
-        return [value] if self._bound else value
+        return [value] if self._bound and not in_context else value
 
 
 class References:
@@ -128,18 +134,23 @@ class References:
         absent is the resource whose name is the kind.
     optional : set of str
         Members that mean nothing where they are absent.
+    in_context : bool
+        Whether all stand in the context, and members say only the names that are not the kinds.
     """
 
-    __slots__ = ("_found", "_values", "context", "kinds", "optional")
+    __slots__ = ("_found", "_values", "context", "in_context", "kinds", "optional")
 
     def __init__(
         self,
         kinds: Mapping[str, str],
         values: Mapping[str, ResourceLike],
         optional: AbstractSet[str] = frozenset(),
+        *,
+        in_context: bool = False,
     ) -> None:
         self.kinds = kinds
         self.optional = optional
+        self.in_context = in_context
         self._values = dict(values)
         self._found: dict[str, Any] | None = None  # what it has of the context
         self.context: Context | None = None
@@ -189,6 +200,8 @@ class References:
         kinds: Mapping[str, str],
         json: dict[str, Any],
         optional: AbstractSet[str] = frozenset(),
+        *,
+        in_context: bool = False,
     ) -> References:
         """Take the members that name resources out of `json`.
 
@@ -208,7 +221,10 @@ class References:
                 raise within(member, error) from None
             if values[member] == kind and member not in optional:
                 del values[member]
-        return cls(kinds, values, optional)
+        return cls(kinds, values, optional, in_context=in_context)
+
+    def _with(self, values: Mapping[str, ResourceLike]) -> References:
+        return References(self.kinds, values, self.optional, in_context=self.in_context)
 
     @staticmethod
     def _parsed(kind: Kind, value: Any) -> Any:
@@ -236,12 +252,12 @@ class References:
             return self
         if others is not None and others._values:
             found = {name: others._values[name] for name in self.kinds if name in others._values}
-            return References(self.kinds, {**self._values, **found}, self.optional).bind(context)
+            return self._with({**self._values, **found}).bind(context)
         if self._values or context._refers:
-            return References(self.kinds, self._bound(context), self.optional)
+            return self._with(self._bound(context))
         made: References = _new(References)
         made.kinds, made.optional, made._values = self.kinds, self.optional, self._values
-        made._found, made.context = None, context
+        made._found, made.context, made.in_context = None, context, self.in_context
         return made
 
     def _bound(self, context: Context) -> dict[str, Any]:
@@ -250,23 +266,26 @@ class References:
             if member in self.optional and member not in self._values:
                 continue
             value = self._values.get(member, kind)
-            values[member] = (
-                value if isinstance(value, Resource) else context._bound(KINDS[kind], value)
-            )
+            if not isinstance(value, Resource):
+                value = context._bound(KINDS[kind], value, kind if self.in_context else "")
+            values[member] = value
         return values
 
     def strip(self) -> References:
         """Return none but those of the context that it is opened with."""
-        return References(self.kinds, {}, self.optional)
+        return self._with({})
 
     def unbind(self, naming: Naming) -> References:
         """Return all as JSON that refers to the context of `naming`."""
         values: dict[str, Any] = {}
         for member, value in self.values.items():
-            found = naming.refer(value) if isinstance(value, Resource) else value
+            if isinstance(value, Resource):
+                found = naming.refer(value, in_context=self.in_context)
+            else:
+                found = value
             if found != self.kinds[member]:
                 values[member] = found
-        return References(self.kinds, values, self.optional)
+        return self._with(values)
 
     def see(self, naming: Naming) -> None:
         """Tell which resources are used, of those that are bound."""
@@ -288,16 +307,19 @@ class References:
         found: dict[str, Any] = {}
         if naming.omits:
             return found
+        all_names = include_defaults and not self.in_context
         for member, kind in self.kinds.items():
             value = self.values.get(member)
             if isinstance(value, Resource):
-                name = naming.refer(value, include_defaults=include_defaults)
-                if include_defaults or name != kind:
+                name = naming.refer(
+                    value, include_defaults=include_defaults, in_context=self.in_context
+                )
+                if all_names or name != kind:
                     found[member] = name
-            elif value is not None and (include_defaults or value != kind):
+            elif value is not None and (all_names or value != kind):
                 whole = include_defaults and not isinstance(value, str)
                 found[member] = KINDS[kind].full(value) if whole else copied(value)
-            elif include_defaults and member not in self.optional:
+            elif all_names and member not in self.optional:
                 found[member] = kind
         return found
 

@@ -49,7 +49,7 @@ class AutoSpec(PlacedSpec):
         made._unsaid = tuple(name for name, value in said.items() if value is None)
         for name in (*made._unsaid, *(name for name, value in said.items() if value == name)):
             del members[name]  # which says nothing here
-        made._references = References.parse(_RESOURCES, members, KINDS.keys())
+        made._references = References.parse(_RESOURCES, members, in_context=True)
         made._rechecks = Options()
         made._formats = {}
         return made
@@ -100,7 +100,7 @@ class AutoSpec(PlacedSpec):
         if view is None and self.schema.domain is not None:
             view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
         at_once, batch = place._driver.at_once, opening.batch
-        begin = start if batch is None or at_once == inf else batch._start
+        begin = start if batch is None or at_once == inf else batch._open
         return begin(self._opened, place, view, opening._replace(batch=None), here=at_once > 0)
 
     def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:

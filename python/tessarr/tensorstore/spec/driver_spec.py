@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.types import JSONObject
 
 __all__ = [
@@ -217,7 +218,7 @@ class DriverSpec:
         raise NotImplementedError
 
     def effective(self) -> Schema:
-        """Return all that is known of the array without looking, of the driver's dimensions.
+        """Return all that is known without looking, of the driver's dimensions, but for the codec.
 
         Raises
         ------
@@ -225,6 +226,16 @@ class DriverSpec:
             If constraints contradict each other.
         """
         return self.schema
+
+    def codec(self) -> CodecSpec | None:
+        """Return what is known of the encoding, or None.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints on it contradict each other.
+        """
+        return self.effective().codec
 
     def outline(self) -> Schema:
         """Return what is known of the rank, the data type and the domain.

@@ -203,6 +203,12 @@ class Spec(Indexable):
     @property
     def schema(self) -> Schema:
         """All that is known without looking."""
+        known = self._seen()
+        known.update(codec=self._driver.codec())
+        return known
+
+    def _seen(self) -> Schema:
+        """Return the schema but for the codec: what is said of that may contradict itself."""
         known = self._driver.effective()
         view = self._view
         return known.copy() if view is None else known.viewed(view)
@@ -244,22 +250,22 @@ class Spec(Indexable):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """What is known of chunks."""
-        return self.schema.chunk_layout
+        return self._seen().chunk_layout
 
     @property
     def codec(self) -> CodecSpec | None:
         """What is known of the encoding, or None."""
-        return self.schema.codec
+        return self._driver.codec()
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """The fill value, or None while it is open."""
-        return self.schema.fill_value
+        return self._seen().fill_value
 
     @property
     def dimension_units(self) -> Units | None:
         """The units, or None while the rank is open."""
-        return self.schema.dimension_units
+        return None if self.rank is None else self._seen().dimension_units
 
     @property
     def open_mode(self) -> OpenMode:

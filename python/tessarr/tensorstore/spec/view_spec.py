@@ -16,6 +16,7 @@ from tessarr.tensorstore.spec.telling import context_json, everything
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import JSONObject
 
@@ -59,6 +60,10 @@ class ViewSpec(DriverSpec):
 
     def _effective(self) -> Schema:
         raise NotImplementedError
+
+    def codec(self) -> CodecSpec | None:
+        """Return what is known of the encoding: that of the base, if there is one."""
+        return None if self.base is None else self.base.codec
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options: those of opening are those of what is viewed."""

@@ -12,6 +12,8 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.data_type import json
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
@@ -20,7 +22,6 @@ from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import JSONObject
 
 __all__ = ["CastSpec"]
@@ -94,17 +95,19 @@ class CastSpec(ViewSpec):
         return known
 
     def _effective(self) -> Schema:
-        base, target = self._nested[0].schema, self.schema.dtype
+        base, target = self._nested[0]._seen(), self.schema.dtype
         known = Schema(
             rank=base.rank,
             dtype=target,
             domain=base.domain,
             chunk_layout=base.chunk_layout,
-            codec=base.codec,
             dimension_units=base.dimension_units,
         )
-        if base.fill_value is not None and base.dtype is not None and target is not None:
-            forward = conversion(base.dtype, target)
+        if base.fill_value is not None and target is not None:
+            # While the data type is open, the fill value has its own, or is that of JSON.
+            own = base.fill_value.dtype
+            source = base.dtype or (json if own.hasobject else DataType(own))
+            forward = conversion(source, target)
             if forward is not None:
                 known.update(fill_value=forward(base.fill_value))
         return known

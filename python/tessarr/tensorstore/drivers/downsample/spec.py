@@ -129,10 +129,8 @@ class DownsampleSpec(ViewSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsampled(base.domain, self._factors, self._method))
-        seen = base.schema.viewed(self._strided())
-        known.update(
-            codec=seen.codec, chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units
-        )
+        seen = base._seen().viewed(self._strided())
+        known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
         return known.merged(self.schema)
 
     @property

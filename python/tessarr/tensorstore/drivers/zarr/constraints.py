@@ -225,7 +225,7 @@ class Constraints(ABC):
         return found
 
     def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
-        """Return all that is known of an array: by the schema, and by these constraints.
+        """Return all that is known of an array, but for its codec: by the schema, and by these.
 
         Raises
         ------
@@ -245,12 +245,21 @@ class Constraints(ABC):
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
             "chunk_layout": ChunkLayout.of(self.layout(schema, rank, inner)),
-            "codec": self.codec if schema.codec is None else self.codec.merged(schema.codec),
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
         stated = self.fill is not OPEN and element is not None
         return Schema.of(made).merged(schema.of_elements(fill=not stated))
+
+    def codec_with(self, schema: Schema) -> CodecSpec:
+        """Return what is known of the encoding.
+
+        Raises
+        ------
+        ArgumentError
+            If the schema contradicts these constraints.
+        """
+        return self.codec if schema.codec is None else self.codec.merged(schema.codec)
 
     def outline(self, schema: Schema, of: Field) -> Schema:
         """Return what is known of the data type, the domain and the rank.

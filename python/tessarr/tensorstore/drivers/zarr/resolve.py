@@ -83,7 +83,10 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If schema and metadata contradict each other.
     """
-    return read_constraints(driver, metadata).effective(schema, field)
+    wanted = read_constraints(driver, metadata)
+    found = wanted.effective(schema, field)
+    found.update(codec=wanted.codec_with(schema))
+    return found
 
 
 def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> ArrayMeta:

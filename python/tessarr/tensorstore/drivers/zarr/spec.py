@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Zarr3Spec", "ZarrSpec"]
@@ -209,10 +210,15 @@ class ZarrSpec(PlacedSpec):
         return store
 
     def effective(self) -> Schema:
-        """Return all that is known of the array without looking."""
+        """Return all that is known of the array without looking, but for its codec."""
         found: Schema = self._recalled(
             "effective", lambda: self._wanted.effective(self.schema, self._field)
         )
+        return found
+
+    def codec(self) -> CodecSpec | None:
+        """Return what is known of the encoding."""
+        found: CodecSpec = self._recalled("codec", lambda: self._wanted.codec_with(self.schema))
         return found
 
     def outline(self) -> Schema:
@@ -265,10 +271,11 @@ class ZarrSpec(PlacedSpec):
         if self._mode.create and not opening.write:
             raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
-        at = place.key(self._place.path).strip("/")
+        at = place.key(self._place.path).removesuffix("/")
         store = self._at(place.store, at)
         at_once = self._place._driver.at_once
-        begin = start if opening.batch is None or at_once == inf else opening.batch._start
+        collects = opening.batch is not None and at_once != inf and self._mode.looks
+        begin = opening.batch._open if opening.batch is not None and collects else start
         return begin(self._opened, view, store, at, opening.transaction, here=at_once > 0)
 
     def _opened(
