@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
+from interop.views import outcome
 
 theirs = pytest.importorskip("tensorstore")
 
@@ -179,6 +180,8 @@ def test_what_is_beyond_signed_integers_is_no_negative_fill_value() -> None:
             "list(['a'])",
             "list(strip_prefix_length=-1)",
             "read('a', staleness_bound='x')",
+            "read(['a'], byte_range=slice(3, 1))",
+            "write(['a'], b'', if_equal=1)",
         ),
         *("experimental_copy_range_to(None)", "experimental_copy_range_to(keys, 'a')"),
         "experimental_copy_range_to(keys, source_staleness_bound='x')",
@@ -189,3 +192,38 @@ def test_arguments_of_other_types_are_refused_by_keys(ts: Any, act: str) -> None
     keys = ts.KvStore.open("memory://").result()
     with pytest.raises(TypeError):
         eval(f"keys.{act}", {"keys": keys})
+
+
+@pytest.mark.parametrize("how", ["result", "exception"])
+@pytest.mark.parametrize("given", [{"timeout": "1"}, {"deadline": "x"}, {"deadline": [1]}], ids=str)
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_times_that_are_none_are_refused_where_nobody_waits(
+    ts: Any, given: dict[str, Any], how: str
+) -> None:
+    promise, cancelled = ts.Promise.new()
+    cancelled.cancel()
+    for future in (ts.Future(3), cancelled):
+        with pytest.raises(TypeError):
+            getattr(future, how)(**given)
+    del promise
+
+
+VALUES = ["-2**40", "1j", "None", "[[1], [2, 3]]", "np.ones(7)", "np.ones((2, 2, 3))", "2", "'x'"]
+VALUES += ["np.ones((1, 1, 1, 1))", "np.ones(5, 'i2')", "np.ones((1, 1, 1), 'i4')", "np.ones(0)"]
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("shape", [[], [3], [2, 3]], ids=str)
+@pytest.mark.parametrize("writable", [False, True])
+def test_of_two_mistakes_the_same_one_is_told(
+    values: str, shape: list[int], *, writable: bool
+) -> None:
+    given = eval(values, {"np": np})
+
+    def written(ts: Any) -> Any:
+        array = ts.array(np.zeros(shape, "i4"))
+        store = array if writable else ts.downsample(array, [1] * len(shape), "mean")
+        store.write(given).result()
+        return store.read().result().tolist()
+
+    assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))

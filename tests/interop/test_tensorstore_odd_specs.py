@@ -170,6 +170,9 @@ SPECS: list[Any] = [
 ]
 TOLD: dict[str, Callable[[Any], Any]] = {
     "JSON": lambda spec: spec.to_json(),
+    "JSON of chunks, with defaults": lambda spec: spec.to_json(include_defaults=True)["schema"].get(
+        "chunk_layout"
+    ),
     "rank": lambda spec: spec.rank,
     "domain": lambda spec: str(spec.domain),
     "schema": lambda spec: spec.schema.to_json(),

@@ -7,6 +7,7 @@ from _thread import LockType, allocate_lock
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from inspect import iscoroutine
+from math import isnan
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -182,6 +183,8 @@ class Future(Generic[T]):
         asyncio.CancelledError
             If it was cancelled.
         """
+        if timeout is not None or deadline is not None:
+            _check_seconds(timeout, deadline)
         if self._state != DONE:
             self._wait(timeout, deadline)
             if self._state == FAILED:
@@ -210,6 +213,7 @@ class Future(Generic[T]):
         asyncio.CancelledError
             If it was cancelled.
         """
+        _check_seconds(timeout, deadline)
         self._wait(timeout, deadline)
         self._check()
         return self._value if self._state == FAILED else None
@@ -315,6 +319,13 @@ class Future(Generic[T]):
 
 
 _LONGEST: Final = 1e8  # seconds: what every system's locks take
+
+
+def _check_seconds(*given: float | None) -> None:
+    """Raise an error if a time is no number, also where nobody waits."""
+    for one in given:
+        if one is not None:
+            isnan(one)
 
 
 def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:

@@ -281,8 +281,6 @@ class TensorStore(Indexable):
         WriteFutures
             Of the source having been read, and of everything being stored.
         """
-        if "w" not in self._mode:
-            raise ReadOnlyError("this was opened for reading only: writing is refused")
         if batch is not None and not isinstance(source, TensorStore):
             raise ArgumentError(
                 "batch: only reads are collected, and nothing is read from the source"
@@ -293,9 +291,11 @@ class TensorStore(Indexable):
             origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
         except TessarrError as error:
             return WriteFutures._of(failed(error), failed(error))
+        values = None if origin is not None else placed(source, now.dtype, now.domain)
+        if "w" not in self._mode:
+            raise ReadOnlyError("this was opened for reading only: writing is refused")
         if origin is not None:
             return copy(origin, now)
-        values = placed(source, now.dtype, now.domain)
         return now._driver.write(now._view, values, using)
 
     def __array__(

@@ -51,7 +51,7 @@ def converted(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         hasattr(source, "__array__") and not isinstance(source, np.generic)
     ):
         values: npt.NDArray[Any] = np.asarray(source)
-        if values.ndim > rank:
+        if 0 < rank < values.ndim:  # where there are no dimensions, the cast is refused first
             raise ArgumentError(
                 f"values of shape {values.shape} for {rank} dimensions", kind="shape_mismatch"
             )

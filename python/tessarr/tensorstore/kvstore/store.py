@@ -300,6 +300,7 @@ class KvStore:
             Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
             ones, ``slice(-5, None)``.
         """
+        full = self._key(key)
         known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
@@ -309,7 +310,6 @@ class KvStore:
         if collecting is not None:
             collecting._check()
         try:
-            full = self._key(key)
             store = self._store(full)
             if most == inf or (collecting is None and most):
                 found = store.read_stamped(full, known, span, None if most == inf else int(most))
@@ -379,11 +379,11 @@ class KvStore:
             A generation: where the value has another one, nothing is changed, and that of
             the result is empty. In a transaction the commit fails then, and changes nothing.
         """
+        full = self._key(key)
         known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
         data = None if value is None else values.as_bytes(value, "a value")
         most = self._spec._driver.at_once
         try:
-            full = self._key(key)
             store = self._store(full, writes=True)
             write = store.write_stamped
             if known is not None and self._transaction is not None:

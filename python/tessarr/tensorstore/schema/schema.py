@@ -360,8 +360,11 @@ class Schema(Parts, Indexable):
             result["dtype"] = self._dtype.to_json()
         if self._domain is not None:
             result["domain"] = self._domain.to_json()
-        if self._layout is not NO_LAYOUT and self._layout.says_anything:
-            result["chunk_layout"] = self._layout.to_json()
+        layout = self._layout
+        if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
+            # Which rank it has follows from that of the schema.
+            whole = ChunkLayout.of(layout) if include_defaults else layout
+            result["chunk_layout"] = whole.to_json()
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:

@@ -88,7 +88,7 @@ def _parts(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSO
     }
     if context or include_defaults:
         result["context"] = context
-    schema = spec._driver.schema.to_json()
+    schema = spec._driver.schema.to_json(include_defaults)
     known = spec._driver.outline()
     for name in ("rank", "dtype"):
         schema.pop(name, None)
