@@ -291,10 +291,10 @@ class TensorStore(Indexable):
             origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
         except TessarrError as error:
             return WriteFutures._of(failed(error), failed(error))
-        values = None if origin is not None else placed(source, now.dtype, now.domain)
+        values = placed(source, now.dtype, now.domain) if origin is None else None
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
-        if origin is not None:
+        if values is None:
             return copy(origin, now)
         return now._driver.write(now._view, values, using)
 
