@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 import tessarr.tensorstore.together as together
-from tessarr.errors import TessarrError
+from calls import calls_of
+from tessarr.errors import ArgumentError, TessarrError
 
 VALUES = np.arange(6 * 40).reshape(6, 40).astype("i4")
 
@@ -41,13 +44,111 @@ def rows(folder: Path) -> list[Any]:
     return made
 
 
-def test_layers_are_read_by_one_call(tmp_path: Path, begun: list[int]) -> None:
+PICKED = [0, 5, 2, 0], [39, 0, 7, 7]
+SQUARE = [[0, 5], [2, 0]], [[39, 0], [7, 7]]
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "all": lambda a: a[:, :],
+    "a column": lambda a: a[1:5, 3],
+    "transposed": lambda a: a[1:, 5:9].T,
+    "steps": lambda a: a[::2, ::-3],
+    "new dimensions": lambda a: a[:, None, 5:7, None],
+    "points": lambda a: a.vindex[PICKED],
+    "points of two dimensions": lambda a: a.vindex[SQUARE],
+    "points, transposed": lambda a: a.vindex[SQUARE].T,
+    "rows": lambda a: a[[4, 1, 4]],
+    "columns": lambda a: a[:, [30, 2, 30]],
+    "an outer product": lambda a: a.oindex[[4, 1], [30, 2, 30]],
+    "a diagonal": lambda a: a[ts.d[0, 1].diagonal],
+    "twice": lambda a: a[ts.IndexTransform(domain=ts.IndexDomain(shape=[6, 2, 3]),
+                                           output=[ts.OutputIndexMap(input_dimension=0),
+                                                   ts.OutputIndexMap(input_dimension=2, offset=4)])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_layers_are_read_by_one_call(tmp_path: Path, name: str, order: Any) -> None:
+    view = VIEWS[name](ts.stack(rows(tmp_path), axis=0))
+    expected = VIEWS[name](ts.array(VALUES)).read().result()
+    found: Any = None
+
+    def read() -> None:
+        nonlocal found
+        found = view.read(order=order).result()
+
+    calls = Counter(calls_of(read).native)
+    np.testing.assert_array_equal(found, expected)
+    assert found.flags.c_contiguous or order == "F"
+    assert calls["Seen.read"] == 1, calls
+    assert calls["View.lowered"] == calls["look"] == calls["put"] == 0, calls
+
+
+def test_layers_of_all_kinds(tmp_path: Path) -> None:
+    """What is in memory, what is stored, and what is made of either."""
+    one, two, *_ = rows(tmp_path)
+    fields = {"metadata": {"dtype": [["x", "<i4"], ["y", "<f8"]]}, "field": "x"}
+    spec = {"driver": "zarr", "kvstore": "memory://", **fields}
+    other = ts.open(spec, create=True, shape=[40]).result()
+    other.write(VALUES[4]).result()
+    layers = [
+        *(one, ts.array(VALUES[1]), two, one, other),
+        *(ts.cast(ts.cast(two, "int64"), "int32"), one[10:20].translate_to[0], two[5]),
+    ]
+    layers[7] = layers[7][ts.IndexTransform(domain=ts.IndexDomain(shape=[40]), output=[])]
+    layers[6] = ts.overlay([ts.array(VALUES[3]), layers[6]])
+    expected = VALUES[[0, 1, 1, 0, 4, 1, 3, 1]]
+    expected[6, :10], expected[7] = VALUES[0, 10:20], VALUES[1, 5]
+    stack = ts.stack(layers, axis=1)
+    np.testing.assert_array_equal(stack.read().result(), expected.T)
+    out = np.zeros((80, 8), "i4")
+    stack.read(out=out[::-2]).result()
+    np.testing.assert_array_equal(out[::-2], expected.T)
+    assert not out[::2].any()
+    places = np.array([3, 3, 0, 39, 11]), np.array([6, 4, 7, 0, 6])
+    np.testing.assert_array_equal(stack.vindex[places].read().result(), expected.T[places])
+
+
+@pytest.mark.parametrize("dtype", ["string", "bool", "float8_e5m2", "int4", "complex64"])
+def test_layers_of_all_types(tmp_path: Path, dtype: str) -> None:
+    made = []
+    for k in range(3):
+        spec = {"driver": "zarr3", "kvstore": (tmp_path / str(k)).as_uri() + "/"}
+        one = ts.open(spec, create=True, dtype=dtype, shape=[2]).result()
+        values = (
+            [b"ab", b""] if dtype == "string" else np.array([k, 1]).astype(one.dtype.numpy_dtype)
+        )
+        one.write(values).result()
+        made.append(one)
+    expected = np.stack([one.read().result() for one in made])
+    stack = ts.stack(made, axis=0)
+    np.testing.assert_array_equal(stack.read().result(), expected)
+    np.testing.assert_array_equal(
+        stack.vindex[[2, 0], [0, 1]].read().result(), expected[[2, 0], [0, 1]]
+    )
+
+
+def test_layers_that_others_change(tmp_path: Path) -> None:
+    """A layer that is shorter now has nothing where it ended."""
+    layers = rows(tmp_path)
+    stack = ts.stack(layers, axis=0)
+    layers[2].resize(exclusive_max=[20]).result()
+    with pytest.raises(ArgumentError):
+        stack.read().result()
+    np.testing.assert_array_equal(stack[:, :20].read().result(), VALUES[:, :20])
+    layers[2].resize(exclusive_max=[60]).result()
+    found = stack.read().result()
+    np.testing.assert_array_equal(found[2, 20:], 0)
+    np.testing.assert_array_equal(np.delete(found, 2, 0), np.delete(VALUES, 2, 0))
+
+
+def test_layers_are_not_read_into_what_cannot_hold_them(tmp_path: Path) -> None:
     stack = ts.stack(rows(tmp_path), axis=0)
-    np.testing.assert_array_equal(stack.read().result(), VALUES)
-    np.testing.assert_array_equal(stack[1:5, 3].read().result(), VALUES[1:5, 3])
-    picked = [0, 5, 2, 0], [39, 0, 7, 7]
-    np.testing.assert_array_equal(stack.vindex[picked].read().result(), VALUES[picked])
-    assert begun == [6, 4, 3]
+    fixed = np.zeros_like(VALUES)
+    fixed.flags.writeable = False
+    shared = np.lib.stride_tricks.as_strided(np.zeros(40, "i4"), (6, 40), (0, 4))
+    for out in (fixed, shared):
+        with pytest.raises(ValueError, match="to read into"):
+            stack.read(out=out).result()
 
 
 def test_layers_of_layers_too(tmp_path: Path, begun: list[int]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.array import Array
     from tessarr.space import IndexDomain
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.futures.writes import WriteFutures
@@ -195,6 +196,11 @@ class Driver:
     @property
     def memory(self) -> npt.NDArray[Any] | None:
         """The array whose elements are those of the driver, at the same indices; else None."""
+        return None
+
+    @property
+    def stored(self) -> Array | None:
+        """The same, of what the engine reads as it is, with the bounds that are known of it."""
         return None
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:

@@ -1,6 +1,7 @@
 //! `ArrayBase`: reads and writes, one crossing per user operation.
 
 mod begun;
+mod viewed;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,9 @@ use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
 
-use begun::{Begun, Transfer};
+pub(crate) use begun::{begin, Begun, Transfer};
+use begun::{begin_small, Part};
+pub(crate) use viewed::part;
 
 use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
@@ -30,7 +33,7 @@ use crate::selection::{basic, requests, selected, Along, AxisArgument};
 use crate::store::Store;
 
 /// What one operation needs; replaced as a whole when the array is resized.
-struct State {
+pub(crate) struct State {
     description: Py<Description>,
     array: Arc<Array>,
 }
@@ -84,7 +87,7 @@ impl Overlay {
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
 /// is kept, or handles in its place.
-struct Memory {
+pub(crate) struct Memory {
     address: *mut u8,
     handles: Option<Handles>,
 }
@@ -196,24 +199,23 @@ impl ArrayBase {
     ) -> PyResult<Transfer> {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, axes, out_axes, &out, fields, true)?;
-        Self::prepared(slf, state, selection, out, future, result, false)
+        let parts = vec![Self::prepared(slf, state, selection, out, false)?];
+        Ok(Transfer { parts, future, result })
     }
 
-    /// What is to be done on the pool; `future` is told how it ended.
+    /// What is to be done on the pool.
     fn prepared(
         slf: &Bound<'_, Self>,
         state: Arc<State>,
         selection: Selection,
         buffer: Bound<'_, PyUntypedArray>,
-        future: Py<PyAny>,
-        result: Py<PyAny>,
         writes: bool,
-    ) -> PyResult<Transfer> {
+    ) -> PyResult<Part> {
         let elements = &state.description.bind(slf.py()).get().elements;
         let prepare = if writes { Memory::to_write } else { Memory::to_read };
         let memory = prepare(elements, &buffer)?;
         let (base, buffer) = (slf.clone().unbind(), buffer.unbind());
-        Ok(Transfer { base, state, selection, memory, buffer, future, result, writes })
+        Ok(Part { base, state, selection, memory, buffer, writes, spread: None })
     }
 }
 
@@ -331,7 +333,8 @@ impl ArrayBase {
             return slf.call_method1(pyo3::intern!(py, "_getitem"), (key,));
         };
         let description = state.description.bind(py).get();
-        let out = empty(py, description.dtype.bind(py), &axes)?;
+        let kept = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
+        let out = empty(description.dtype.bind(py).clone(), kept)?;
         let requests = box_requests(&axes, &strides(&description.elements, &out));
         let selection = Selection::new(&requests, &state.array.shape).map_err(|error| to_py(py, error))?;
         let memory = Memory::to_read(&description.elements, &out)?;
@@ -428,7 +431,7 @@ impl ArrayBase {
         fields: Option<Fields>,
     ) -> PyResult<Begun> {
         let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
-        Ok(begun::begin(slf.py(), vec![transfer]))
+        Ok(begin(slf.py(), vec![transfer]))
     }
 
     /// `_read_future` of a small part, read together with those that were begun by then.
@@ -443,7 +446,7 @@ impl ArrayBase {
         fields: Option<Fields>,
     ) -> PyResult<Begun> {
         let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
-        Ok(begun::begin_small(slf, transfer))
+        Ok(begin_small(slf, transfer))
     }
 
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
@@ -459,9 +462,8 @@ impl ArrayBase {
         slf.get().check_writable(slf.py())?;
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
-        let none = slf.py().None();
-        let transfer = Self::prepared(slf, state, selection, value, future, none, true)?;
-        Ok(begun::begin(slf.py(), vec![transfer]))
+        let parts = vec![Self::prepared(slf, state, selection, value, true)?];
+        Ok(begin(slf.py(), vec![Transfer { parts, future, result: slf.py().None() }]))
     }
 }
 
@@ -487,7 +489,7 @@ fn read_together(py: Python<'_>, reads: Vec<Read<'_>>) -> PyResult<Begun> {
             Err(error) => drop(future.call_method1(py, "set_exception", (error,))?),
         }
     }
-    Ok(begun::begin(py, transfers))
+    Ok(begin(py, transfers))
 }
 
 /// First bytes in the array's item and in the buffer's, and how many.
@@ -519,11 +521,8 @@ fn checked(
         let dtype = description.dtype.bind(py);
         return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
     }
-    if writable && flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
-        return Err(PyValueError::new_err("the buffer to read into is read-only"));
-    }
-    if writable && overlaps_itself(buffer.shape(), buffer.strides(), item_bytes) {
-        return Err(PyValueError::new_err("places of the buffer to read into share memory"));
+    if writable {
+        check_target(buffer)?;
     }
     let strides = strides(&description.elements, buffer);
     let requests = requests(axes, out_axes, buffer.shape(), &strides)?;
@@ -532,6 +531,17 @@ fn checked(
     Selection::new(&requests, &state.array.shape)
         .and_then(|selection| selection.with_fields(fields, state.array.item_bytes))
         .map_err(|error| to_py(py, error))
+}
+
+/// Refuse a buffer that cannot be read into.
+pub(crate) fn check_target(buffer: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+    if flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+        return Err(PyValueError::new_err("the buffer to read into is read-only"));
+    }
+    if overlaps_itself(buffer.shape(), buffer.strides(), buffer.dtype().itemsize()) {
+        return Err(PyValueError::new_err("places of the buffer to read into share memory"));
+    }
+    Ok(())
 }
 
 /// The box and the value of an assignment that needs neither cast nor broadcast.
@@ -594,14 +604,12 @@ fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
     axes.iter().map(request).collect()
 }
 
-/// A new array in C order for the box; its items are not initialised unless they are objects.
-fn empty<'py>(
-    py: Python<'py>,
-    dtype: &Bound<'py, PyArrayDescr>,
-    axes: &[Along],
-) -> PyResult<Bound<'py, PyUntypedArray>> {
-    let mut shape: PerAxis<npy_intp> =
-        axes.iter().filter(|along| !along.dropped).map(|along| along.count as npy_intp).collect();
+/// A new array in C order; its items are not initialised unless they are objects.
+pub(crate) fn empty(
+    dtype: Bound<'_, PyArrayDescr>,
+    shape: impl Iterator<Item = usize>,
+) -> PyResult<Bound<'_, PyUntypedArray>> {
+    let (py, mut shape) = (dtype.py(), shape.map(|size| size as npy_intp).collect::<PerAxis<npy_intp>>());
     // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
     // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
     // new array or null with an exception set.
@@ -610,7 +618,7 @@ fn empty<'py>(
             py,
             shape.len() as c_int,
             shape.as_mut_ptr(),
-            dtype.clone().into_dtype_ptr(),
+            dtype.into_dtype_ptr(),
             0,
         );
         Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())

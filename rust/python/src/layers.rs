@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, PerDimension};
 
+use crate::array::{begin, check_target, part, ArrayBase, Begun, Transfer};
 use crate::error::to_py;
 use crate::memory::{copy, extent, Extents, Pair};
 use crate::space::View;
@@ -55,18 +56,28 @@ impl Layers {
         Ok(View::from(space::View { dims, maps: PerDimension::new() }))
     }
 
-    /// What a view sees of each layer; `arrays` has that of which a layer is a view, or None.
-    fn seen(
-        &self,
-        py: Python<'_>,
-        view: &View,
-        arrays: Vec<Option<Bound<'_, PyUntypedArray>>>,
-    ) -> PyResult<Seen> {
-        let mut seen = Seen { near: Vec::new(), far: Vec::new() };
-        for one in self.0.seen(view.inner()).map_err(|error| to_py(py, error))? {
-            match arrays.get(one.layer).and_then(Option::as_ref) {
-                Some(array) => seen.near.push((array.clone().unbind(), one.view, one.place)),
-                None => seen.far.push((one.layer, one.view, one.place)),
+    /// What a view sees of each layer.
+    ///
+    /// `find` is given the numbers of layers, of which some may be there several times, and gives that of
+    /// which each is a view: an array of NumPy, one whose chunks are read, or None.
+    fn seen(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<Seen> {
+        let parts = self.0.seen(view.inner()).map_err(|error| to_py(py, error))?;
+        let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
+        let found: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
+        if found.len() != parts.len() {
+            return Err(PyTypeError::new_err("there is not one answer for each layer"));
+        }
+        let mut seen = Seen { near: Vec::new(), stored: Vec::new(), far: Vec::new() };
+        for (space::Seen { layer, view, place }, found) in parts.into_iter().zip(found) {
+            let Some(found) = found else {
+                seen.far.push((layer, view, place));
+                continue;
+            };
+            match found.cast_into::<PyUntypedArray>() {
+                Ok(array) => seen.near.push((array.unbind(), view, place)),
+                Err(other) => {
+                    seen.stored.push((other.into_inner().cast_into::<ArrayBase>()?.unbind(), view, place));
+                }
             }
         }
         Ok(seen)
@@ -76,8 +87,10 @@ impl Layers {
 /// What a view sees of layers: the views of these, and where those are in an array of the shape of the whole.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Seen {
-    /// Of layers whose arrays are known.
+    /// Of layers whose arrays are in memory.
     near: Vec<(Py<PyUntypedArray>, space::View, space::View)>,
+    /// Of layers whose arrays are read by their chunks.
+    stored: Vec<(Py<ArrayBase>, space::View, space::View)>,
     /// Of others, with their numbers.
     far: Vec<(usize, space::View, space::View)>,
 }
@@ -92,7 +105,23 @@ impl Seen {
     /// Whether one layer has all, and its array is not known.
     #[getter]
     fn alone(&self) -> bool {
-        self.near.is_empty() && self.far.len() == 1
+        self.near.is_empty() && self.stored.is_empty() && self.far.len() == 1
+    }
+
+    /// Whether there are arrays to be read by their chunks.
+    #[getter]
+    fn waits(&self) -> bool {
+        !self.stored.is_empty()
+    }
+
+    /// Read what is stored, all side by side, to `out`, an array of the shape of the whole, which `future`
+    /// gets when all is there. Who waits for it may help.
+    fn read(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>, future: Py<PyAny>) -> PyResult<Begun> {
+        check_target(out)?;
+        let parts = self.stored.iter().map(|(array, view, place)| part(array.bind(py), view, place, out));
+        let parts = parts.collect::<PyResult<Vec<_>>>()?;
+        let result = out.clone().into_any().unbind();
+        Ok(begin(py, vec![Transfer { parts, future, result }]))
     }
 
     /// Copy what arrays have to an array of the shape of the whole.

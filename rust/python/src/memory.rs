@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tessarr_engine::copy::{all_steps, Item, Walk};
 use tessarr_engine::space::{self, copy_all, PerDimension, Side, Steps};
 
-use crate::array::{data, flags};
+use crate::array::{data, empty, flags};
 use crate::error::{argument, to_py};
 use crate::space::View;
 
@@ -62,7 +62,7 @@ fn take<'py>(
 ) -> PyResult<Array<'py>> {
     let out = match out {
         Some(out) => out,
-        None => empty(py, array.dtype(), view)?,
+        None => empty(array.dtype(), view.inner().dims.iter().map(|dim| dim.size() as usize))?,
     };
     let view = view.inner();
     copy(py, vec![Pair::new(view, (array.clone(), Some(view)), (out.clone(), None))], true)?;
@@ -74,17 +74,6 @@ fn take<'py>(
 fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>) -> PyResult<()> {
     let view = view.inner();
     copy(py, vec![Pair::new(view, (items.clone(), None), (array.clone(), Some(view)))], true)
-}
-
-/// A new array in C order of the shape of a view.
-fn empty<'py>(py: Python<'py>, dtype: Bound<'py, PyArrayDescr>, view: &View) -> PyResult<Array<'py>> {
-    let mut shape: Vec<npy_intp> = view.inner().dims.iter().map(|dim| dim.size() as npy_intp).collect();
-    // SAFETY: the shape has as many entries as said; the new array takes over one reference to the dtype.
-    unsafe {
-        let (rank, shape) = (shape.len() as c_int, shape.as_mut_ptr());
-        let made = PY_ARRAY_API.PyArray_Empty(py, rank, shape, dtype.into_dtype_ptr(), 0);
-        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked())
-    }
 }
 
 /// An array, and the view of it whose positions are meant; all of them without one.

@@ -11,6 +11,7 @@
 use super::indices::{broadcast, walk, Axis};
 use super::{selection, Dim, Map, PerDimension, Source, View};
 use crate::error::Result;
+use crate::selection::Request;
 
 /// What the engine is to do for a view of an array.
 pub struct Lowered {
@@ -34,6 +35,46 @@ pub enum Along {
     List(Vec<i64>),
     /// Indices, one for each position of the joint dimensions.
     Joint(Vec<i64>),
+}
+
+impl Lowered {
+    /// The dimensions in the order in which the buffer has them.
+    fn ordered(&self) -> PerDimension<usize> {
+        self.order.clone().unwrap_or_else(|| (0..self.shape.len()).collect())
+    }
+
+    /// The strides of a buffer where neighbours along each dimension of the view are so far apart; None if
+    /// none is so, because dimensions are flattened, or what is there repeats.
+    #[must_use]
+    pub fn strides(&self, steps: &[isize]) -> Option<PerDimension<isize>> {
+        let order = self.ordered();
+        let once = self.shape.iter().enumerate().all(|(k, &size)| size == 1 || order.contains(&k));
+        (once && order.len() == self.buffer.len()).then(|| order.iter().map(|&k| steps[k]).collect())
+    }
+
+    /// How far apart neighbours along each dimension of the view are in a buffer in C order.
+    #[must_use]
+    pub fn steps(&self, item_bytes: usize) -> PerDimension<isize> {
+        let mut steps: PerDimension<isize> = self.shape.iter().map(|_| 0).collect();
+        let mut step = item_bytes as isize;
+        for k in self.ordered().into_iter().rev() {
+            steps[k] = step;
+            step *= self.shape[k] as isize;
+        }
+        steps
+    }
+
+    /// What is asked of the array, for a buffer with these strides.
+    #[must_use]
+    pub fn requests(&self, strides: &[isize]) -> PerDimension<Request<'_>> {
+        let strides = self.out_axes.iter().map(|out| out.map_or(0, |out| strides[out]));
+        let requests = self.axes.iter().zip(strides).map(|(along, stride)| match along {
+            &Along::Range(start, step, count) => Request::Range { start, step, count, stride },
+            Along::List(indices) => Request::List { indices, stride },
+            Along::Joint(indices) => Request::Joint { indices, stride },
+        });
+        requests.collect()
+    }
 }
 
 impl View {

@@ -6,15 +6,17 @@ layer, and copies what is in memory; all others are read, or written, at once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import IndexTransform
-from tessarr.tensorstore.driver import Driver, Using
+from tessarr.tensorstore.driver import NOTHING, Driver, Using
 from tessarr.tensorstore.futures.after import all_done, chained, converted, written
 from tessarr.tensorstore.futures.future import failed
+from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.in_memory import assign, checked, near, selected
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.array import Array
     from tessarr.space import IndexDomain, Layers, Seen, View
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.futures.future import Future
@@ -126,6 +129,7 @@ class StackDriver(Driver):
                 return self._read(n, found, out, using)
             result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
             checked(seen.take, result)
+            stored = [_reading_stored(seen, result)] if seen.waits else []
             own = Together() if using.batch is None and using.together is None else None
             beside = using if own is None else Using(using.transaction, together=own)
             reads = [self._read_part(*one, result, beside) for one in seen.far()]
@@ -133,7 +137,9 @@ class StackDriver(Driver):
                 own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
-        return all_done(reads, lambda: result, begin=own is not None)
+        if stored and not reads:
+            return stored[0]
+        return all_done(stored + reads, lambda: result, begin=own is not None)
 
     def _read_part(
         self, n: int, view: View, place: View, result: npt.NDArray[Any], using: Using
@@ -201,12 +207,31 @@ class StackDriver(Driver):
         ArgumentError
             If a position belongs to none.
         """
-        return checked(self._placed.seen, view._as_view(), self._near(using, write=write))
+        find = partial(self._known, using, write=write)
+        return checked(self._placed.seen, view._as_view(), find)
+
+    def _known(
+        self, using: Using, numbers: list[int], *, write: bool
+    ) -> list[npt.NDArray[Any] | Array | None]:
+        """Return the array that each of some layers is a view of, if the engine is to be given it.
+
+        What is stored is, if several are read together, and by nobody else.
+        """
+        if using.transaction is not None:
+            return [None] * len(numbers)
+        near = self._near(using, write=write)
+        if write or using is not NOTHING or len(numbers) == 1:
+            return [near[n] for n in numbers]
+        return [self._stored(n) if near[n] is None else near[n] for n in numbers]
+
+    def _stored(self, n: int) -> Array | None:
+        layer = self._layers[n]
+        if isinstance(layer, TensorStore) and "r" in layer._mode:
+            return layer._driver.stored
+        return None
 
     def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
         """Return the array that each layer is a view of, if it is in memory."""
-        if using.transaction is not None:
-            return []
         found = self._arrays.get(write)
         if found is None:
             able = "w" if write else "r"
@@ -217,6 +242,13 @@ class StackDriver(Driver):
                 for layer in self._layers
             ]
         return found
+
+
+def _reading_stored(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
+    """Begin to read what is stored, by one call of the engine."""
+    promise, future = Promise.new()
+    future._work = checked(seen.read, result, promise).help
+    return future
 
 
 def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:

@@ -59,11 +59,15 @@ class Access:
         "_stored",
         "_swift",
         "in_memory",
+        "plain",
     )
 
     def __init__(self, facts: Facts, place: Store) -> None:
         self._numpy, self._stored = facts.numpy, facts.stored
         self._fields, self._inner = facts.fields, facts.inner
+        as_stored = facts.stored == facts.numpy and not facts.stored.hasobject
+        self.plain = as_stored and self._fields is None and self._inner is None
+        """Whether elements are as the engine reads them."""
         self._place = place
         self.in_memory = isinstance(place, MemoryStore)
         """Whether what is asked for is told at once."""

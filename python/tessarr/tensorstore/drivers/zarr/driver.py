@@ -334,6 +334,13 @@ class ZarrDriver(Driver):
         later: Future[Any] = using.batch._later(partial(self._read_in, using, view, out, None))
         return later
 
+    @property
+    def stored(self) -> Array | None:
+        """The array, unless its bounds or its elements have to be looked at."""
+        array, known = self._array, self._known
+        told = known is not None and known.meta is not array._meta
+        return None if told or self._rechecks or not self._access.plain else array
+
     def _read_in(
         self,
         using: Using,
