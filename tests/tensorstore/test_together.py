@@ -44,6 +44,8 @@ def rows(folder: Path) -> list[Any]:
     return made
 
 
+ROW, PLACE = ts.OutputIndexMap(input_dimension=0), ts.OutputIndexMap(input_dimension=2, offset=4)
+TWICE = ts.IndexTransform(domain=ts.IndexDomain(shape=[6, 2, 3]), output=[ROW, PLACE])
 PICKED = [0, 5, 2, 0], [39, 0, 7, 7]
 SQUARE = [[0, 5], [2, 0]], [[39, 0], [7, 7]]
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -59,9 +61,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "columns": lambda a: a[:, [30, 2, 30]],
     "an outer product": lambda a: a.oindex[[4, 1], [30, 2, 30]],
     "a diagonal": lambda a: a[ts.d[0, 1].diagonal],
-    "twice": lambda a: a[ts.IndexTransform(domain=ts.IndexDomain(shape=[6, 2, 3]),
-                                           output=[ts.OutputIndexMap(input_dimension=0),
-                                                   ts.OutputIndexMap(input_dimension=2, offset=4)])],
+    "twice": lambda a: a[TWICE],
 }  # fmt: skip
 
 

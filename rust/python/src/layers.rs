@@ -48,12 +48,12 @@ impl Layers {
         Ok(views.iter().cloned().map(View::from).collect())
     }
 
-    /// The domain that contains all, as a view of nothing; bounds and labels that are given count.
+    /// The view of the domain that contains all; bounds and labels that are given count.
     #[pyo3(signature = (rank=None, given=None))]
-    fn domain(&self, py: Python<'_>, rank: Option<usize>, given: Option<&View>) -> PyResult<View> {
+    fn whole(&self, py: Python<'_>, rank: Option<usize>, given: Option<&View>) -> PyResult<View> {
         let dims = self.0.domain(rank, given.map(|given| &given.inner().dims[..]));
         let dims = dims.map_err(|error| to_py(py, error))?;
-        Ok(View::from(space::View { dims, maps: PerDimension::new() }))
+        Ok(View::from(space::View::identity(dims)))
     }
 
     /// What a view sees of each layer.

@@ -156,16 +156,18 @@ def layered(
         raise TypeError("give a sequence of layers, not one TensorStore")
     found = tuple(layers)
     asked = _asked(keywords) if keywords else _NOTHING
-    data_type, views, modes, transaction = _agreed(found, asked.dtype, asked.transaction)
+    data_type, views, possible, transaction = _agreed(found, asked.dtype, asked.transaction)
     if asked.context is not None:
         references = references.bind(asked.context)
     placed = Layers(views, how, axis)
     within = asked.domain
-    whole = placed.domain(asked.rank, None if within is None else within._as_view()).mapped()
+    whole = placed.whole(asked.rank, None if within is None else within._as_view())
     view = IndexTransform.of_view(whole)
-    bound = _bound(found, data_type, asked.context)
-    driver = StackDriver(bound, placed, view, data_type, units=asked.units, references=references)
-    return handle(driver, view, _mode(modes, asked.ways), transaction)
+    if Spec in map(type, found):
+        found = _bound(found, data_type, asked.context)
+    driver = StackDriver(found, placed, view, data_type, units=asked.units, references=references)
+    mode = _mode(possible, asked.ways) if asked.ways else possible
+    return handle(driver, view, mode, transaction)
 
 
 def _asked(keywords: LayersKeywords) -> _Asked:
@@ -182,12 +184,13 @@ def _asked(keywords: LayersKeywords) -> _Asked:
 
 def _agreed(
     layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
-) -> tuple[DataType, list[View], set[str], Transaction | None]:
-    """Return the data type of all layers, a view of each, all modes, and the transaction of all.
+) -> tuple[DataType, list[View], str, Transaction | None]:
+    """Return the data type of all layers, a view of each, what some can do, and the transaction.
 
     Specs are opened in the transaction that is given.
     """
-    views, modes, common = [], set(), given
+    views: list[View] = []
+    possible, common = None, given
     found: DataType | None
     for k, layer in enumerate(layers):
         if isinstance(layer, TensorStore):
@@ -207,19 +210,21 @@ def _agreed(
         if k and own is not common:
             raise ArgumentError(f"layer {k} is in another transaction than layer 0")
         common = own
-        modes.add(mode)
+        if mode != possible:
+            possible = mode if possible is None else "".join(sorted({*possible, *mode}))
         views.append(view)
     if data_type is None:
         raise ArgumentError("no layer has a data type that is known: it has to be given")
     if given is not None and common is not given and common is not None:
         raise ArgumentError("the layers are in another transaction than that given")
-    return data_type, views, modes, given or common
+    return data_type, views, "rw" if possible is None else possible, given or common
 
 
 def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
     """Return the smallest domain that contains those of all layers, with the bounds of another."""
     placed = Layers([layer._as_view() for layer in layers], "overlay", None)
-    return IndexDomain.of_view(placed.domain(None, None if within is None else within._as_view()))
+    whole = placed.whole(None, None if within is None else within._as_view())
+    return IndexTransform.of_view(whole).domain
 
 
 def typed(layer: Spec, data_type: DataType) -> Spec:
@@ -235,8 +240,6 @@ def _bound(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
-    if Spec not in map(type, layers):
-        return layers
     shared = Own() if context is None else context
     return tuple(
         [
@@ -246,16 +249,12 @@ def _bound(
     )
 
 
-def _mode(modes: set[str], asked: str) -> str:
-    """Return what can be done with some layer, or as much of it as is asked for."""
-    if len(modes) == 1:
-        (possible,) = modes
-    else:
-        possible = "".join(sorted(set("".join(modes)))) if modes else "rw"
+def _mode(possible: str, asked: str) -> str:
+    """Return what is asked for, if it can be done with some layer."""
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")
-    return asked or possible
+    return asked
 
 
 def check_parts(schema: Schema) -> None:
