@@ -374,3 +374,32 @@ def test_what_is_stored_of_positions_that_are_none() -> None:
     for package in (ts, theirs):
         with pytest.raises(ValueError):
             told(package)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *("[-3:2]", "[-3:4]", "[-3:-1]", "[-3]", "[[-3, 1]]", "[[-3, 2, 3]]", "[[3, -1], [0, 1]]"),
+        *(
+            "[[-2, 2], [-1, 0]]",
+            "[-3:4, -2:2]",
+            "[2, -1]",
+            "[[[-1], [2]], 1:3]",
+            "[2:50]",
+            "[::-2]",
+        ),
+        *(".T[[-1, 0], -2:4]", ".label['x', ''][ts.d['x'][-4:20:3]]", "[:2][-4:0]"),
+    ],
+)
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_what_is_stored_outside_of_an_array(driver: str, mark: str) -> None:
+    """Where a handle has no bounds that are kept, positions outside of the array are not stored."""
+
+    def told(package: Any, **asked: bool) -> Any:
+        store = small(package, driver)[package.d[:].mark_bounds_implicit[True]]
+        view = eval(f"store{mark}", {"store": store, "ts": package})
+        found = view.storage_statistics(**asked).result()
+        return found.not_stored, found.fully_stored
+
+    for asked in ("query_not_stored", "query_fully_stored"):
+        assert told(ts, **{asked: True}) == told(theirs, **{asked: True})

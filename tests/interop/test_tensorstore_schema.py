@@ -368,6 +368,30 @@ def test_chunks_are_chosen_alike() -> None:
     compare(cases)
 
 
+def test_ratios_of_any_size_choose_alike() -> None:
+    """Ratios of up to 1e140 to 1, from the least to the largest number, give the same chunks."""
+    draw = random.Random(17)
+    cases = []
+    for _ in range(1000):
+        size = (
+            10.0 ** draw.uniform(-307, 307) if draw.random() < 0.8 else draw.choice([5e-324, 1e308])
+        )
+        spread = draw.choice([0, 1, 3, 20, 140])
+        ratio = [
+            min(size * 10.0 ** draw.uniform(0, spread), 1.7e308)
+            for _ in range(draw.choice([1, 2, 3]))
+        ]
+        grid = {"aspect_ratio": ratio, "elements": draw.choice([1, 100, 4096, 10**6])}
+        schema = {
+            "dtype": "uint8",
+            "domain": {"shape": [draw.choice([10, 1000, 4097, 10**5]) for _ in ratio]},
+            "chunk_layout": {"chunk": grid},
+        }
+        mine = outcome(lambda s=schema: made("zarr3", {}, s))
+        cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", {}, s))))
+    compare(cases)
+
+
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
 def test_arrays_are_created_alike(driver: str) -> None:
     """Metadata and schema give the same document, and the same schema is told of it."""

@@ -2,9 +2,10 @@
 
 Left out, because TensorStore crashes, or contradicts its own documentation: empty views of views
 with index arrays (a segmentation fault), an ellipsis after another act of an expression (another
-one), negative steps from or to one bound where the other is implicit, index arrays of one item,
-whose bounds it checks only where something depends on them, and bytes as names of dimensions in
-`d`, which it takes for numbers. Of two mistakes in one expression it may tell the other one.
+one), negative steps from or to one bound where the other is implicit, and bytes as names of
+dimensions in `d`, which it takes for numbers. Along an index array of one item bounds may be
+marked as implicit there, but not if a diagonal left it. Of two mistakes in one expression it may
+tell the other one.
 """
 
 from __future__ import annotations
@@ -176,18 +177,7 @@ def plain(view: Any) -> dict[str, Any]:
             first = items.take([0], axis)
             items = first if np.array_equal(items, np.broadcast_to(first, items.shape)) else items
         one["index_array"] = items.tolist()
-        if items.size == 1:
-            offset = one.get("offset", 0) + one.get("stride", 1) * int(items.flat[0])
-            one.clear()
-            one.update({"offset": offset} if offset else {})
     return found
-
-
-def has_single(view: Any) -> bool:
-    """Whether TensorStore keeps an index array of one item, for which it checks less."""
-    if isinstance(view, Exception):
-        return False
-    return any(np.size(one.get("index_array", ())) == 1 for one in view.to_json().get("output", []))
 
 
 @pytest.mark.parametrize("seed", range(0, 2400, 300))
@@ -205,10 +195,10 @@ def test_acts_equal_tensorstore(seed: int) -> None:
                 break  # TensorStore may crash
             expected = evaluated(f"view{act}", theirs, other)
             text += f"\n    {act}"
-            if has_single(other) or has_single(expected):
-                break
             if isinstance(expected, Exception) or isinstance(new, Exception):
                 same = isinstance(expected, Exception) and isinstance(new, Exception)
+                if not same and "diagonal" in text and "Cannot mark" in str(expected):
+                    break
                 assert same, f"{text}\n ours: {new}\n theirs: {expected}"
                 continue
             assert plain(new) == plain(expected), text

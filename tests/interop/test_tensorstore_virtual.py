@@ -340,3 +340,46 @@ def test_what_is_not_filled_is_zero_and_empty() -> None:
     for name, empty in [("int32", 0), ("ustring", ""), ("string", b""), ("json", None)]:
         store = ts.virtual_chunked(lambda *_: None, dtype=name, shape=[1])
         assert store.read().result().tolist() == [empty]
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        ["a[0:2].write(1)"],
+        ["a[0].write(1)"],
+        ["a[0].write(1)", "a[1].write(2)", "a.read()"],
+        ["a[0:2].write(1)", "a[2:4].write(2)", "a.read()"],
+        ["a[0:4].write(1)", "a[0:2].write(2)"],
+        ["a[1:3].write(1).copy", "a.read()"],
+        ["a[0:2].write(1)", "b[2:4].write(2)"],
+        ["a.read()", "a[4:6].write(1)", "a[6:8].read()"],
+    ],
+)
+def test_several_chunks_cannot_be_written_at_once(acts: list[str]) -> None:
+    """The write that would need it is refused, and ends the transaction."""
+
+    def told(package: Any) -> Any:
+        written: list[Any] = []
+
+        def write(domain: Any, chunk: Any, parameters: Any) -> None:
+            written.append((str(domain), np.array(chunk).tolist()))
+
+        def read(domain: Any, chunk: Any, parameters: Any) -> None:
+            chunk[...] = 7
+
+        transaction = package.Transaction(atomic=True)
+        layout = package.ChunkLayout(chunk_shape=[2])
+        names = {
+            name: package.virtual_chunked(
+                read, write, dtype=package.int32, shape=[8], chunk_layout=layout
+            ).with_transaction(transaction)
+            for name in "ab"
+        }
+        found = [outcome(lambda act=act: eval(act, names).result()) for act in acts]
+        found.append(outcome(transaction.commit_sync))
+        # TensorStore also writes chunks that were only read.
+        changed = sorted(one for one in written if {1, 2} & set(one[1]))
+        seen = [one.tolist() if isinstance(one, np.ndarray) else one for one in found]
+        return seen, changed, transaction.aborted
+
+    assert told(ts) == told(theirs)

@@ -199,7 +199,7 @@ class Staging:
             for kept in written:
                 kept.array._store_kept()
         if self._atomic:
-            self._check_places()
+            self.check_places()
         again = self._changes and not self._repeatable
         for stage in self._stages.values():
             found = stage.commit(self._atomic, partial(self._redo, stage) if again else None)
@@ -213,10 +213,11 @@ class Staging:
         for others in self._aside.values():
             others.commit()
 
-    def _check_places(self) -> None:
+    def check_places(self) -> None:
         """Raise an error if what is changed is in several places."""
-        several = sum(1 for stage in self._stages.values() if stage.changes())
-        several += sum(others.places() for others in self._aside.values())
+        with self._lock:
+            several = sum(1 for stage in self._stages.values() if stage.changes())
+            several += sum(others.places() for others in self._aside.values())
         if several > 1:
             raise ArgumentError(
                 f"Cannot write {several} places as single atomic transaction: several keys of one "

@@ -178,9 +178,20 @@ class Transaction:
 
     def abort(self) -> None:
         """Give up the changes; without effect where they are being made already."""
-        error = ArgumentError("CANCELLED: Transaction aborted")
-        if self._close(_ABORTED, error) and not self._ended:
-            self._tell(error)
+        self._give_up(ArgumentError("CANCELLED: Transaction aborted"))
+
+    def _give_up(self, why: BaseException) -> None:
+        if self._close(_ABORTED, why) and not self._ended:
+            self._tell(why)
+
+    def _check_places(self) -> None:
+        """Give up, with an error, if all changes have to be made at once and cannot."""
+        if self._atomic:
+            try:
+                self._staging.check_places()
+            except ArgumentError as error:
+                self._give_up(error)
+                raise
 
     def _close(self, why: str, error: BaseException | None = None) -> bool:
         """Have nothing more take part; False if that is so already.

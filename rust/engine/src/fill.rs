@@ -20,6 +20,9 @@ const ELEMENTS: u64 = 1024 * 1024;
 /// What an infinite dimension counts as.
 const LARGEST: u64 = 1 << 62;
 
+/// Ratios to the largest one are not less: multiples of its inverse are numbers.
+const LEAST: f64 = 1e-250;
+
 /// Elements are counted up to this.
 const MOST: u64 = i64::MAX as u64;
 
@@ -91,7 +94,7 @@ fn fill(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
     if sides.iter().all(|side| side.length > 0) {
         return sides.iter().map(|side| side.length).collect();
     }
-    let search = Search { sides, target, fit };
+    let search = Search { sides: &scaled(sides), target, fit };
     // Of multiples of all others, the others themselves are the only ones that are not too many
     // where twice as many elements are.
     let least = search.product(|side| side.other);
@@ -100,6 +103,12 @@ fn fill(sides: &[Side], target: u64, fit: Fit) -> Vec<u64> {
     }
     let factor = search.factor();
     search.lengths(|side| search.length(side, factor)).collect()
+}
+
+/// The same with 1 as the largest ratio, that no factor is beyond the range of numbers.
+fn scaled(sides: &[Side]) -> Vec<Side> {
+    let largest = sides.iter().map(|side| side.ratio).fold(0.0, f64::max);
+    sides.iter().map(|side| Side { ratio: (side.ratio / largest).max(LEAST), ..*side }).collect()
 }
 
 struct Search<'a> {
@@ -146,7 +155,7 @@ impl Search<'_> {
         }
         while low + step < high {
             let apart = high > APART * low;
-            let middle = if apart { (low * high).sqrt() } else { low + (high - low) / 2.0 };
+            let middle = if apart { low.sqrt() * high.sqrt() } else { low + (high - low) / 2.0 };
             if !(low < middle && middle < high) {
                 break; // there is no number between the two
             }
@@ -271,6 +280,20 @@ mod tests {
         assert_eq!(fill(&[side(0, 5, 0), side(0, 1000, 0)], 50, Fit::Divisor), [5, 10]);
         assert_eq!(fill(&[side(0, 5, 0), side(0, 6, 0)], 50, Fit::Divisor), [5, 6]);
         assert!(fill(&[], 5, Fit::Divisor).is_empty());
+    }
+
+    #[test]
+    fn ratios_may_be_of_any_size() {
+        for scale in [f64::from_bits(1), 1e-310, 1e-155, 1.0, 1e200, 1.7e308] {
+            let square = Side { ratio: scale, ..side(0, 5000, 0) };
+            assert_eq!(fill(&[square, square], 10_000, Fit::Divisor), [100, 100], "{scale}");
+            let largest = Side { ratio: f64::MAX, ..side(0, 10, 0) };
+            assert_eq!(
+                fill(&[Side { ratio: scale / 2.0, ..square }, largest], 70, Fit::Divisor),
+                [7, 10],
+                "{scale}"
+            );
+        }
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::brackets::{for_all, for_some};
 use super::dim::Line;
 use super::names::{chosen, numbered, place, place_of as labelled_place, ranged};
 use super::{
-    check_labels, selection, Dim, Listed, Map, Mode, Name, PerDimension, Slice, Source, Term, View, END,
-    INFINITE,
+    check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name, PerDimension, Slice,
+    Source, Term, View, END, INFINITE,
 };
 use crate::error::Result;
 
@@ -128,10 +128,24 @@ impl View {
             say(at, &mut view.dims[k]);
         }
         check_labels(&view.dims)?;
-        for map in view.maps.iter_mut().filter(|map| matches!(map.source, Source::Array(_))) {
-            *map = map.clone().kept(&view.dims)?;
+        if !nowhere(&view.dims) {
+            for map in &view.maps {
+                if let Source::Array(listed) = &map.source {
+                    check_explicit(&listed.indices, &view.dims)?;
+                }
+            }
         }
         Ok(view)
+    }
+
+    /// The same positions, with a dimension that begins elsewhere.
+    fn shift(&mut self, k: usize, by: i128) -> Result<()> {
+        self.dims[k] = self.dims[k].shifted(by)?;
+        let back = i64::try_from(-by).map_err(|_| selection("an offset beyond 64 bits"))?;
+        for map in self.maps.iter_mut().filter(|map| map.source == Source::Dimension(k)) {
+            map.offset = map.applied(back, 1)?.0;
+        }
+        Ok(())
     }
 
     /// Put the dimensions in another order.
@@ -205,11 +219,12 @@ impl Act {
         let step = match self {
             Act::Translate(shift, by) => {
                 by.check(selected.len(), "indices")?;
-                each(dims, selected, |at, dim| {
-                    let by = by.at(at).map_or(Ok(0), |by| shift.of(dim, by))?;
-                    let offset = i64::try_from(-by).map_err(|_| selection("an offset beyond 64 bits"))?;
-                    Ok((dim.shifted(by)?, Line { offset, stride: 1 }))
-                })
+                let mut view = view.clone();
+                for (at, &k) in selected.iter().enumerate() {
+                    let by = by.at(at).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
+                    view.shift(k, by)?;
+                }
+                return Ok(view);
             }
             Act::Label(mut labels) => {
                 if labels.len() != selected.len() {
@@ -241,7 +256,7 @@ impl Act {
             Act::Diagonal => {
                 let step = diagonal(dims, selected)?;
                 *selected = PerDimension::from_iter([0]);
-                Ok(step)
+                return view.composed(step);
             }
             Act::Brackets { terms, single, mode } => {
                 let (step, next) = for_some(dims, terms, single, selected, mode)?;

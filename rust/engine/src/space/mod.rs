@@ -125,7 +125,8 @@ impl Map {
         self.offset.wrapping_add(self.stride.wrapping_mul(item))
     }
 
-    /// The map as it is of a view with dimensions.
+    /// The map as it is of a view with dimensions. Items of its index array that are not where they have
+    /// to be are told to who uses them.
     ///
     /// # Errors
     /// `Kind::Argument` if it follows a dimension that is not there, or if its index array has another
@@ -151,23 +152,13 @@ impl Map {
                 }
                 check_explicit(&listed.indices, dims)
                     .map_err(|error| Error { kind: Kind::Argument, ..error })?;
-                if self.stride == 0 {
-                    return Ok(Map::constant(self.offset));
-                }
-                // What is not where it has to be is told to who uses it.
-                Ok(self.clone().simplified(dims).unwrap_or(self))
+                Ok(match self.stride {
+                    _ if nowhere(dims) => Map::constant(0),
+                    0 => Map::constant(self.offset),
+                    _ => self,
+                })
             }
         }
-    }
-
-    /// The map of a view that has such dimensions at these positions.
-    fn kept(self, dims: &[Dim]) -> Result<Map> {
-        if let Source::Array(listed) = &self.source {
-            if !nowhere(dims) {
-                check_explicit(&listed.indices, dims)?;
-            }
-        }
-        self.simplified(dims)
     }
 
     /// A constant in place of an index array of one item, and where there is no position.
@@ -270,6 +261,13 @@ impl View {
     /// `Kind::Selection` if a number would not fit into 64 bits, a position is outside of an index array,
     /// or one of its bounds is implicit.
     pub fn after(&self, act: View) -> Result<View> {
+        let View { dims, maps } = self.composed(act)?;
+        let maps = maps.into_iter().map(|map| map.simplified(&dims)).collect::<Result<_>>()?;
+        Ok(View { dims, maps })
+    }
+
+    /// The same, with index arrays of one item that stay what they are.
+    fn composed(&self, act: View) -> Result<View> {
         let maps = self.maps.iter().map(|map| composed(map, &self.dims, &act)).collect::<Result<_>>()?;
         Ok(View { dims: act.dims, maps })
     }
@@ -288,7 +286,8 @@ fn composed(map: &Map, dims: &[Dim], act: &View) -> Result<Map> {
                 return Ok(Map::constant(0));
             }
             let indices = taken(&listed.indices, dims, act)?;
-            Map::by_array(indices, map.offset, map.stride, listed.within).kept(&act.dims)
+            check_explicit(&indices, &act.dims)?;
+            Ok(Map::by_array(indices, map.offset, map.stride, listed.within))
         }
     }
 }

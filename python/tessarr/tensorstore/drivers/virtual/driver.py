@@ -195,8 +195,10 @@ class VirtualDriver(Driver):
                 return
             chunks = [(*one, one[1].covers(one[0])) for one in self._chunks(view)]
             if aside is not None:
+                assert using.transaction is not None
                 for box, inside, place, _ in chunks:
                     aside.put(box, inside, selected(values, place))
+                using.transaction._check_places()
                 return
             if not all(whole for *_, whole in chunks):
                 self._check_readable()

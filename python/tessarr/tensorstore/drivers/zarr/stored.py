@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tessarr.space import lower
+from tessarr.space.maps import position
 from tessarr.tensorstore.schema.bounds import extents
 
 if TYPE_CHECKING:
@@ -24,14 +28,31 @@ def statistics(
     array
         The array.
     view
-        A view of it. What is beyond the shape is not stored.
+        A view of it. What is outside of the array is not stored.
     not_stored, fully_stored
         What to find out; None is told of what is not asked.
     """
     nothing = everything = True
-    if view.size:
-        ends = [end for _, end in extents(view)]
+    inside = _from_origin(view) if view.size else None
+    if inside is not None:
+        ends = [end for _, end in extents(inside)]
         reach = tuple(map(max, array._meta.shape, ends))
-        axes = lower(view, reach).axes
+        axes = lower(inside, reach).axes
         nothing, everything = array._statistics(axes, reach, not_stored, fully_stored)
+    everything = everything and view.size == (inside.size if inside else 0)
     return nothing if not_stored else None, everything if fully_stored else None
+
+
+def _from_origin(view: IndexTransform) -> IndexTransform | None:
+    """Return the positions of a view that are not below the origin, if there are any."""
+    dims = view.domain.dims
+    below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
+    if not below:
+        return view
+    kept = reduce(np.logical_and, (position(one, dims) >= 0 for one in below))
+    if not kept.any():
+        return None
+    along = zip(kept.shape, dims, np.nonzero(kept), strict=True)
+    return view.vindex[
+        tuple(slice(None) if one == 1 else dim.inclusive_min + found for one, dim, found in along)
+    ]
