@@ -15,6 +15,8 @@ import tessarr
 import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.errors import ArgumentError, DataError
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore
 
 SHAPE = (40, 50)
 NUMBERS = np.arange(2000).reshape(SHAPE)
@@ -103,6 +105,19 @@ def test_one_that_is_cancelled_is_not_read(tmp_path: Path) -> None:
         assert gone.cancel()
     assert kept.result() == NUMBERS[3, 4]
     assert not out.any()
+
+
+def test_who_opens_an_array_again_shares_its_chunks(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, data=NUMBERS, **LAYOUTS["zstd"])
+    store = CountingStore(LocalStore(tmp_path))
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
+    arrays = [ts.open(spec).result() for _ in range(3)]
+    before = store.counts()["opens"]
+    with ts.Batch() as batch:
+        futures = [array[3:20, :7].read(batch=batch) for array in arrays]
+    for future in futures:
+        np.testing.assert_array_equal(future.result(), NUMBERS[3:20, :7])
+    assert store.counts()["opens"] - before == 3
 
 
 def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:

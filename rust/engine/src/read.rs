@@ -19,7 +19,7 @@ use crate::shard::{self, Entry};
 use crate::source::Source;
 use crate::store::Want;
 use crate::vlen::{self, Arena};
-use parts::{touched, touches, Parts, Subchunks, Wanted};
+use parts::{Parts, Subchunks, Wanted};
 
 pub(crate) use parts::Target;
 pub use together::read_together;
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let Portion { level, piece, origin } = chunk.portion;
-        self.parts(chunk.key, &Parts { level, origin, wanted: &[Wanted { target, piece }] }, scratch)
+        self.parts(chunk.key, &Parts::new(level, origin, &[Wanted { target, piece }]), scratch)
     }
 
     /// What reads want of the chunk at `key`.
@@ -170,10 +170,10 @@ impl<'a> Reader<'a> {
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let divisions = parts.divide(shard)?;
+        let inside = parts.inside(shard)?;
         if source.in_memory().is_none() {
             let together = if source.size() <= GROUP_BYTES {
-                touched(shard, &divisions)? == self.inside(shard, parts)
+                inside.subchunks() == self.subchunks_of(shard, parts)
             } else {
                 source.size() <= WAITED_BYTES && parts.is_full(self.array)
             };
@@ -184,8 +184,8 @@ impl<'a> Reader<'a> {
             }
         }
         let index = shard::index(shard, source, scratch)?;
-        let touches = &touches(shard, &divisions)?;
-        let of = Subchunks { parts, level: &shard.level, divisions: &divisions, touches };
+        let touches = &inside.touches;
+        let of = Subchunks { parts, level: &shard.level, inside };
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, touches.len())?;
         for (first, touch) in touches.iter().enumerate() {
@@ -207,12 +207,11 @@ impl<'a> Reader<'a> {
 
     /// Something is wanted of every subchunk of the shard that `parts` are of.
     fn wants_all(&self, shard: &Shard, parts: &Parts<'_, '_>) -> bool {
-        let touched = parts.divide(shard).and_then(|divisions| touched(shard, &divisions));
-        touched.is_ok_and(|touched| touched == self.inside(shard, parts))
+        parts.inside(shard).is_ok_and(|inside| inside.subchunks() == self.subchunks_of(shard, parts))
     }
 
     /// How many subchunks of the shard that `parts` are of are not all past the array's edge.
-    fn inside(&self, shard: &Shard, parts: &Parts<'_, '_>) -> u64 {
+    fn subchunks_of(&self, shard: &Shard, parts: &Parts<'_, '_>) -> u64 {
         let ends = self.array.shape.iter().zip(parts.origin).map(|(end, origin)| end - origin);
         let lengths = ends.zip(&parts.level.shape).map(|(end, &length)| end.min(length));
         lengths.zip(&shard.level.shape).map(|(length, size)| length.div_ceil(*size)).product()

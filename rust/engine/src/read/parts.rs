@@ -1,10 +1,12 @@
 //! What reads want of a chunk, shard or subchunk.
 
+use std::sync::OnceLock;
+
 use smallvec::SmallVec;
 
 use crate::array::{Array, Level, PerAxis, Shard};
 use crate::copy::{self, Item};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::{origin_of, Address, Portion};
 use crate::scratch::reserve;
 use crate::selection::{Direction, Division, Piece};
@@ -46,15 +48,20 @@ pub(super) struct Wanted<'w, 's> {
 }
 
 /// What reads want of a chunk, shard or subchunk.
-#[derive(Clone, Copy)]
 pub(super) struct Parts<'p, 's> {
     pub(super) level: &'p Level,
     pub(super) origin: &'p [u64],
     /// By one read, or several.
     pub(super) wanted: &'p [Wanted<'p, 's>],
+    /// What they touch of a shard, when somebody has asked.
+    inside: OnceLock<Result<Inside<'s>>>,
 }
 
 impl<'p, 's> Parts<'p, 's> {
+    pub(super) fn new(level: &'p Level, origin: &'p [u64], wanted: &'p [Wanted<'p, 's>]) -> Self {
+        Parts { level, origin, wanted, inside: OnceLock::new() }
+    }
+
     pub(super) fn portion(&self, wanted: &Wanted<'p, 's>) -> Portion<'p, 's> {
         Portion { level: self.level, piece: wanted.piece, origin: self.origin }
     }
@@ -71,8 +78,28 @@ impl<'p, 's> Parts<'p, 's> {
         self.wanted.iter().any(|wanted| self.portion(wanted).is_full(array))
     }
 
-    pub(super) fn divide(&self, shard: &Shard) -> Result<Vec<Division<'s>>> {
-        self.wanted.iter().map(|wanted| self.portion(wanted).divide(&shard.cuts)).collect()
+    /// Which subchunks they touch of the shard that this is.
+    pub(super) fn inside(&self, shard: &Shard) -> Result<&Inside<'s>> {
+        let find = || {
+            let divided = self.wanted.iter().map(|wanted| self.portion(wanted).divide(&shard.cuts));
+            let divisions = divided.collect::<Result<Vec<_>>>()?;
+            Ok(Inside { touches: touches(shard, &divisions)?, divisions })
+        };
+        self.inside.get_or_init(find).as_ref().map_err(Error::clone)
+    }
+}
+
+/// What reads touch of a shard.
+pub(super) struct Inside<'s> {
+    divisions: Vec<Division<'s>>,
+    /// Those of one subchunk stand side by side.
+    pub(super) touches: Vec<Touch>,
+}
+
+impl Inside<'_> {
+    /// How many subchunks are touched.
+    pub(super) fn subchunks(&self) -> u64 {
+        self.touches.chunk_by(|one, next| one.number == next.number).count() as u64
     }
 }
 
@@ -86,7 +113,7 @@ pub(super) struct Touch {
 }
 
 /// The subchunks that `divisions` of a shard touch, each by all that touch it.
-pub(super) fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<Touch>> {
+fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<Touch>> {
     let mut found = Vec::new();
     reserve(&mut found, divisions.iter().map(Division::tasks).sum())?;
     let mut cell = PerAxis::new();
@@ -102,34 +129,25 @@ pub(super) fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<T
     Ok(found)
 }
 
-/// How many subchunks are touched.
-pub(super) fn touched(shard: &Shard, divisions: &[Division<'_>]) -> Result<u64> {
-    match divisions {
-        [division] => Ok(division.tasks() as u64),
-        _ => Ok(touches(shard, divisions)?.chunk_by(|a, b| a.number == b.number).count() as u64),
-    }
-}
-
 /// Subchunks of a shard that are read.
 pub(super) struct Subchunks<'d, 's> {
     pub(super) parts: &'d Parts<'d, 's>,
     pub(super) level: &'d Level,
-    pub(super) divisions: &'d [Division<'s>],
-    /// Those of one subchunk stand side by side.
-    pub(super) touches: &'d [Touch],
+    pub(super) inside: &'d Inside<'s>,
 }
 
 impl Subchunks<'_, '_> {
     /// Do `work` with what is wanted of the subchunk whose touches begin at `first`.
     pub(super) fn with<R>(&self, first: usize, work: impl FnOnce(&Parts<'_, '_>, &[u64]) -> R) -> R {
-        let number = self.touches[first].number;
-        let same = self.touches[first..].iter().take_while(|touch| touch.number == number);
+        let Inside { divisions, touches } = self.inside;
+        let number = touches[first].number;
+        let same = touches[first..].iter().take_while(|touch| touch.number == number);
         let mut cell = PerAxis::new();
         let pieces: SmallVec<[(usize, Piece<'_>); 1]> =
-            same.map(|touch| (touch.read, self.divisions[touch.read].task(touch.task, &mut cell))).collect();
+            same.map(|touch| (touch.read, divisions[touch.read].task(touch.task, &mut cell))).collect();
         let wanted: SmallVec<[Wanted<'_, '_>; 1]> =
             pieces.iter().map(|(read, piece)| Wanted { piece, ..self.parts.wanted[*read] }).collect();
         let origin = &origin_of(self.parts.origin, &cell, &self.level.shape);
-        work(&Parts { level: self.level, origin, wanted: &wanted }, &cell)
+        work(&Parts::new(self.level, origin, &wanted), &cell)
     }
 }

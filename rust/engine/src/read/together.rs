@@ -110,7 +110,7 @@ impl Together<'_, '_> {
         let mut key = std::mem::take(&mut scratch.key);
         let mut some = |wanted: &[Wanted<'_, '_>]| {
             self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
-                Reader::new(self.operation, spread).parts(key, &Parts { level, origin, wanted }, scratch)
+                Reader::new(self.operation, spread).parts(key, &Parts::new(level, origin, wanted), scratch)
             })
         };
         match some(&wanted) {

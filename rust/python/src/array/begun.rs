@@ -123,13 +123,15 @@ fn each(parts: &[&Part], ended: &[Ended], interrupt: Option<Interrupt<'_>>) -> R
     }
 }
 
-/// Which of them read the same array, where nothing is kept aside of it.
+/// Which of them read the same array, also where it was opened more than once, and nothing is kept
+/// aside of it.
 fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut known = HashMap::new();
     for (index, part) in parts.iter().enumerate() {
-        let alone = part.writes || part.base.get().above.get().is_some();
-        let place = (part.base.as_ptr(), Arc::as_ptr(&part.state));
+        let base = part.base.get();
+        let alone = part.writes || base.above.get().is_some();
+        let place = (Arc::as_ptr(&base.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
         let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
         match found.get_mut(number) {
             Some(same) => same.push(index),
