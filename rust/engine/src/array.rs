@@ -405,14 +405,14 @@ impl Array {
         matches!(self.keys, KeyEncoding::Numbers { .. })
     }
 
-    /// The chunk that has `key`; None if none has, or keys are not made of numbers.
-    pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
+    /// The chunk that has `key`; None if none has, or keys are not made of numbers. What `made` holds
+    /// is replaced.
+    pub fn cell_of_key(&self, prefix: &str, key: &str, made: &mut String) -> Option<PerAxis<u64>> {
         let KeyEncoding::Numbers { separator, .. } = self.keys else { return None };
         let numbers = key.strip_prefix(prefix)?.split(separator);
         let cell: PerAxis<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
-        let mut same = String::new();
-        let made = cell.len() == self.cuts.len() && self.format_key(prefix, &cell, &mut same).is_ok();
-        (made && same == key).then_some(cell)
+        let whole = cell.len() == self.cuts.len() && self.format_key(prefix, &cell, made).is_ok();
+        (whole && made == key).then_some(cell)
     }
 }
 

@@ -71,6 +71,12 @@ impl Search<'_> {
         if count < division.tasks() {
             self.note(false);
         }
+        if listed.is_some() && !self.operation.array.is_sharded() {
+            if count > 0 {
+                self.note(true);
+            }
+            return Ok(()); // the listing has told it all
+        }
         // Nothing is decoded: there is no work for other threads but to wait.
         let run = Run::decide(count, 0, self.operation.store.concurrency());
         let done = run.each(count, self.operation.interrupt, &|number, scratch| {
@@ -82,7 +88,7 @@ impl Search<'_> {
             let piece = &division.task(listed.as_ref().map_or(number, |listed| listed[number]), &mut cell);
             let mut key = std::mem::take(&mut scratch.key);
             let done = self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
-                self.chunk(key, &Portion { level, piece, origin }, listed.is_some(), scratch)
+                self.chunk(key, &Portion { level, piece, origin }, scratch)
             });
             scratch.key = key;
             done
@@ -93,17 +99,10 @@ impl Search<'_> {
         done
     }
 
-    /// A chunk, of which may be known that it is there.
-    fn chunk(
-        &self,
-        key: &str,
-        portion: &Portion<'_, '_>,
-        is_there: bool,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
+    fn chunk(&self, key: &str, portion: &Portion<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let store = self.operation.store;
         let Body::Shard(shard) = &portion.level.body else {
-            self.note(is_there || store.open(key, Want::Ranges)?.is_some());
+            self.note(store.open(key, Want::Ranges)?.is_some());
             return Ok(());
         };
         let want = if portion.level.pipeline.is_empty() { shard.want() } else { Want::Whole };
@@ -144,10 +143,10 @@ impl Search<'_> {
         array.format_key(prefix, &highs, &mut last)?;
         let alike = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
         let start = first.as_bytes()[..alike].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-        let mut found = Vec::new();
+        let (mut found, mut made) = (Vec::new(), String::new());
         let all = KeyRange { first: b"", end: b"" };
         self.operation.store.list_range(&first[..start], all, &mut |key| {
-            found.extend(array.cell_of_key(prefix, key).and_then(|cell| division.find(&cell)));
+            found.extend(array.cell_of_key(prefix, key, &mut made).and_then(|cell| division.find(&cell)));
         })?;
         found.sort_unstable();
         Ok(Some(found))

@@ -43,7 +43,7 @@ class Resource:
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
         made = object.__new__(cls)
         made._kind = kind
-        made._json = _default(kind) if json is None else json  # which is canonical
+        made._json = _DEFAULTS[kind.name] if json is None else json  # which is canonical
         made._key = key  # "": it stands where it is used
         made._value = None
         return made
@@ -77,14 +77,7 @@ def _resource(kind: str, json: Any, key: str) -> Resource:
     return Resource._of(KINDS[kind], json, key)
 
 
-def _default(kind: Kind) -> Any:
-    found = _defaults.get(kind.name)
-    if found is None:
-        found = _defaults[kind.name] = kind.canonical(None)
-    return found
-
-
-_defaults: dict[str, Any] = {}
+_DEFAULTS: Final = {name: kind.canonical(None) for name, kind in KINDS.items()}
 
 
 class ContextSpec:
@@ -264,7 +257,9 @@ class Context:
     def _keep(self, key: str, json: Any) -> Resource:
         found = self._found.get(key)
         if found is None:
-            found = self._found.setdefault(key, Resource._of(kind_of(key), json, key))
+            found = self._found.setdefault(
+                key, Resource._of(KINDS.get(key) or kind_of(key), json, key)
+            )
         return found
 
     def _bound(self, kind: Kind, value: Any, key: str = "") -> Resource:
