@@ -227,3 +227,22 @@ def test_of_two_mistakes_the_same_one_is_told(
         return store.read().result().tolist()
 
     assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))
+
+
+@pytest.mark.parametrize("values", [*VALUES, "2**70", "np.ones((3, 4), 'i4')"])
+@pytest.mark.parametrize("shape", [[], [3], [2, 3]], ids=str)
+@pytest.mark.parametrize("end", ["abort", "commit_sync"])
+def test_values_are_converted_before_a_transaction_is_asked(
+    values: str, shape: list[int], end: str
+) -> None:
+    given = eval(values, {"np": np})
+
+    def written(ts: Any) -> Any:
+        transaction = ts.Transaction()
+        spec = {"driver": "zarr3", "kvstore": "memory://"}
+        store = ts.open(spec, create=True, dtype="int32", shape=shape).result()
+        store = store.with_transaction(transaction)
+        getattr(transaction, end)()
+        return store.write(given).result()
+
+    assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))

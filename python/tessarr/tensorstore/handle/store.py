@@ -21,8 +21,9 @@ from tessarr.tensorstore.driver import NOTHING, Resizing, Using
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
+from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
-from tessarr.tensorstore.handle.values import placed
+from tessarr.tensorstore.handle.values import taken
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.bounds import explicit, propagated
@@ -285,13 +286,16 @@ class TensorStore(Indexable):
             raise ArgumentError(
                 "batch: only reads are collected, and nothing is read from the source"
             )
+        stored = isinstance(source, TensorStore)
+        values = None if stored else taken(source, self._driver.dtype, self.rank)
         using = self._using(None)
         try:
             now = self._now(using)
-            origin = source._now(source._using(batch)) if isinstance(source, TensorStore) else None
+            origin = source._now(source._using(batch)) if stored else None
         except TessarrError as error:
             return WriteFutures._of(failed(error), failed(error))
-        values = placed(source, now.dtype, now.domain) if origin is None else None
+        if values is not None:
+            values = broadcast(values, now.domain)
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
         if values is None:

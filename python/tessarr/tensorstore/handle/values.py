@@ -1,4 +1,4 @@
-"""What a user gives as values, as an array of the data type and shape of what is written."""
+"""What a user gives as values, as an array of the data type of what is written."""
 
 from __future__ import annotations
 
@@ -8,42 +8,34 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.indexing import objects
-from tessarr.tensorstore.handle.aligning import broadcast
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.space import IndexDomain
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["converted", "placed"]
+__all__ = ["taken"]
 
 _DEEPEST: Final = 32
 
 
-def placed(source: Any, data_type: DataType, domain: IndexDomain) -> npt.NDArray[Any]:
-    """Return values that have the data type, and the shape of the domain.
+def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
+    """Return values that have the data type, and, where they are converted, at most `rank` axes.
+
+    What has a data type of its own is cast only where NumPy calls that safe; single values and
+    lists are taken as NumPy takes them.
 
     Raises
     ------
     ArgumentError
-        If they do not fit the domain.
+        If they have more axes, or are none of the data type.
     TypeError
         If an array is of a type that NumPy does not cast safely.
     OverflowError
         If a number is beyond the data type.
     """
     if type(source) is np.ndarray and source.dtype == data_type.dtype:
-        return broadcast(source, domain)
-    return broadcast(converted(source, data_type, domain.rank), domain)
-
-
-def converted(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
-    """Return values that have the data type, and, if they are objects, at most `rank` axes.
-
-    What has a data type of its own is cast only where NumPy calls that safe; single values and
-    lists are taken as NumPy takes them.
-    """
+        return source
     wanted = data_type.dtype
     if wanted.kind == "O":
         return objects(source, rank if data_type.name == "json" else _DEEPEST)
@@ -58,11 +50,11 @@ def converted(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
     else:
-        values = _taken(source, wanted)
+        values = _converted(source, wanted)
     return values
 
 
-def _taken(source: Any, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
+def _converted(source: Any, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         values = np.asarray(source, dtype=wanted)
     except ValueError as error:
