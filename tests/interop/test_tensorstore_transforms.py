@@ -208,6 +208,28 @@ def test_index_arrays_of_one_item(shape: tuple[int, ...], one: str, act: str) ->
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("sizes", [(2, 0), (0, 2), (2, 1, 0), (2, 3), (2, 0, 0)], ids=str)
+@pytest.mark.parametrize("array", ["sizes", "(2, *[1] * (len(sizes) - 1))"])
+@pytest.mark.parametrize("implicit", [0, 1])
+def test_index_arrays_and_implicit_bounds(
+    sizes: tuple[int, ...], array: str, implicit: int
+) -> None:
+    """Where there are no items, an index array runs only along what is empty."""
+    items = np.zeros(eval(array), np.int64)
+    bounds = [k == implicit for k in range(len(sizes))]
+    found = []
+    for package in (ours, theirs):
+        try:
+            output = [package.OutputIndexMap(items)]
+            view = package.IndexTransform(
+                input_shape=sizes, implicit_upper_bounds=bounds, output=output
+            )
+            found.append(repr(view))
+        except ValueError:
+            found.append("ValueError")
+    assert found[0] == found[1]
+
+
 REFUSED = [
     "ts.d[...]",
     "ts.d[3.5]",

@@ -363,8 +363,11 @@ fn nowhere(dims: &[Dim]) -> bool {
     dims.iter().any(Dim::surely_empty)
 }
 
+/// Refuse implicit bounds of what an index array runs along: without items that is only what is empty.
 fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
-    match dims.iter().enumerate().find(|(k, dim)| indices.len(*k) != 1 && dim.implicit != (false, false)) {
+    let none = indices.size() == 0;
+    let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.len(k) != 1 };
+    match dims.iter().enumerate().find(|(k, dim)| runs(*k) && dim.implicit != (false, false)) {
         None => Ok(()),
         Some((k, _)) => Err(selection(format!(
             "dimension {k} runs along an index array, whose bounds cannot be implicit"
