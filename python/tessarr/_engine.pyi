@@ -148,24 +148,6 @@ class ArrayBase:
         value: NDArray[Any],
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
-    def _read_future(
-        self,
-        axes: Sequence[_Axis],
-        out_axes: Sequence[int | None],
-        out: NDArray[Any],
-        future: Any,
-        result: Any,
-        fields: Sequence[_Field] | None = None,
-    ) -> Begun: ...
-    def _read_soon(
-        self,
-        axes: Sequence[_Axis],
-        out_axes: Sequence[int | None],
-        out: NDArray[Any],
-        future: Any,
-        result: Any,
-        fields: Sequence[_Field] | None = None,
-    ) -> Begun: ...
     def _write_future(
         self,
         axes: Sequence[_Axis],
@@ -887,6 +869,8 @@ def read_together(
             Any,
         ]
     ],
+    *,
+    soon: bool = False,
 ) -> Begun: ...
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.errors import ArgumentError, DataError
 from tessarr.store import CountingStore
-from tessarr.stores import LocalStore
+from tessarr.stores import ForeignStore, LocalStore
 
 SHAPE = (40, 50)
 NUMBERS = np.arange(2000).reshape(SHAPE)
@@ -105,6 +106,39 @@ def test_one_that_is_cancelled_is_not_read(tmp_path: Path) -> None:
         assert gone.cancel()
     assert kept.result() == NUMBERS[3, 4]
     assert not out.any()
+
+
+class Late:
+    """A store that is far away; one of its values comes later than the others."""
+
+    concurrency = 16
+
+    def __init__(self, values: dict[str, bytes], late: str) -> None:
+        self.values, self.late, self.goes_on = values, late, threading.Event()
+
+    def get(self, key: str) -> bytes | None:
+        if key == self.late:
+            self.goes_on.wait(60)
+        return self.values.get(key)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.values if key.startswith(prefix)]
+
+
+@WAYS
+def test_each_is_told_when_what_it_wants_is_there(way: Any) -> None:
+    values: dict[str, bytes] = {}
+    tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
+    store = Late(values, "c/1/0")
+    place = ForeignStore(store, read_only=True)
+    array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": place}}).result()
+    with way() as batch:
+        parts = [array[8 * row : 8 * row + 8].read(batch=batch) for row in range(3)]
+    for row in (0, 2):
+        np.testing.assert_array_equal(parts[row].result(30), NUMBERS[8 * row : 8 * row + 8])
+    assert not parts[1].done()
+    store.goes_on.set()
+    np.testing.assert_array_equal(parts[1].result(30), NUMBERS[8:16])
 
 
 def test_who_opens_an_array_again_shares_its_chunks(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tessarr
 import tessarr.tensorstore as ts
+from tessarr._engine import read_together
 from tessarr.errors import ConflictError
 from tessarr.space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
@@ -67,7 +68,7 @@ def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> A
     promise, future = Promise.new()
     staged = transaction._staging.array(array)
     result = chosen.result(buffer)
-    staged._read_future(chosen.axes, chosen.out_axes, buffer, promise, result, None)
+    read_together([(staged, chosen.axes, chosen.out_axes, buffer, None, promise, result)])
     return future.result(timeout=60)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tessarr._engine import read_together
 from tessarr.array.facts import Facts
 from tessarr.indexing import (
     AxisSelection,
@@ -51,7 +52,6 @@ class Selecting(Facts):
         # What the engine offers (`tessarr._engine.ArrayBase`).
         _read: Callable[..., None]
         _write: Callable[..., None]
-        _read_future: Callable[..., Begun]
         _write_future: Callable[..., Begun]
 
         def _whole_chunks(self) -> ArrayBase: ...
@@ -102,9 +102,16 @@ class Selecting(Facts):
         future: Future[Any] = Future(finish)
         if buffer.size:
             parts = fields.parts if fields else None
-            future._work = self._read_future(
-                chosen.axes, chosen.out_axes, buffer, future, buffer, parts
-            ).help
+            read: tuple[Any, ...] = (
+                self,
+                chosen.axes,
+                chosen.out_axes,
+                buffer,
+                parts,
+                future,
+                buffer,
+            )
+            future._work = read_together([read]).help
         else:
             future.set_result(buffer)
         return future

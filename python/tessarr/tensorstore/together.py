@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.futures.future import Future
 
-__all__ = ["Together", "submitted"]
+__all__ = ["Together", "begun", "submitted"]
 
 
 class Together:
@@ -70,6 +70,26 @@ class Together:
             read = None if self._reads is None else self._reads.pop(future, None)
         if read is not None:
             _begin({future: read})
+
+
+def begun(
+    array: Array,
+    chosen: Selection,
+    buffer: npt.NDArray[Any],
+    parts: Any,
+    result: Any,
+    *,
+    soon: bool,
+) -> Future[Any]:
+    """Return the future of a read that begins now, by itself.
+
+    A small one may begin `soon`: together with those of the same array that are begun before a
+    thread comes to it.
+    """
+    promise, future = Promise.new()
+    read = (array, chosen.axes, chosen.out_axes, buffer, parts, promise, result)
+    future._work = read_together([read], soon=soon).help
+    return future
 
 
 def _begin(reads: dict[Future[Any], tuple[Any, ...]]) -> None:

@@ -107,6 +107,12 @@ impl Arena {
     pub fn keep(&self, bytes: Vec<u8>) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
     }
+
+    /// All that was kept, which is somebody else's from now on.
+    pub fn take(&self) -> Arena {
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        Arena { kept: Mutex::new(kept) }
+    }
 }
 
 /// The most bytes that the layout of `items` elements may have before it is refused.

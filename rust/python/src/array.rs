@@ -23,7 +23,7 @@ use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
 
 pub(crate) use begun::{begin, Begun, Transfer};
-use begun::{begin_small, Part};
+use begun::{begin_soon, Part};
 pub(crate) use viewed::part;
 
 use crate::description::Description;
@@ -419,36 +419,6 @@ impl ArrayBase {
         Ok((found.not_stored, found.fully_stored))
     }
 
-    /// `_read` on the pool; `future` gets `result` when it is done. Who waits for it may help.
-    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
-    fn _read_future(
-        slf: &Bound<'_, Self>,
-        axes: Vec<AxisArgument<'_>>,
-        out_axes: Vec<Option<usize>>,
-        out: Bound<'_, PyUntypedArray>,
-        future: Py<PyAny>,
-        result: Py<PyAny>,
-        fields: Option<Fields>,
-    ) -> PyResult<Begun> {
-        let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
-        Ok(begin(slf.py(), vec![transfer]))
-    }
-
-    /// `_read_future` of a small part, read together with those that were begun by then.
-    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
-    fn _read_soon(
-        slf: &Bound<'_, Self>,
-        axes: Vec<AxisArgument<'_>>,
-        out_axes: Vec<Option<usize>>,
-        out: Bound<'_, PyUntypedArray>,
-        future: Py<PyAny>,
-        result: Py<PyAny>,
-        fields: Option<Fields>,
-    ) -> PyResult<Begun> {
-        let transfer = Self::reading(slf, &axes, &out_axes, out, future, result, fields)?;
-        Ok(begin_small(slf, transfer))
-    }
-
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
     #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
     fn _write_future(
@@ -478,9 +448,11 @@ type Read<'py> = (
     Py<PyAny>,
 );
 
-/// `_read_future` of several arrays, which are read side by side. Who waits for one helps with all.
+/// Have threads of the engine read, side by side; the futures are told. Who waits for one helps with
+/// all. A single one that is small is read `soon`, with those of its array that were begun by then.
 #[pyfunction]
-fn read_together(py: Python<'_>, reads: Vec<Read<'_>>) -> PyResult<Begun> {
+#[pyo3(signature = (reads, *, soon = false))]
+fn read_together(py: Python<'_>, reads: Vec<Read<'_>>, soon: bool) -> PyResult<Begun> {
     let mut transfers = Vec::with_capacity(reads.len());
     for (base, axes, out_axes, out, fields, future, result) in reads {
         let told = future.clone_ref(py);
@@ -489,7 +461,10 @@ fn read_together(py: Python<'_>, reads: Vec<Read<'_>>) -> PyResult<Begun> {
             Err(error) => drop(future.call_method1(py, "set_exception", (error,))?),
         }
     }
-    Ok(begin(py, transfers))
+    Ok(match transfers.len() {
+        1 if soon => begin_soon(py, transfers.swap_remove(0)),
+        _ => begin(py, transfers),
+    })
 }
 
 /// First bytes in the array's item and in the buffer's, and how many.

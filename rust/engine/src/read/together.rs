@@ -1,5 +1,6 @@
 //! Several reads of one array: chunks that several touch are fetched and decoded once.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
@@ -19,33 +20,57 @@ const MANY: usize = 1 << 16;
 /// A chunk that a read touches: its cell, which of the reads, and which task of its division.
 type Touch = (PerAxis<u64>, usize, usize);
 
-/// Read selections, each into its buffer.
+/// Read selections, each into its buffer. `ended` is told the number of each and how it ended, as soon
+/// as it did, in any thread.
 ///
 /// # Safety
 /// As for [`super::read`], for each of them. Of bytes that several buffers share, nobody knows whose
 /// they are.
-pub unsafe fn read_together(operation: Operation<'_>, reads: &[(&Selection, *mut u8)]) -> Vec<Result<Arena>> {
-    let arenas: Vec<Arena> = reads.iter().map(|_| Arena::default()).collect();
+pub unsafe fn read_together(
+    operation: Operation<'_>,
+    reads: &[(&Selection, *mut u8)],
+    ended: &(dyn Fn(usize, Result<Arena>) + Sync),
+) {
+    let ends: Vec<End> = reads.iter().map(|_| End::default()).collect();
     let targets: Vec<Target<'_>> =
-        reads.iter().zip(&arenas).map(|(read, arena)| Target::new(Address(read.1), arena)).collect();
+        reads.iter().zip(&ends).map(|(read, end)| Target::new(Address(read.1), &end.arena)).collect();
     let pieces: Vec<Piece<'_>> = reads.iter().map(|(selection, _)| selection.piece()).collect();
-    let failed: Vec<OnceLock<Error>> = reads.iter().map(|_| OnceLock::new()).collect();
-    let divided = |(piece, failed): (&_, &OnceLock<Error>)| {
-        operation.divide(piece).map_err(|error| failed.set(error)).ok()
-    };
-    let mut divisions: Vec<Option<Division<'_>>> = pieces.iter().zip(&failed).map(divided).collect();
+    let divided =
+        |(piece, end): (&_, &End)| operation.divide(piece).map_err(|error| end.failed.set(error)).ok();
+    let mut divisions: Vec<Option<Division<'_>>> = pieces.iter().zip(&ends).map(divided).collect();
     let many = |division: &mut Division<'_>| division.tasks() > MANY;
     let alone: Vec<bool> = divisions.iter_mut().map(|division| division.take_if(many).is_some()).collect();
-    Together { operation, targets: &targets, divisions: &divisions, failed: &failed }.read();
-    let ended = arenas.into_iter().zip(failed).zip(reads.iter().zip(alone));
-    ended
-        .map(|((arena, failed), (&(selection, out), alone))| match failed.into_inner() {
-            Some(error) => Err(error),
+    let together = Together { operation, targets: &targets, divisions: &divisions, ends: &ends, ended };
+    together.read();
+    for (number, (&(selection, out), end)) in reads.iter().zip(&ends).enumerate() {
+        if alone[number] {
             // SAFETY: the caller's promise.
-            None if alone => unsafe { super::read(operation, selection, out) },
-            None => Ok(arena),
-        })
-        .collect()
+            ended(number, unsafe { super::read(operation, selection, out) });
+        } else if divisions[number].as_ref().is_none_or(|division| division.tasks() == 0) {
+            ended(number, end.outcome());
+        }
+    }
+}
+
+/// How a read ends.
+#[derive(Default)]
+struct End {
+    arena: Arena,
+    /// Why it failed.
+    failed: OnceLock<Error>,
+    /// How many chunks it waits for.
+    chunks: AtomicUsize,
+}
+
+impl End {
+    fn fail(&self, error: Error) {
+        // The first one counts.
+        let _ = self.failed.set(error);
+    }
+
+    fn outcome(&self) -> Result<Arena> {
+        self.failed.get().cloned().map_or_else(|| Ok(self.arena.take()), Err)
+    }
 }
 
 /// Reads in progress.
@@ -54,16 +79,11 @@ struct Together<'a, 's> {
     targets: &'a [Target<'a>],
     /// None: there is nothing to be read.
     divisions: &'a [Option<Division<'s>>],
-    /// Why reads failed.
-    failed: &'a [OnceLock<Error>],
+    ends: &'a [End],
+    ended: &'a (dyn Fn(usize, Result<Arena>) + Sync),
 }
 
 impl Together<'_, '_> {
-    fn fail(&self, read: usize, error: Error) {
-        // The first one counts.
-        let _ = self.failed[read].set(error);
-    }
-
     fn read(&self) {
         let touches = self.touches();
         let chunks: Vec<&[Touch]> = touches.chunk_by(|one, next| one.0 == next.0).collect();
@@ -74,11 +94,20 @@ impl Together<'_, '_> {
         let done = run.and_then(|run| {
             run.each(chunks.len(), operation.interrupt, &|chunk, scratch| {
                 self.chunk(chunks[chunk], spread, scratch);
+                for &(_, read, _) in chunks[chunk] {
+                    if self.ends[read].chunks.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        (self.ended)(read, self.ends[read].outcome());
+                    }
+                }
                 Ok(())
             })
         });
-        if let Err(error) = done {
-            (0..self.failed.len()).for_each(|read| self.fail(read, error.clone()));
+        let Err(error) = done else { return };
+        for (read, end) in self.ends.iter().enumerate() {
+            if end.chunks.load(Ordering::Acquire) > 0 {
+                end.fail(error.clone());
+                (self.ended)(read, end.outcome());
+            }
         }
     }
 
@@ -88,6 +117,7 @@ impl Together<'_, '_> {
         let mut cell = PerAxis::new();
         for (read, division) in self.divisions.iter().enumerate() {
             let Some(division) = division else { continue };
+            self.ends[read].chunks.store(division.tasks(), Ordering::Release);
             found.extend((0..division.tasks()).map(|task| {
                 division.task(task, &mut cell);
                 (cell.clone(), read, task)
@@ -118,10 +148,10 @@ impl Together<'_, '_> {
             // What is wrong may be so only in what one of them wants.
             Err(Error { kind: Kind::Data | Kind::NotFound, .. }) => {
                 for (one, (read, _)) in wanted.iter().zip(&pieces) {
-                    some(std::slice::from_ref(one)).unwrap_or_else(|error| self.fail(*read, error));
+                    some(std::slice::from_ref(one)).unwrap_or_else(|error| self.ends[*read].fail(error));
                 }
             }
-            Err(error) => pieces.iter().for_each(|(read, _)| self.fail(*read, error.clone())),
+            Err(error) => pieces.iter().for_each(|(read, _)| self.ends[*read].fail(error.clone())),
         }
         scratch.key = key;
     }

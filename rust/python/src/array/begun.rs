@@ -1,7 +1,7 @@
 //! Transfers that somebody waits for: a thread of the engine does them, or who waits.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -37,89 +37,98 @@ pub(crate) struct Part {
 /// What Ctrl-C raised in the thread that waits.
 type Raised = Arc<Mutex<Option<Error>>>;
 
-/// How a transfer ended.
-type Ended = OnceLock<Result<Arena>>;
+/// What is done with the end of one of several parts, whose number comes first.
+type End<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
 
 /// Have threads of the engine do transfers; who waits for one of them may help.
 pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
-    let raised = Raised::default();
-    let (concurrency, told) = (concurrency(&parts(&transfers)), raised.clone());
+    let concurrency = concurrency(&transfers);
     // Where no thread can be made, it is done here: others may need the GIL for it.
-    let queued = py.detach(|| pool::spawn(concurrency, move |runner| run(transfers, runner, &told)));
-    Begun { queued, raised }
+    Begun::new(|told| py.detach(|| pool::spawn(concurrency, move |runner| run(transfers, runner, &told))))
 }
 
-/// Have a thread of the engine read what is small, with all that was begun by then: to wake a thread,
-/// and to be told by it, takes longer than the read does.
-pub(super) fn begin_small(base: &Bound<'_, ArrayBase>, transfer: Transfer) -> Begun {
-    let (py, raised, array) = (base.py(), Raised::default(), base.clone().unbind());
-    let (concurrency, told) = (concurrency(&parts(std::slice::from_ref(&transfer))), raised.clone());
-    let take = move |runner| {
-        let transfers = array.get().waiting.take();
-        if !transfers.is_empty() {
-            run(transfers, runner, &told);
+/// Have a thread of the engine read what is small of an array, with all of it that was begun by then:
+/// to wake a thread, and to be told by it, takes longer than the read does, and they share what they
+/// read.
+pub(super) fn begin_soon(py: Python<'_>, transfer: Transfer) -> Begun {
+    let (base, concurrency) = (transfer.parts[0].base.clone_ref(py), transfer.concurrency());
+    Begun::new(|told| {
+        let array = base.clone_ref(py);
+        let take = move |runner| {
+            let transfers = array.get().waiting.take();
+            if !transfers.is_empty() {
+                run(transfers, runner, &told);
+            }
+        };
+        match base.get().waiting.add(transfer) {
+            true => py.detach(|| pool::spawn(concurrency, take)),
+            false => Queued::new(take),
         }
-    };
-    let first = base.get().waiting.add(transfer);
-    let queued = if first { py.detach(|| pool::spawn(concurrency, take)) } else { Queued::new(take) };
-    Begun { queued, raised }
-}
-
-/// All parts, in their order.
-fn parts(transfers: &[Transfer]) -> Vec<&Part> {
-    transfers.iter().flat_map(|transfer| &transfer.parts).collect()
+    })
 }
 
 /// How many of them the stores want under way; 0: they do not wait.
-fn concurrency(parts: &[&Part]) -> usize {
-    parts.iter().map(|part| part.concurrency()).max().unwrap_or(0)
+fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
+    transfers.into_iter().map(Transfer::concurrency).max().unwrap_or(0)
 }
 
 /// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
-/// begun goes on: a worker does it again.
+/// begun goes on: a worker does again what was not told.
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
-    let all = parts(&transfers);
-    let ended: Vec<Ended> = all.iter().map(|_| Ended::new()).collect();
+    let pending: Vec<Pending> = transfers.into_iter().map(Pending::new).collect();
     match runner {
-        Runner::Worker => drop(each(&all, &ended, None)),
+        Runner::Worker => drop(each(&pending, None)),
         Runner::Caller => {
-            if let Err(raised) = interruptibly(|interrupt| each(&all, &ended, Some(interrupt))) {
+            if let Err(raised) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-                let again = concurrency(&all);
-                pool::spawn(again, move |_| run(transfers, Runner::Worker, &Raised::default()));
+                let left: Vec<Transfer> = pending.into_iter().filter_map(Pending::untold).collect();
+                pool::spawn(concurrency(&left), move |_| run(left, Runner::Worker, &Raised::default()));
                 return;
             }
         }
     }
     // At interpreter exit nobody waits any more.
-    Python::try_attach(move |py| {
-        let mut ended = ended.into_iter();
-        for transfer in transfers {
-            transfer.tell(py, &mut ended);
-        }
-    });
+    Python::try_attach(|py| pending.iter().for_each(|one| one.tell(py)));
 }
 
-/// Do parts side by side, those that read the same array as one. What Ctrl-C raised in code of
-/// Python ends it, where it is asked about.
-fn each(parts: &[&Part], ended: &[Ended], interrupt: Option<Interrupt<'_>>) -> Result<()> {
-    let alike = alike(parts);
-    let some = |number: usize| {
-        let reads = &alike[number];
-        let done = pool::guarded(|| Ok(together(parts, reads, interrupt)));
-        let done = done.unwrap_or_else(|error| reads.iter().map(|_| Err(error.clone())).collect());
-        for (&index, done) in reads.iter().zip(done) {
-            match done {
-                Err(error) if interrupt.is_some() && is_exit(&error) => return Err(error),
-                done => drop(ended[index].set(done)),
-            }
+/// Do the parts side by side, those that read the same array as one. The future of what waits for a
+/// store is told when it ends; others are told at the end, as telling takes longer than they do. What
+/// Ctrl-C raised in code of Python ends it, where it is asked about.
+fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
+    let places: Vec<(&Pending, usize)> =
+        pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
+    let parts: Vec<&Part> = places.iter().map(|&(one, part)| &one.transfer.parts[part]).collect();
+    let concurrency = concurrency(pending.iter().map(|one| &one.transfer));
+    let waits = concurrency > pool::threads();
+    let end = |index: usize, done| {
+        let (one, part) = places[index];
+        if one.end(part, done) && waits {
+            Python::try_attach(|py| one.tell(py));
         }
-        Ok(())
+    };
+    let alike = alike(&parts);
+    let some = |number: usize| {
+        let (reads, exit) = (&alike[number], OnceLock::new());
+        let ended = |index: usize, done: Result<Arena>| {
+            let index = reads[index];
+            match done.and_then(|arena| parts[index].spread().map(|()| arena)) {
+                Err(error) if interrupt.is_some() && is_exit(&error) => drop(exit.set(error)),
+                done => end(index, done),
+            }
+        };
+        let work = || {
+            together(&parts, reads, interrupt, &ended);
+            Ok(())
+        };
+        if let Err(error) = pool::guarded(work) {
+            reads.iter().for_each(|&index| end(index, Err(error.clone())));
+        }
+        exit.into_inner().map_or(Ok(()), Err)
     };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    match concurrency(parts) {
-        waiting if waiting > pool::threads() => pool::wait_for(alike.len(), waiting, asked, &some),
-        _ => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
+    match waits {
+        true => pool::wait_for(alike.len(), concurrency, asked, &some),
+        false => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
     }
 }
 
@@ -142,20 +151,15 @@ fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
 }
 
 /// Do those of `parts` that are `alike`.
-fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>) -> Vec<Result<Arena>> {
+fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: End<'_>) {
     let Part { base, state, selection, memory, writes, .. } = parts[alike[0]];
-    let done = if let [_] = alike {
-        vec![base.get().transfer(state, interrupt, selection, memory, *writes)]
-    } else {
-        let reads: Vec<(&Selection, *mut u8)> =
-            alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
-        // SAFETY: as for one of them; who collects them gives each places of its own.
-        unsafe { read::read_together(base.get().operation(state, interrupt), &reads) }
-    };
-    let spread = |(&index, done): (&usize, Result<Arena>)| {
-        done.and_then(|arena| parts[index].spread.as_ref().map_or(Ok(()), Spread::copy).map(|()| arena))
-    };
-    alike.iter().zip(done).map(spread).collect()
+    if let [_] = alike {
+        return ended(0, base.get().transfer(state, interrupt, selection, memory, *writes));
+    }
+    let reads: Vec<(&Selection, *mut u8)> =
+        alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
+    // SAFETY: as for one of them; who collects them gives each places of its own.
+    unsafe { read::read_together(base.get().operation(state, interrupt), &reads, ended) }
 }
 
 impl Part {
@@ -168,9 +172,13 @@ impl Part {
         }
     }
 
-    fn deliver(&self, py: Python<'_>, ended: Ended) -> PyResult<()> {
-        let ended = ended.into_inner().unwrap_or_else(|| Err(Error::internal("a transfer was not begun")));
-        let arena = ended.map_err(|error| to_py(py, error))?;
+    /// Bring what was read to its places.
+    fn spread(&self) -> Result<()> {
+        self.spread.as_ref().map_or(Ok(()), Spread::copy)
+    }
+
+    fn deliver(&self, py: Python<'_>, done: Result<Arena>) -> PyResult<()> {
+        let arena = done.map_err(|error| to_py(py, error))?;
         let elements = &self.state.description.bind(py).get().elements;
         match self.writes {
             true => Ok(()),
@@ -180,16 +188,66 @@ impl Part {
 }
 
 impl Transfer {
-    /// Tell the future how the parts ended: of several errors it is told the first.
-    fn tell(self, py: Python<'_>, ended: &mut impl Iterator<Item = Ended>) {
-        let ended = self.parts.iter().zip(ended).map(|(part, ended)| part.deliver(py, ended));
+    fn concurrency(&self) -> usize {
+        self.parts.iter().map(Part::concurrency).max().unwrap_or(0)
+    }
+}
+
+/// A transfer that was begun.
+struct Pending {
+    transfer: Transfer,
+    /// None: the future was told.
+    ends: Mutex<Option<Ends>>,
+}
+
+/// How the parts of a transfer ended, and how many have not.
+struct Ends {
+    parts: Vec<Option<Result<Arena>>>,
+    left: usize,
+}
+
+impl Pending {
+    fn new(transfer: Transfer) -> Self {
+        let left = transfer.parts.len();
+        let parts = transfer.parts.iter().map(|_| None).collect();
+        Pending { transfer, ends: Mutex::new(Some(Ends { parts, left })) }
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Note how a part ended; return whether it was the last. What ended is not noted again.
+    fn end(&self, part: usize, done: Result<Arena>) -> bool {
+        let mut ends = self.ends();
+        let Some(Ends { parts, left }) = &mut *ends else { return false };
+        if parts[part].is_some() {
+            return false;
+        }
+        parts[part] = Some(done);
+        *left -= 1;
+        *left == 0
+    }
+
+    /// Tell the future, once, how the parts ended: of several errors it is told the first.
+    fn tell(&self, py: Python<'_>) {
+        let Some(Ends { parts, .. }) = self.ends().take() else { return };
+        let missed = || Err(Error::internal("a transfer was not begun"));
+        let ended = self.transfer.parts.iter().zip(parts);
+        let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
         // All are delivered, whatever becomes of one.
         let told = match ended.fold(Ok(()), PyResult::and) {
-            Ok(()) => self.future.call_method1(py, "set_result", (&self.result,)),
-            Err(error) => self.future.call_method1(py, "set_exception", (error,)),
+            Ok(()) => self.transfer.future.call_method1(py, "set_result", (&self.transfer.result,)),
+            Err(error) => self.transfer.future.call_method1(py, "set_exception", (error,)),
         };
         // A cancelled future refuses its result: nothing to do.
         drop(told);
+    }
+
+    /// The transfer, unless its future was told.
+    fn untold(self) -> Option<Transfer> {
+        let untold = self.ends().is_some();
+        untold.then_some(self.transfer)
     }
 }
 
@@ -198,6 +256,13 @@ impl Transfer {
 pub(crate) struct Begun {
     queued: Queued,
     raised: Raised,
+}
+
+impl Begun {
+    fn new(queue: impl FnOnce(Raised) -> Queued) -> Self {
+        let raised = Raised::default();
+        Begun { queued: queue(raised.clone()), raised }
+    }
 }
 
 #[pymethods]

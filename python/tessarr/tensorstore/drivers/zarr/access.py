@@ -18,6 +18,7 @@ from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore.near import changes_at_once
+from tessarr.tensorstore.together import begun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,7 @@ class Access:
         "_fields",
         "_inner",
         "_last",
+        "_near",
         "_numpy",
         "_place",
         "_stored",
@@ -71,8 +73,8 @@ class Access:
         self._place = place
         self.in_memory = isinstance(place, MemoryStore)
         """Whether what is asked for is told at once."""
-        near = self.in_memory or isinstance(place, LocalStore)
-        self._swift: Shape = facts.swift if near else ()
+        self._near = self.in_memory or isinstance(place, LocalStore)
+        self._swift: Shape = facts.swift
         # The futures of the last two reads. Who holds both begins many before he waits for one, and
         # threads read meanwhile; who waits for each is served here, at once.
         self._before: Callable[[], Future[Any] | None] = _nothing
@@ -141,16 +143,13 @@ class Access:
             return finished(result)
         parts = None if self._fields is None else self._fields.parts
         alone = together is None or (self.in_memory and not together.waits)
-        swift = alone and self._swift and _few(chosen, self._swift)
+        swift = alone and bool(self._swift) and _few(chosen, self._swift)
         if together is not None and not swift:
             return together.read(array, chosen, buffer, parts, result)
-        if swift and (self.in_memory or self._before() is None):
+        if swift and (self.in_memory or (self._near and self._before() is None)):
             future = _now(array, chosen, buffer, parts, result)
         else:
-            promise, future = Promise.new()
-            begin = array._read_soon if swift else array._read_future
-            begun = begin(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
-            future._work = begun.help
+            future = begun(array, chosen, buffer, parts, result, soon=swift)
         if not self.in_memory:
             self._before, self._last = self._last, ref(future)
         return future
@@ -207,7 +206,7 @@ class Access:
         if not chosen.size:
             return finished(None)
         ready = chosen.buffer(values)
-        if self._swift and _few(chosen, self._swift):
+        if self._near and self._swift and _few(chosen, self._swift):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
         promise, future = Promise.new()
