@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,3 +89,15 @@ def test_a_copy_of_memory_has_all_its_keys() -> None:
     assert repr(again) == "MemoryStore(any_keys=True)"
     with pytest.raises(ValueError, match="any_keys"):
         MemoryStore(name="keys", any_keys=True)
+
+
+@pytest.mark.parametrize("value", [b"new", None])
+@pytest.mark.parametrize("key", ["", "b/", "a//b", "/a", "b/../c"])
+def test_no_condition_hides_that_files_have_no_such_key(
+    key: str, value: bytes | None, tmp_path: Path
+) -> None:
+    for ts in (ours, theirs):
+        store = ts.KvStore.open(f"file://{tmp_path}/").result()
+        for generation in ("x", b"", None):
+            with pytest.raises(ValueError):
+                store.write(key, value, if_equal=generation).result()

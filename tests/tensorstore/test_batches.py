@@ -125,13 +125,17 @@ class Late:
         return [key for key in self.values if key.startswith(prefix)]
 
 
+def far(store: Late) -> Any:
+    place = ForeignStore(store, read_only=True)
+    return ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": place}}).result()
+
+
 @WAYS
 def test_each_is_told_when_what_it_wants_is_there(way: Any) -> None:
     values: dict[str, bytes] = {}
     tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
     store = Late(values, "c/1/0")
-    place = ForeignStore(store, read_only=True)
-    array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": place}}).result()
+    array = far(store)
     with way() as batch:
         parts = [array[8 * row : 8 * row + 8].read(batch=batch) for row in range(3)]
     for row in (0, 2):
@@ -139,6 +143,18 @@ def test_each_is_told_when_what_it_wants_is_there(way: Any) -> None:
     assert not parts[1].done()
     store.goes_on.set()
     np.testing.assert_array_equal(parts[1].result(30), NUMBERS[8:16])
+
+
+def test_layers_are_told_when_the_last_of_them_is_there() -> None:
+    values: dict[str, bytes] = {}
+    tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
+    store = Late(values, "c/1/0")
+    late, other = far(store), far(Late(values, ""))
+    both = ts.stack([late, other]).read()
+    np.testing.assert_array_equal(other.read().result(30), NUMBERS)
+    assert not both.done()
+    store.goes_on.set()
+    np.testing.assert_array_equal(both.result(30), np.stack([NUMBERS, NUMBERS]))
 
 
 def test_who_opens_an_array_again_shares_its_chunks(tmp_path: Path) -> None:

@@ -97,8 +97,13 @@ impl<T: Default> Own<T> {
 
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
+        let made = *self.0.get_mut();
         // SAFETY: from `Box::into_raw`, and `&mut self` means that nobody borrows it.
-        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
+        unsafe {
+            if (*made).is_own() {
+                drop(Box::from_raw(made));
+            }
+        }
     }
 }
 

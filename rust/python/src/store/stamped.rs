@@ -538,6 +538,7 @@ fn change(
     data: Option<&[u8]>,
     expected: Option<&[u8]>,
 ) -> Result<(bool, Option<engine::Version>)> {
+    store.keys().check(key)?; // also where no generation is like the expected one
     let expected = match expected {
         None | Some([]) => engine::Expected::Anything,
         Some(generation) if *generation == MISSING => engine::Expected::Absent,
