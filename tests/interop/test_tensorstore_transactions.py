@@ -392,3 +392,51 @@ def test_one_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="single atomic"):
         txn.commit_sync()
     assert values(made) == [2, 1, 1, 1, 1, 1, 1, 1]
+
+
+RANGES = [("b", "z"), ("b", ""), ("b/", "b0"), ("", ""), ("b1", "b3"), ("b2", "b2")]
+
+
+@pytest.mark.parametrize("place", ["memory", "folder"])
+@pytest.mark.parametrize("ends", RANGES)
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_a_range_is_removed_as_it_is_at_the_commit(
+    ends: tuple[str, str], place: str, *, repeatable: bool, tmp_path: Path
+) -> None:
+    """Others may add keys to it meanwhile; what is written to it afterwards stays.
+
+    In files TensorStore's removal takes away what its own writes have begun.
+    """
+
+    def told(package: Any, url: str) -> Any:
+        store = package.KvStore.open(url).result()
+        for key in ("a", "b1", "b2", "c/d"):
+            store[key] = key
+        transaction = package.Transaction(repeatable_read=repeatable)
+        inside = store.with_transaction(transaction)
+        inside["b3"] = inside["c/e"] = b"before"
+        inside.delete_range(package.KvStore.KeyRange(*ends)).result()
+        # With `repeatable_read` TensorStore stores nothing of what was written and then read.
+        seen = [] if repeatable else ["b1" in inside, "b3" in inside, "c/e" in inside]
+        inside["b2"] = b"after"
+        store["b11"] = store["b5"] = store["c/f"] = b"others"
+        transaction.commit_sync()
+        return seen, {key: store[key] for key in sorted(store.list().result())}
+
+    url = "memory://" if place == "memory" else f"file://{tmp_path}/"
+    assert told(ours, url) == told(theirs, "memory://")
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_what_was_read_is_compared_though_it_is_removed_with_others(*, atomic: bool) -> None:
+    for package in (ours, theirs):
+        store = package.KvStore.open("memory://").result()
+        store["a"] = store["b"] = b"1"
+        transaction = package.Transaction(atomic=atomic, repeatable_read=True)
+        inside = store.with_transaction(transaction)
+        assert inside["a"] == b"1"
+        inside.delete_range(package.KvStore.KeyRange("a", "c")).result()
+        store["a"] = b"2"
+        with pytest.raises(ValueError, match="Generation mismatch"):
+            transaction.commit_sync()
+        assert store["a"] == b"2"

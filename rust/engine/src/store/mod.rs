@@ -166,6 +166,20 @@ pub trait Store: Send + Sync + Debug {
         self.delete_prefix(prefix)
     }
 
+    /// Remove every key that begins with `start` and is in a range.
+    fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
+        if range.has_all(start) && folder_of(start) == start {
+            return self.delete_prefix(start);
+        }
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut keys = Vec::new();
+        self.list_range(start, range, &mut |key| keys.push(key.to_owned()))?;
+        keys.iter()
+            .try_for_each(|key| self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete)).map(|_| ()))
+    }
+
     /// Make all `changes` at once, if every key is as expected: no reader sees some of them.
     /// False: one key is not, and nothing was changed. None: the store cannot do that.
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
@@ -320,19 +334,6 @@ impl dyn Store + '_ {
             })
         })?;
         Ok((matched && !matches!(made.change, Change::Keep), made.version))
-    }
-
-    /// Removes every key that begins with `start` and is in a range.
-    pub fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
-        if range.has_all(start) && folder_of(start) == start {
-            return self.delete_prefix(start);
-        }
-        if range.is_empty() {
-            return Ok(());
-        }
-        let mut keys = Vec::new();
-        self.list_range(start, range, &mut |key| keys.push(key.to_owned()))?;
-        keys.iter().try_for_each(|key| self.delete(key))
     }
 }
 

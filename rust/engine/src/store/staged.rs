@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
 use super::{fork, read_all, read_from, readonly};
-use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{Change, KeyRange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
 
@@ -28,12 +28,35 @@ pub struct StagedStore {
 #[derive(Debug, Default)]
 struct Stage {
     keys: BTreeMap<String, Staged>,
-    /// Prefixes that were deleted, before anything that is in `keys` was written.
-    deleted: Vec<String>,
+    /// What was deleted, before anything that is in `keys` was written.
+    deleted: Vec<Deleted>,
     /// No more changes.
     closed: bool,
     /// How a commit ended.
     outcome: Option<Outcome>,
+}
+
+/// The keys that begin with a text and are in a range.
+#[derive(Debug)]
+struct Deleted {
+    start: String,
+    first: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl Deleted {
+    fn range(&self) -> KeyRange<'_> {
+        KeyRange { first: &self.first, end: &self.end }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        key.starts_with(&self.start) && self.range().holds(key)
+    }
+
+    fn has_all(&self, other: &Deleted) -> bool {
+        let ends_later = self.end.is_empty() || !other.end.is_empty() && other.end <= self.end;
+        other.start.starts_with(&self.start) && self.first <= other.first && ends_later
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +87,17 @@ pub enum Outcome {
 impl Stage {
     /// Whether what the store below has at `key` is to be gone.
     fn hides(&self, key: &str) -> bool {
-        self.deleted.iter().any(|prefix| key.starts_with(prefix.as_str()))
+        self.deleted.iter().any(|deleted| deleted.has(key))
+    }
+
+    /// Forgets what a key was to be, since it is deleted with others; not what it has to be before,
+    /// where reads have to repeat.
+    fn forget(&mut self, key: &str, repeatable: bool) -> Option<New> {
+        let staged = self.keys.get_mut(key).filter(|it| repeatable && it.expected != Expected::Anything);
+        match staged {
+            Some(staged) => Some(std::mem::replace(&mut staged.new, New::Nothing)),
+            None => self.keys.remove(key).map(|staged| staged.new),
+        }
     }
 
     fn below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s Staged)> {
@@ -207,24 +240,34 @@ impl StagedStore {
             })
             .collect();
         if atomic {
-            for prefix in &stage.deleted {
-                for key in self.inner.list(prefix)? {
+            for deleted in &stage.deleted {
+                self.inner.list_range(&deleted.start, deleted.range(), &mut |key| {
+                    let key = key.to_owned();
                     if !stage.keys.contains_key(&key) {
                         exchanges.push(Exchange { key, expected: Expected::Anything, new: New::Nothing });
                     }
-                }
+                })?;
             }
             return self.commit_at_once(&exchanges, redo);
         }
-        for exchange in exchanges.iter().filter(|exchange| matches!(exchange.new, New::Same)) {
-            if !exchange.expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())? {
-                return Ok(Outcome::Conflict(exchange.key.clone()));
+        for exchange in &mut exchanges {
+            if matches!(exchange.new, New::Same) || stage.hides(&exchange.key) {
+                let expected = std::mem::replace(&mut exchange.expected, Expected::Anything);
+                if expected != Expected::Anything
+                    && !expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())?
+                {
+                    return Ok(Outcome::Conflict(exchange.key.clone()));
+                }
             }
         }
-        for prefix in &stage.deleted {
-            self.inner.delete_prefix(prefix)?;
+        for deleted in &stage.deleted {
+            self.inner.delete_range(&deleted.start, deleted.range())?;
         }
-        exchanges.retain(|exchange| !matches!(exchange.new, New::Same));
+        exchanges.retain(|exchange| match exchange.new {
+            New::Value(_) => true,
+            New::Nothing => !stage.hides(&exchange.key),
+            New::Same => false,
+        });
         let conflict = Mutex::new(None);
         let task = |at: usize| {
             if !self.commit_one(&exchanges[at], redo)? {
@@ -368,9 +411,9 @@ impl Store for StagedStore {
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
         let touched = self.with(|stage| {
-            let deleted = |it: &&String| it.starts_with(prefix) || prefix.starts_with(it.as_str());
+            let deleted = |it: &Deleted| it.start.starts_with(prefix) || prefix.starts_with(&it.start);
             stage.below(prefix).any(|(_, staged)| !matches!(staged.new, New::Same))
-                || stage.deleted.iter().any(|it| deleted(&it))
+                || stage.deleted.iter().any(deleted)
         });
         match touched {
             false => self.inner.list_dir(prefix),
@@ -380,16 +423,22 @@ impl Store for StagedStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         self.keys().check_prefix(prefix)?;
+        self.delete_range(prefix, KeyRange { first: b"", end: b"" })
+    }
+
+    fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
         self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal());
         }
+        let deleted = Deleted { start: start.into(), first: range.first.into(), end: range.end.into() };
         let old = self.with(|stage| {
-            let gone: Vec<String> = stage.below(prefix).map(|(key, _)| key.clone()).collect();
-            if !stage.deleted.iter().any(|it| prefix.starts_with(it.as_str())) {
-                stage.deleted.push(prefix.to_owned());
+            let below = stage.below(start).map(|(key, _)| key).filter(|key| deleted.has(key));
+            let gone: Vec<String> = below.cloned().collect();
+            if !stage.deleted.iter().any(|before| before.has_all(&deleted)) {
+                stage.deleted.push(deleted);
             }
-            gone.iter().filter_map(|key| stage.keys.remove(key)).collect::<Vec<_>>()
+            gone.iter().filter_map(|key| stage.forget(key, self.repeatable)).collect::<Vec<_>>()
         });
         drop(old);
         Ok(())
