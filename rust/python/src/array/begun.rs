@@ -1,6 +1,7 @@
 //! Transfers that somebody waits for: a thread of the engine does them, or who waits.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
@@ -87,22 +88,24 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
             }
         }
     }
-    // At interpreter exit nobody waits any more.
-    Python::try_attach(|py| pending.iter().for_each(|one| one.tell(py)));
+    // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its future
+    // is told: who waited may rely on that, as a file in a Zip file is whole when nobody has it open.
+    Python::try_attach(move |py| pending.into_iter().for_each(|one| one.tell(py)));
 }
 
 /// Do the parts side by side, those that read the same array as one. The future of what waits for a
-/// store is told when it ends; others are told at the end, as telling takes longer than they do. What
-/// Ctrl-C raised in code of Python ends it, where it is asked about.
+/// store is told when it ends, if there is more to do; others are told at the end, as telling takes
+/// longer than they do. What Ctrl-C raised in code of Python ends it, where it is asked about.
 fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     let places: Vec<(&Pending, usize)> =
         pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
     let parts: Vec<&Part> = places.iter().map(|&(one, part)| &one.transfer.parts[part]).collect();
     let concurrency = concurrency(pending.iter().map(|one| &one.transfer));
     let waits = concurrency > pool::threads();
+    let left = AtomicUsize::new(pending.len());
     let end = |index: usize, done| {
         let (one, part) = places[index];
-        if one.end(part, done) && waits {
+        if one.end(part, done) && left.fetch_sub(1, Ordering::Relaxed) > 1 && waits {
             Python::try_attach(|py| one.tell(py));
         }
     };
