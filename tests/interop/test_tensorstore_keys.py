@@ -101,3 +101,9 @@ def test_no_condition_hides_that_files_have_no_such_key(
         for generation in ("x", b"", None):
             with pytest.raises(ValueError):
                 store.write(key, value, if_equal=generation).result()
+
+
+def test_a_range_of_no_keys_of_files_is_refused_at_once(tmp_path: Path) -> None:
+    store = ours.KvStore.open(f"file://{tmp_path}/").result() + "a//b"
+    with ours.Transaction() as transaction, pytest.raises(ValueError, match="prefix"):
+        store.with_transaction(transaction).delete_range(ours.KvStore.KeyRange("b", "c")).result()

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Exchange, Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
-use super::{fork, read_all, read_from, readonly};
+use super::{folder_of, fork, read_all, read_from, readonly};
 use super::{Change, KeyRange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
@@ -427,9 +427,13 @@ impl Store for StagedStore {
     }
 
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
+        self.keys().check_prefix(folder_of(start))?;
         self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal());
+        }
+        if range.is_empty() {
+            return Ok(());
         }
         let deleted = Deleted { start: start.into(), first: range.first.into(), end: range.end.into() };
         let old = self.with(|stage| {
