@@ -10,6 +10,7 @@ tell the other one.
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -281,3 +282,49 @@ def test_what_stands_in_brackets_equals_tensorstore(act: str) -> None:
         assert isinstance(mine, type(other))
     else:
         assert repr(mine) == repr(other)
+
+
+@pytest.mark.parametrize(
+    "dims", [None, *itertools.permutations(range(3), 2), *itertools.permutations(range(3))]
+)
+def test_where_index_arrays_stand_equals_tensorstore(dims: tuple[int, ...] | None) -> None:
+    """First, if something stands between them, be it an ellipsis for no dimension."""
+    views = [library.IndexTransform(input_shape=[2, 3, 2]) for library in (ours, theirs)]
+    array, compared = np.array([1]), 0
+    for terms in itertools.product([array, 0, True, ..., slice(None), None], repeat=4):
+        mine, other = (
+            _taken(library, view, dims, terms)
+            for library, view in zip((ours, theirs), views, strict=True)
+        )
+        if other is None or mine is None:
+            assert other is mine, terms
+        elif any(term is array for term in terms):
+            assert repr(mine) == repr(other), terms
+            compared += 1
+    assert compared > 30
+
+
+def _taken(library: Any, view: Any, dims: Any, terms: Any) -> Any:
+    try:
+        return view[terms if dims is None else library.d[dims][terms]]
+    except IndexError:
+        return None
+
+
+@pytest.mark.parametrize("items", ["[5]", "[[5]]", "[5, 6]", "5", "[]"])
+@pytest.mark.parametrize("key", ["array", "..., array", "..., array, 0", "0:0, array, array"])
+def test_index_arrays_of_what_nothing_follows_equal_tensorstore(items: str, key: str) -> None:
+    """What is outside of a dimension is told of where something follows it."""
+    outputs = [[], ["offset"], ["offset", 0], ["offset", 1]]
+    for output, by in itertools.product(outputs, ["", ".oindex", ".vindex"]):
+        maps = [{"offset": 4} if one == "offset" else {"input_dimension": one} for one in output]
+        json = {"input_shape": [2, 3, 4], "output": maps}
+        text = f"view{by}[{key}]".replace("array", f"np.array({items}, int)")
+        mine, other = (
+            evaluated(text, library, library.IndexTransform(json=json))
+            for library in (ours, theirs)
+        )
+        if isinstance(other, Exception):
+            assert isinstance(mine, type(other)), (text, json)
+        else:
+            assert repr(mine) == repr(other), (text, json)

@@ -209,7 +209,7 @@ impl View {
 }
 
 fn any_new(terms: &[Term]) -> bool {
-    terms.iter().any(|term| matches!(term, Term::New))
+    terms.iter().any(Term::is_new)
 }
 
 impl Act {

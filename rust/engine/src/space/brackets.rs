@@ -41,8 +41,18 @@ pub enum Term {
 
 impl Term {
     /// Whether it is an index array that stands for no dimension.
-    fn is_unused(&self) -> bool {
+    pub(super) fn is_unused(&self) -> bool {
         matches!(self, Term::Array { used: false, .. })
+    }
+
+    /// How many of the selected dimensions it takes, with the new ones.
+    pub(super) fn selects(&self) -> usize {
+        usize::from(!matches!(self, Term::Ellipsis) && !self.is_unused())
+    }
+
+    /// Whether it is a new dimension.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self, Term::New)
     }
 
     /// How many dimensions of the view it takes.
@@ -63,6 +73,7 @@ struct Entry {
 
 /// The act of terms for all dimensions; what they leave over stays as it is.
 pub(super) fn for_all(dims: &[Dim], terms: Vec<Term>, mode: Mode) -> Result<View> {
+    let mode = first_if_apart(mode, &terms);
     let terms = filled(terms, dims.len(), Term::used, true)?;
     let mut numbers = 0..dims.len();
     let entries: Vec<Entry> = terms
@@ -88,22 +99,24 @@ pub(super) fn for_some(
     }
     // Booleans without dimensions name none of the selected ones: what comes of them stands first.
     let first = terms.iter().filter(|term| term.is_unused()).count();
-    if first > 0 && mode == Mode::Outer {
-        return Err(selection(
-            "a boolean without dimensions is not possible in oindex of selected dimensions",
-        ));
-    }
-    let takes = |term: &Term| usize::from(!matches!(term, Term::Ellipsis) && !term.is_unused());
-    let terms = filled(terms, selected.len(), takes, false)?;
+    let mode = match mode {
+        Mode::Outer if first > 0 => {
+            return Err(selection(
+                "a boolean without dimensions is not possible in oindex of selected dimensions",
+            ))
+        }
+        Mode::Default if first > 0 => Mode::Joint,
+        mode => first_if_apart(mode, &terms),
+    };
+    let terms = filled(terms, selected.len(), Term::selects, false)?;
     let mut places = selected.iter().map(|place| place + first);
     let mut unused = 0..first;
     let order: PerDimension<usize> = terms
         .iter()
         .filter_map(|term| if term.is_unused() { unused.next() } else { places.next() })
         .collect();
-    let is_new =
-        |place: &usize| order.iter().zip(&terms).any(|(at, term)| at == place && matches!(term, Term::New));
-    let added = terms.iter().filter(|term| matches!(term, Term::New)).count();
+    let is_new = |place: &usize| order.iter().zip(&terms).any(|(at, term)| at == place && term.is_new());
+    let added = terms.iter().filter(|term| term.is_new()).count();
     let mut numbers = 0..dims.len();
     let mut entries: Vec<Entry> = (0..first + dims.len() + added)
         .map(|place| Entry {
@@ -118,8 +131,28 @@ pub(super) fn for_some(
     Ok((plan.view()?, plan.selected()))
 }
 
+/// NumPy's rule of adjacency: what comes of index arrays stands first, as in `vindex`, if something
+/// stands between them, be it an ellipsis for no dimension.
+fn first_if_apart(mode: Mode, terms: &[Term]) -> Mode {
+    let is_array = |term: &Term| array(term).is_some();
+    let between = match (terms.iter().position(is_array), terms.iter().rposition(is_array)) {
+        (Some(first), Some(last)) => &terms[first..last],
+        _ => &[],
+    };
+    let apart = between.iter().any(|term| matches!(term, Term::New | Term::Slice(_) | Term::Ellipsis));
+    match mode {
+        Mode::Default if apart => Mode::Joint,
+        mode => mode,
+    }
+}
+
 /// Put a whole slice for each dimension that an ellipsis stands for. If `open`, one stands at the end.
-fn filled(mut terms: Vec<Term>, count: usize, used: fn(&Term) -> usize, open: bool) -> Result<Vec<Term>> {
+pub(super) fn filled(
+    mut terms: Vec<Term>,
+    count: usize,
+    used: fn(&Term) -> usize,
+    open: bool,
+) -> Result<Vec<Term>> {
     let given: usize = terms.iter().map(used).sum();
     let at = terms.iter().position(|term| matches!(term, Term::Ellipsis));
     let (Some(missing), true) = (count.checked_sub(given), open || at.is_some() || given == count) else {
@@ -149,7 +182,6 @@ struct Plan<'a> {
     order: PerDimension<usize>,
     mode: Mode,
     joint_shape: PerDimension<usize>,
-    joint_first: bool,
     new: PerDimension<Dim>,
     /// Of each group the dimensions that it became.
     places: PerDimension<(Group, PerDimension<usize>)>,
@@ -162,30 +194,13 @@ impl<'a> Plan<'a> {
             _ => met(order.iter().filter_map(|&at| array(&entries[at].term)))?,
         };
         let (new, places) = (PerDimension::new(), PerDimension::new());
-        let mut plan = Plan { dims, entries, order, mode, joint_shape, joint_first: false, new, places };
-        plan.joint_first = match mode {
-            Mode::Outer => false,
-            Mode::Joint => true,
-            Mode::Default => plan.apart(),
-        };
-        Ok(plan)
-    }
-
-    /// Whether something stands between index arrays: NumPy's rule of adjacency.
-    fn apart(&self) -> bool {
-        let is_array = |at: &usize| array(&self.entries[*at].term).is_some();
-        let (Some(first), Some(last)) =
-            (self.order.iter().position(is_array), self.order.iter().rposition(is_array))
-        else {
-            return false;
-        };
-        self.order[first..last].iter().any(|&at| matches!(self.entries[at].term, Term::New | Term::Slice(_)))
+        Ok(Plan { dims, entries, order, mode, joint_shape, new, places })
     }
 
     /// The act as a view of the dimensions.
     fn view(&mut self) -> Result<View> {
         let first_array = self.order.iter().copied().find(|&at| array(&self.entries[at].term).is_some());
-        if self.joint_first {
+        if self.mode == Mode::Joint {
             self.add(Group::Joint, self.joint_shape.clone());
         }
         let mut lines: PerDimension<Line> = PerDimension::new();
@@ -195,7 +210,7 @@ impl<'a> Plan<'a> {
             match term {
                 Term::Array { indices, .. } => match self.group(at) {
                     Group::Of(group) if group == at => self.add(Group::Of(at), indices.shape()),
-                    Group::Joint if first_array == Some(at) && !self.joint_first => {
+                    Group::Joint if first_array == Some(at) && self.mode == Mode::Default => {
                         self.add(Group::Joint, self.joint_shape.clone());
                     }
                     _ => {}
@@ -267,9 +282,11 @@ impl<'a> Plan<'a> {
             };
             let places = self.places(self.group(at));
             maps.push(match (term, places) {
+                (Term::Array { .. }, _) if nowhere(&self.new) => Map::constant(0),
+                // Items that are outside are told of where something follows the dimension.
                 (Term::Array { indices, .. }, _) => {
                     let placed = indices.placed(places, self.new.len());
-                    Map::by_array(placed, 0, 1, self.dims[k].reach()).simplified(&self.new)?
+                    Map::by_array(placed, 0, 1, self.dims[k].reach())
                 }
                 (_, [place, ..]) => Map::along(*place, lines[at].offset, lines[at].stride),
                 (_, []) => Map::constant(lines[at].offset),
@@ -280,7 +297,7 @@ impl<'a> Plan<'a> {
 
     /// The dimensions that came of the terms, in their order.
     fn selected(&self) -> PerDimension<usize> {
-        let mut groups: Vec<Group> = if self.joint_first { vec![Group::Joint] } else { Vec::new() };
+        let mut groups: Vec<Group> = if self.mode == Mode::Joint { vec![Group::Joint] } else { Vec::new() };
         for &at in &self.order {
             let group = self.group(at);
             if !groups.contains(&group) {

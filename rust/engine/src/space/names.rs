@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::brackets::filled;
 use super::{selection, Dim, Slice, Term, View};
 use crate::error::{Error, Kind, Result};
 
@@ -107,7 +108,7 @@ fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
 pub(super) fn numbered(names: &[Name], terms: &[Term], single: bool, dims: &[Dim]) -> Result<Vec<usize>> {
     let added = match single {
         true => names.iter().map(count).sum::<Result<usize>>()?, // each is a new one
-        false => terms.iter().filter(|term| matches!(term, Term::New)).count(),
+        false => terms.iter().filter(|term| term.is_new()).count(),
     };
     let rank = dims.len() + added;
     let mut items: Vec<(Option<usize>, &Name)> = Vec::new();
@@ -160,16 +161,6 @@ fn count(name: &Name) -> Result<usize> {
 
 /// Whether each of the dimensions that are named is a new one.
 fn new_ones(terms: &[Term], count: usize) -> Result<Vec<bool>> {
-    let mut found: Vec<bool> = terms.iter().map(|term| matches!(term, Term::New)).collect();
-    let ellipsis = terms.iter().position(|term| matches!(term, Term::Ellipsis));
-    let given = terms.len() - usize::from(ellipsis.is_some());
-    match (count.checked_sub(given), ellipsis) {
-        (Some(missing), Some(at)) => drop(found.splice(at..=at, std::iter::repeat_n(false, missing))),
-        (Some(0), None) => {}
-        _ => {
-            let message = format!("the index has {} terms, the selection {count} dimensions", terms.len());
-            return Err(selection(message));
-        }
-    }
-    Ok(found)
+    let terms = filled(terms.to_vec(), count, Term::selects, false)?;
+    Ok(terms.iter().filter(|term| !term.is_unused()).map(Term::is_new).collect())
 }
