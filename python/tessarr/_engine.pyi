@@ -29,6 +29,7 @@ __all__ = [
     "OutputIndexMap",
     "Overlay",
     "ReadResult",
+    "Reading",
     "Seen",
     "SplitStore",
     "StagedStore",
@@ -148,6 +149,15 @@ class ArrayBase:
         value: NDArray[Any],
         fields: Sequence[_Field] | None = None,
     ) -> None: ...
+    def _reading(
+        self,
+        axes: Sequence[_Axis],
+        out_axes: Sequence[int | None],
+        out: NDArray[Any],
+        future: Any,
+        result: Any,
+        fields: Sequence[_Field] | None = None,
+    ) -> Reading: ...
     def _write_future(
         self,
         axes: Sequence[_Axis],
@@ -330,6 +340,10 @@ class ReadResult:
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Reading:
+    """A read that has not begun, unless somebody took it."""
 
 @final
 class Unread:
@@ -857,21 +871,7 @@ def shown(name: str, value: Any) -> str: ...
 def ordered(value: Any) -> Any: ...
 def key_of(value: Any) -> bytes | None: ...
 def too_large_in(value: Any) -> int | None: ...
-def read_together(
-    reads: Sequence[
-        tuple[
-            ArrayBase,
-            Sequence[_Axis],
-            Sequence[int | None],
-            NDArray[Any],
-            Sequence[_Field] | None,
-            Any,
-            Any,
-        ]
-    ],
-    *,
-    soon: bool = False,
-) -> Begun: ...
+def read_together(reads: Sequence[Reading], *, soon: bool = False) -> Begun: ...
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...
 def shared(store: Store) -> Store: ...

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import threading
+import time
+import weakref
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -245,3 +248,22 @@ def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None
     with ts.Batch() as batch:
         future = chunks.read(batch=batch)
     np.testing.assert_array_equal(future.result(timeout=10), NUMBERS)
+
+
+def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> None:
+    """Python's collector sees what a read keeps before it begins."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array = opened(tmp_path)
+
+    def ask() -> weakref.ref[ts.Batch]:
+        batch = ts.Batch()
+        array.read(batch=batch).add_done_callback(lambda done: (done, batch))
+        return weakref.ref(batch)
+
+    asked = ask()
+    for _ in range(200):  # it may have begun: a thread of the engine lets go of it
+        gc.collect()
+        if asked() is None:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the batch is kept")

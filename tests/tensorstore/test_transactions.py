@@ -68,7 +68,7 @@ def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> A
     promise, future = Promise.new()
     staged = transaction._staging.array(array)
     result = chosen.result(buffer)
-    read_together([(staged, chosen.axes, chosen.out_axes, buffer, None, promise, result)])
+    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer, promise, result)])
     return future.result(timeout=60)
 
 

@@ -123,7 +123,7 @@ def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
         for _ in range(300):
             future: Future[Any] = Future()
             buffer = np.ones((4, 4), "int32")
-            read_together([(array, (ROWS, ROWS), (0, 1), buffer, None, future, None)])
+            read_together([array._reading((ROWS, ROWS), (0, 1), buffer, future, None)])
             with suppress(tessarr.errors.SelectionError):
                 assert future.result(10) is None
     finally:

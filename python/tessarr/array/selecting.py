@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import ArrayBase, Begun
+    from tessarr._engine import ArrayBase, Begun, Reading
     from tessarr.array.lazy import LazyArray
     from tessarr.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
@@ -51,6 +51,7 @@ class Selecting(Facts):
     if TYPE_CHECKING:
         # What the engine offers (`tessarr._engine.ArrayBase`).
         _read: Callable[..., None]
+        _reading: Callable[..., Reading]
         _write: Callable[..., None]
         _write_future: Callable[..., Begun]
 
@@ -102,15 +103,7 @@ class Selecting(Facts):
         future: Future[Any] = Future(finish)
         if buffer.size:
             parts = fields.parts if fields else None
-            read: tuple[Any, ...] = (
-                self,
-                chosen.axes,
-                chosen.out_axes,
-                buffer,
-                parts,
-                future,
-                buffer,
-            )
+            read = self._reading(chosen.axes, chosen.out_axes, buffer, future, buffer, parts)
             future._work = read_together([read]).help
         else:
             future.set_result(buffer)

@@ -20,9 +20,8 @@ buffer holds flattened, so that a reshape, which copies nothing, leads from one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -42,8 +41,7 @@ IndexList: TypeAlias = "npt.NDArray[np.int64]"
 AxisSelection: TypeAlias = "Range | IndexList | tuple[IndexList]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Selection:
+class Selection(NamedTuple):
     """A normalised selection of elements of an array.
 
     Parameters

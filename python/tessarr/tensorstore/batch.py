@@ -89,7 +89,7 @@ class Batch:
         future: Future[Any] = Future._pending()
         first = [begin]
 
-        def once() -> None:
+        def once(_: object = None) -> None:
             if not first or future._state != PENDING:  # cancelled
                 return
             try:

@@ -7,7 +7,7 @@ without the driver; only `Driver.read` and what is alike get the composed view.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import INFINITE, IndexTransform
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
 
 
-@dataclass(frozen=True, slots=True)
-class Using:
+class Using(NamedTuple):
     """What a read or a write takes part in.
 
     Parameters

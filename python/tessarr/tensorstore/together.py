@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import read_together
-from tessarr.array import bind
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.futures.future import PENDING
 from tessarr.tensorstore.futures.promise import Promise
@@ -15,9 +13,9 @@ from tessarr.tensorstore.futures.promise import Promise
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tessarr._engine import Reading
     from tessarr.array import Array
     from tessarr.indexing.selection import Selection
-    from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.futures.future import Future
 
 __all__ = ["Together", "begun", "submitted"]
@@ -38,23 +36,19 @@ class Together:
     def __init__(self, *, waits: bool = False) -> None:
         self.waits = waits
         self._lock = allocate_lock()
-        # What the engine is given for each, after the metadata of the array where they wait; None:
-        # they were submitted.
-        self._reads: dict[Future[Any], tuple[Any, ...]] | None = {}
+        self._reads: dict[Future[Any], Reading] | None = {}  # None: they were submitted
 
     def read(
         self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
     ) -> Future[Any]:
         """Return the future of a result, which is there when `buffer` is filled."""
         promise, future = Promise.new()
-        future._begin = partial(self._begin_one, future) if self.waits else self.begin
+        future._begin = self._begin_for
+        read = array._reading(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         with self._lock:
             if self._reads is None:
                 raise submitted()
-            meta = array._meta if self.waits else None
-            self._reads[future] = (
-                meta, array, chosen.axes, chosen.out_axes, buffer, parts, promise, result
-            )  # fmt: skip
+            self._reads[future] = read
         return future
 
     def begin(self, *, last: bool = False) -> None:
@@ -65,7 +59,11 @@ class Together:
         if reads:
             _begin(reads)
 
-    def _begin_one(self, future: Future[Any]) -> None:
+    def _begin_for(self, future: Future[Any]) -> None:
+        """Begin what a future waits for."""
+        if not self.waits:
+            self.begin()
+            return
         with self._lock:
             read = None if self._reads is None else self._reads.pop(future, None)
         if read is not None:
@@ -87,28 +85,18 @@ def begun(
     thread comes to it.
     """
     promise, future = Promise.new()
-    read = (array, chosen.axes, chosen.out_axes, buffer, parts, promise, result)
+    read = array._reading(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
     future._work = read_together([read], soon=soon).help
     return future
 
 
-def _begin(reads: dict[Future[Any], tuple[Any, ...]]) -> None:
+def _begin(reads: dict[Future[Any], Reading]) -> None:
     wanted = {future: read for future, read in reads.items() if future._state == PENDING}
     if not wanted:
         return
-    begun = read_together(
-        [
-            (array if meta is None or array._meta is meta else _as_it_was(array, meta), *rest)
-            for meta, array, *rest in wanted.values()
-        ]
-    )
+    begun = read_together(list(wanted.values()))
     for future in wanted:
         future._begin, future._work = None, begun.help
-
-
-def _as_it_was(array: Array, meta: ArrayMeta) -> Array:
-    """Return an array that has got other bounds since it was asked, with those of then."""
-    return bind(meta, array._store, array._path, read_only=True, missing=array._missing)
 
 
 def submitted() -> ArgumentError:

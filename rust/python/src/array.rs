@@ -1,6 +1,7 @@
 //! `ArrayBase`: reads and writes, one crossing per user operation.
 
 mod begun;
+mod reading;
 mod viewed;
 
 use std::ffi::c_int;
@@ -22,8 +23,9 @@ use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
 
+use begun::Part;
 pub(crate) use begun::{begin, Begun, Transfer};
-use begun::{begin_soon, Part};
+use reading::Reading;
 pub(crate) use viewed::part;
 
 use crate::description::Description;
@@ -185,22 +187,6 @@ impl ArrayBase {
             |interrupt: Interrupt<'_>| self.transfer(state, Some(interrupt), selection, memory, writes);
         let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
-    }
-
-    /// What is to be read on the pool; `future` gets `result`.
-    fn reading(
-        slf: &Bound<'_, Self>,
-        axes: &[AxisArgument<'_>],
-        out_axes: &[Option<usize>],
-        out: Bound<'_, PyUntypedArray>,
-        future: Py<PyAny>,
-        result: Py<PyAny>,
-        fields: Option<Fields>,
-    ) -> PyResult<Transfer> {
-        let state = slf.get().state();
-        let selection = checked(slf.py(), &state, axes, out_axes, &out, fields, true)?;
-        let parts = vec![Self::prepared(slf, state, selection, out, false)?];
-        Ok(Transfer { parts, future, result })
     }
 
     /// What is to be done on the pool.
@@ -419,6 +405,30 @@ impl ArrayBase {
         Ok((found.not_stored, found.fully_stored))
     }
 
+    /// What `_read` does, of the array as it is now, to be begun by `read_together`: `future` gets
+    /// `result` when it is done.
+    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
+    fn _reading(
+        slf: &Bound<'_, Self>,
+        axes: Vec<AxisArgument<'_>>,
+        out_axes: Vec<Option<usize>>,
+        out: Bound<'_, PyUntypedArray>,
+        future: Py<PyAny>,
+        result: Py<PyAny>,
+        fields: Option<Fields>,
+    ) -> PyResult<Reading> {
+        let (py, state) = (slf.py(), slf.get().state());
+        let part = checked(py, &state, &axes, &out_axes, &out, fields, true)
+            .and_then(|selection| Self::prepared(slf, state, selection, out, false));
+        match part {
+            Ok(part) => Ok(Reading::of(Transfer { parts: vec![part], future, result })),
+            Err(error) => {
+                future.call_method1(py, pyo3::intern!(py, "set_exception"), (error,))?;
+                Ok(Reading::ended())
+            }
+        }
+    }
+
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
     #[pyo3(signature = (axes, out_axes, value, future, fields=None))]
     fn _write_future(
@@ -435,36 +445,6 @@ impl ArrayBase {
         let parts = vec![Self::prepared(slf, state, selection, value, true)?];
         Ok(begin(slf.py(), vec![Transfer { parts, future, result: slf.py().None() }]))
     }
-}
-
-/// A read: of which array, what `_read` takes, the future and its result.
-type Read<'py> = (
-    Bound<'py, ArrayBase>,
-    Vec<AxisArgument<'py>>,
-    Vec<Option<usize>>,
-    Bound<'py, PyUntypedArray>,
-    Option<Fields>,
-    Py<PyAny>,
-    Py<PyAny>,
-);
-
-/// Have threads of the engine read, side by side; the futures are told. Who waits for one helps with
-/// all. A single one that is small is read `soon`, with those of its array that were begun by then.
-#[pyfunction]
-#[pyo3(signature = (reads, *, soon = false))]
-fn read_together(py: Python<'_>, reads: Vec<Read<'_>>, soon: bool) -> PyResult<Begun> {
-    let mut transfers = Vec::with_capacity(reads.len());
-    for (base, axes, out_axes, out, fields, future, result) in reads {
-        let told = future.clone_ref(py);
-        match ArrayBase::reading(&base, &axes, &out_axes, out, told, result, fields) {
-            Ok(transfer) => transfers.push(transfer),
-            Err(error) => drop(future.call_method1(py, "set_exception", (error,))?),
-        }
-    }
-    Ok(match transfers.len() {
-        1 if soon => begin_soon(py, transfers.swap_remove(0)),
-        _ => begin(py, transfers),
-    })
 }
 
 /// First bytes in the array's item and in the buffer's, and how many.
@@ -621,5 +601,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrayBase>()?;
     module.add_class::<Begun>()?;
     module.add_class::<Overlay>()?;
-    module.add_function(wrap_pyfunction!(read_together, module)?)
+    reading::register(module)
 }

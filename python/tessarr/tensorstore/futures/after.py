@@ -20,7 +20,7 @@ def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
     if source._state == DONE:
         return start(convert, source._value, here=True)
     made: Future[U] = Future._pending()
-    made._begin, made._work = source.force, source._help
+    made._begin, made._work = lambda _: source.force(), source._help
 
     def ended(done: Future[Any]) -> None:
         if done.cancelled():
@@ -46,7 +46,7 @@ def all_done(
             source.result()
         return make()
 
-    def force_all() -> None:
+    def force_all(_: object = None) -> None:
         for source in sources:
             source.force()
 

@@ -62,7 +62,7 @@ class Future(Generic[T]):
     _state: int
     _value: Any
     _callbacks: list[Callable[[Future[T]], object]] | None
-    _begin: Callable[[], object] | None
+    _begin: Callable[[Future[T]], object] | None
     _work: Callable[[], object] | None
 
     def __new__(
@@ -80,8 +80,8 @@ class Future(Generic[T]):
     def _pending(cls) -> Future[T]:
         """Return a future without a result.
 
-        When somebody wants it, `_begin` is called; when a thread waits for it, `_work`, which
-        may do the work in that thread.
+        When somebody wants it, `_begin` is called with it; when a thread waits for it, `_work`,
+        which may do the work in that thread.
         """
         made: Future[T] = object.__new__(cls)
         made._lock = allocate_lock()
@@ -158,7 +158,7 @@ class Future(Generic[T]):
         if self._state == PENDING:
             begin, self._begin = self._begin, None
             if begin is not None:
-                begin()
+                begin(self)
 
     def _help(self) -> None:
         """Do in this thread what no other has begun."""

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
@@ -191,6 +192,16 @@ impl Part {
 }
 
 impl Transfer {
+    /// Show Python's collector what it keeps.
+    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.future)?;
+        visit.call(&self.result)?;
+        self.parts.iter().try_for_each(|part| {
+            visit.call(&part.base)?;
+            visit.call(&part.buffer)
+        })
+    }
+
     fn concurrency(&self) -> usize {
         self.parts.iter().map(Part::concurrency).max().unwrap_or(0)
     }
