@@ -14,7 +14,7 @@ from tessarr.errors import (
     TessarrError,
     UnsupportedError,
 )
-from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform
+from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.space import View
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import DTypeLike
@@ -515,11 +514,12 @@ class TensorStore(Indexable):
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_alone()
         spec, view = self._reopening()
+        plain = view._as_view().plain()
         try:
             json, beside = pickled(spec)
         except UnsupportedError:  # functions are no JSON
-            return _again, (spec, None, view, self._mode)
-        return _again, (json, beside, view, self._mode)
+            return _restored, (spec, None, self._mode, *plain)
+        return _restored, (json, beside, self._mode, *plain)
 
     def _check_alone(self) -> None:
         if self._transaction is not None:
@@ -591,6 +591,10 @@ def handle(
 
 def _bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
     return None if given is None else tuple(one if one is None else integer(one) for one in given)
+
+
+def _restored(given: Any, beside: Any, mode: str, dims: Any, maps: Any) -> TensorStore:
+    return _again(given, beside, IndexTransform.of_view(View.restored(dims, maps)), mode)
 
 
 def _again(given: Any, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:

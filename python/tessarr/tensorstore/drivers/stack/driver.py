@@ -65,13 +65,12 @@ class StackDriver(Driver):
 
     name = "stack"
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 (keywords take half as long again)
         self,
         layers: Sequence[Layer],
         placed: Layers,
         whole: IndexTransform,
         dtype: DataType,
-        *,
         units: Sequence[Any] | None,
         references: References,
     ) -> None:

@@ -156,16 +156,17 @@ def layered(
         raise TypeError("give a sequence of layers, not one TensorStore")
     found = tuple(layers)
     asked = _asked(keywords) if keywords else _NOTHING
-    data_type, views, possible, transaction = _agreed(found, asked.dtype, asked.transaction)
+    agreed = _agreed(found, asked.dtype, asked.transaction)
+    data_type, views, possible, transaction, specs = agreed
     if asked.context is not None:
         references = references.bind(asked.context)
     placed = Layers(views, how, axis)
     within = asked.domain
     whole = placed.whole(asked.rank, None if within is None else within._as_view())
     view = IndexTransform.of_view(whole)
-    if Spec in map(type, found):
+    if specs:
         found = _bound(found, data_type, asked.context)
-    driver = StackDriver(found, placed, view, data_type, units=asked.units, references=references)
+    driver = StackDriver(found, placed, view, data_type, asked.units, references)
     mode = _mode(possible, asked.ways) if asked.ways else possible
     return handle(driver, view, mode, transaction)
 
@@ -184,13 +185,14 @@ def _asked(keywords: LayersKeywords) -> _Asked:
 
 def _agreed(
     layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
-) -> tuple[DataType, list[View], str, Transaction | None]:
-    """Return the data type of all layers, a view of each, what some can do, and the transaction.
+) -> tuple[DataType, list[View], str, Transaction | None, bool]:
+    """Return what layers agree upon, to make one of them.
 
-    Specs are opened in the transaction that is given.
+    It is the data type of all, a view of each, what some can do, the transaction, and whether there
+    are specs. Specs are opened in the transaction that is given.
     """
     views: list[View] = []
-    possible, common = None, given
+    possible, common, specs = None, given, False
     found: DataType | None
     for k, layer in enumerate(layers):
         if isinstance(layer, TensorStore):
@@ -200,7 +202,7 @@ def _agreed(
             if layer.domain is None:
                 raise ArgumentError(f"layer {k} has to have a domain")
             found, own, mode = layer.dtype, given, "rw"
-            view = layer._as_view()
+            view, specs = layer._as_view(), True
         else:
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
         if found is not data_type and found is not None:
@@ -217,7 +219,7 @@ def _agreed(
         raise ArgumentError("no layer has a data type that is known: it has to be given")
     if given is not None and common is not given and common is not None:
         raise ArgumentError("the layers are in another transaction than that given")
-    return data_type, views, "rw" if possible is None else possible, given or common
+    return data_type, views, "rw" if possible is None else possible, given or common, specs
 
 
 def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
