@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -203,6 +204,11 @@ def test_what_is_told_again_is_not_found_out_again(name: str) -> None:
     act, most = TOLD[name]
     python, _ = min((calls(act) for _ in range(2)), key=lambda found: found[0].total())
     assert python.total() <= most, python
+
+
+def test_what_reads_a_pickle_looks_up_few_names() -> None:
+    steps = [step.name for step, *_ in pickletools.genops(pickle.dumps(STORE))]
+    assert steps.count("STACK_GLOBAL") <= 2, steps  # what opens it, and its context
 
 
 def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
