@@ -14,6 +14,7 @@ metadata, which aborts. Specs here tell at once of codecs that contradict each o
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -403,3 +404,21 @@ def test_what_is_stored_outside_of_an_array(driver: str, mark: str) -> None:
 
     for asked in ("query_not_stored", "query_fully_stored"):
         assert told(ts, **{asked: True}) == told(theirs, **{asked: True})
+
+
+@pytest.mark.parametrize("shape", [(5, 0), (0, 5), (0,)], ids=str)
+def test_what_is_beyond_bounds_beside_dimensions_without_elements(shape: tuple[int, ...]) -> None:
+    """It is refused, unless it is a dimension with explicit bounds that has none."""
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    mine, other = (
+        package.open(spec, create=True, dtype="int32", shape=shape).result()
+        for package in (ts, theirs)
+    )
+    keys = [[], [7], [7, 0], 7, 0, -1, slice(7), slice(7, 7), slice(7, 9), slice(None), None]
+    refused = 0
+    for key in itertools.product(keys, repeat=len(shape)):
+        for act in (lambda view: view.read().result(), lambda view: view.write(1).result()):
+            expected = outcome(lambda: act(other[key]))
+            assert agree(outcome(lambda: act(mine[key])), expected), key
+            refused += type(expected) is ValueError
+    assert refused

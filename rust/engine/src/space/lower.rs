@@ -9,7 +9,7 @@
 //! that no map follows repeats what is there.
 
 use super::indices::{broadcast, walk, Axis};
-use super::{selection, Dim, Map, PerDimension, Source, View};
+use super::{nowhere, selection, Dim, Map, PerDimension, Source, View};
 use crate::error::Result;
 use crate::selection::Request;
 
@@ -129,7 +129,9 @@ impl View {
             return Err(selection(format!("the dimension {dim} is not finite")));
         }
         let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
-        if !size.contains(&0) {
+        // Bounds that are implicit may be others when they are looked at again: what is beyond others is
+        // wrong also where these leave nothing now.
+        if !nowhere(&self.dims) {
             for (k, (map, &len)) in self.maps.iter().zip(shape).enumerate() {
                 self.check_inside(k, map, len)?;
             }
@@ -140,6 +142,8 @@ impl View {
     fn check_inside(&self, k: usize, map: &Map, len: usize) -> Result<()> {
         let ends = match &map.source {
             Source::Nothing => Some((0, 0)),
+            Source::Dimension(along) if self.dims[*along].is_empty() => None,
+            Source::Array(_) if self.dims.iter().any(Dim::is_empty) => None,
             Source::Dimension(along) => Some((self.dims[*along].lower, self.dims[*along].upper - 1)),
             Source::Array(listed) => {
                 listed.check()?;
