@@ -16,7 +16,7 @@ from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction import Transaction, during
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.spec.driver_spec import Opened
@@ -115,7 +115,8 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
         Where to find resources that are not bound yet.
     """
     try:
-        future = spec._bound_driver(context).open(spec._view, opening)
+        begin = partial(spec._bound_driver(context).open, spec._view, opening)
+        future = during(opening.transaction, begin)
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
     # What waits for a batch does not keep it: where nobody has it any more, it is submitted.

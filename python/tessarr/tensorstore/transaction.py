@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from _thread import RLock
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.threads import submit, submit_whole
+from tessarr.tensorstore.futures.under_way import UnderWay
 from tessarr.tensorstore.staging import Staging
 
-__all__ = ["Transaction", "rebound"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.tensorstore.futures.under_way import F
+
+__all__ = ["Transaction", "during", "rebound"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
@@ -32,6 +38,14 @@ def rebound(old: Transaction | None, new: Transaction | None) -> Transaction | N
     return new
 
 
+def during(transaction: Transaction | None, begin: Callable[[], F]) -> F:
+    """Return the future that `begin` gives.
+
+    The changes of the transaction, if there is one, are not made before its end.
+    """
+    return begin() if transaction is None else transaction._under_way.during(begin)
+
+
 class Transaction:
     """Stages changes of stores, which are made when it is committed.
 
@@ -48,8 +62,9 @@ class Transaction:
 
     Notes
     -----
-    Where it is not atomic, chunks are changed one after another, each at once, and elements of
-    a chunk that were not written keep what others have written to them meanwhile.
+    What has begun in it when it is committed belongs to it: the changes are made when that has
+    ended. Where it is not atomic, chunks are changed one after another, each at once, and
+    elements of a chunk that were not written keep what others have written to them meanwhile.
 
     Examples
     --------
@@ -75,6 +90,7 @@ class Transaction:
         "_promise",
         "_repeatable",
         "_staged",
+        "_under_way",
     )
 
     def __init__(
@@ -89,6 +105,7 @@ class Transaction:
         self._ended = False
         self._error: BaseException | None = None
         self._staged: Staging | None = None  # made when something takes part
+        self._under_way = UnderWay()
         self._promise: Promise[None] | None = None
         self._future: Future[None] | None = None  # made when somebody asks for it
 
@@ -131,8 +148,9 @@ class Transaction:
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
+                    over = self._over if self.aborted or self._under_way.closed else None
                     self._staged = Staging(
-                        atomic=self._atomic, repeatable=self._repeatable, over=self._over
+                        atomic=self._atomic, repeatable=self._repeatable, over=over
                     )
         return self._staged
 
@@ -164,7 +182,7 @@ class Transaction:
         What Ctrl-C keeps from being made here, another thread makes.
         """
         try:
-            if self._close(_COMMITTED) and not self._ended:
+            if self._close(_COMMITTED) and self._is_complete() and not self._ended:
                 if self._staged is None:
                     self._tell(None)
                 elif self._staged.is_brief:
@@ -176,13 +194,22 @@ class Transaction:
                 submit(self._end)
             raise
 
+    def _is_complete(self) -> bool:
+        """Whether nothing is under way in it; if something is, it goes on when that has ended."""
+        return self._under_way.close(self._stop, self._go_on)
+
+    def _go_on(self) -> None:
+        self.future._work = submit_whole(self._end)
+
     def abort(self) -> None:
         """Give up the changes; without effect where they are being made already."""
         self._give_up(ArgumentError("CANCELLED: Transaction aborted"))
 
     def _give_up(self, why: BaseException) -> None:
-        if self._close(_ABORTED, why) and not self._ended:
-            self._tell(why)
+        if self._close(_ABORTED):
+            self._stop(why)
+            if not self._ended:
+                self._tell(why)
 
     def _check_places(self) -> None:
         """Give up, with an error, if all changes have to be made at once and cannot."""
@@ -193,21 +220,22 @@ class Transaction:
                 self._give_up(error)
                 raise
 
-    def _close(self, why: str, error: BaseException | None = None) -> bool:
-        """Have nothing more take part; False if that is so already.
-
-        If nothing takes part and nobody waits, it has ended.
-        """
+    def _close(self, why: str) -> bool:
+        """Have nothing more begin in it; False if that is so already."""
         with self._lock:
             if self._over is not None:
                 return False
-            if self._staged is not None:
-                self._staged.close(why)
             self._over = why
-            if self._staged is None and self._promise is None:
-                self._error = error
-                self._ended = True
             return True
+
+    def _stop(self, error: BaseException | None = None) -> None:
+        """Have nothing more take part. If nothing does and nobody waits, it has ended."""
+        with self._lock:
+            assert self._over is not None
+            if self._staged is not None:
+                self._staged.close(self._over)
+            elif self._promise is None and not self._ended:
+                self._error, self._ended = error, True
 
     def _end(self, ends: _Errors = BaseException) -> None:
         """Make the changes, and tell how that ended; called again, do what is left of that.
@@ -217,6 +245,8 @@ class Transaction:
         ends
             The errors that end it. Others come from outside, and it is called again.
         """
+        if not self._is_complete():
+            return
         staged = self._staging
         with staged.ending:
             if not self._ended and self._error is None:

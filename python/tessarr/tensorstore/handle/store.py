@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
@@ -35,7 +36,7 @@ from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.telling import pickled, told
-from tessarr.tensorstore.transaction import Transaction, rebound
+from tessarr.tensorstore.transaction import Transaction, during, rebound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -254,7 +255,9 @@ class TensorStore(Indexable):
                 )
         elif order == "F":
             out = np.empty(now.shape, now.dtype.dtype, order="F")
-        return now._driver.read(now._view, out, using)
+        if self._transaction is None:
+            return now._driver.read(now._view, out, using)
+        return during(self._transaction, partial(now._driver.read, now._view, out, using))
 
     def write(
         self,
@@ -298,8 +301,11 @@ class TensorStore(Indexable):
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
         if values is None:
-            return copy(origin, now)
-        return now._driver.write(now._view, values, using)
+            begin = partial(copy, origin, now)
+            return during(self._transaction, partial(during, source._transaction, begin))
+        if self._transaction is None:
+            return now._driver.write(now._view, values, using)
+        return during(self._transaction, partial(now._driver.write, now._view, values, using))
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
@@ -329,7 +335,8 @@ class TensorStore(Indexable):
         Future
             Of a handle with the bounds of now.
         """
-        future = self._driver.resolve(self._using(batch))
+        begin = partial(self._driver.resolve, self._using(batch))
+        future = during(self._transaction, begin)
         return converted(future, lambda driver: self._settled(driver, fix=fix_resizable_bounds))
 
     def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
@@ -377,7 +384,8 @@ class TensorStore(Indexable):
         except TessarrError as error:
             return failed(error)
         how = Resizing(lower, upper, resize_metadata_only, expand_only, shrink_only, within)
-        return converted(self._driver.resize(how, self._using(None)), self._settled)
+        begin = partial(self._driver.resize, how, self._using(None))
+        return converted(during(self._transaction, begin), self._settled)
 
     def storage_statistics(
         self, *, query_not_stored: bool = False, query_fully_stored: bool = False
@@ -389,13 +397,14 @@ class TensorStore(Indexable):
         query_not_stored, query_fully_stored
             What to find out.
         """
-        future = self._driver.storage_statistics(
+        begin = partial(
+            self._driver.storage_statistics,
             self._view,
             not_stored=query_not_stored,
             fully_stored=query_fully_stored,
             using=self._using(None),
         )
-        return converted(future, _statistics)
+        return converted(during(self._transaction, begin), _statistics)
 
     StorageStatistics = StorageStatistics
 

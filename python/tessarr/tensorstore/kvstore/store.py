@@ -26,7 +26,7 @@ from tessarr.tensorstore.kvstore.values import (
 )
 from tessarr.tensorstore.notation.reading import as_float, of_class
 from tessarr.tensorstore.notation.show import shown
-from tessarr.tensorstore.transaction import Transaction, rebound
+from tessarr.tensorstore.transaction import Transaction, during, rebound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -266,7 +266,7 @@ class KvStore:
     def _do(self, work: Callable[[U], T], given: U, *, whole: bool = False) -> Future[T]:
         """Return the future of what `work` returns, which is done here if it takes no time."""
         if self._spec._driver.at_once != inf:
-            return start(work, given, whole=whole)
+            return during(self._transaction, partial(start, work, given, whole=whole))
         try:
             return finished(work(given))
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
@@ -313,13 +313,15 @@ class KvStore:
             store = self._store(full)
             if most == inf or (collecting is None and most):
                 found = store.read_stamped(full, known, span, None if most == inf else int(most))
-                return finished(found) if isinstance(found, ReadResult) else start(found.read)
+                if isinstance(found, ReadResult):
+                    return finished(found)
+                return during(self._transaction, partial(start, found.read))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        if collecting is None:
-            return start(store.read_stamped, full, known, span)
-        shared = collecting._store(store)
-        return collecting._start(shared.read_stamped, full, known, span)
+        begin: Callable[..., Future[ReadResult]] = start
+        if collecting is not None:
+            begin, store = collecting._start, collecting._store(store)
+        return during(self._transaction, partial(begin, store.read_stamped, full, known, span))
 
     def __getitem__(self, key: str | bytes) -> bytes:
         full = self._key(key)
@@ -392,7 +394,7 @@ class KvStore:
                 return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        return start(write, full, data, known, whole=True)
+        return during(self._transaction, partial(start, write, full, data, known, whole=True))
 
     def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
         full = self._key(key)
@@ -445,7 +447,9 @@ class KvStore:
             as_float(source_staleness_bound)
         of_class(source_range, KeyRange, "source_range")
         here = self._spec._driver.at_once == target._spec._driver.at_once == inf
-        return start(self._copy_to, target, _ends_of(source_range), here=here, whole=True)
+        ends = _ends_of(source_range)
+        begin = partial(start, self._copy_to, target, ends, here=here, whole=True)
+        return during(self._transaction, partial(during, target._transaction, begin))
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)

@@ -1,0 +1,96 @@
+"""What has begun in a transaction before its commit belongs to it, as there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_SIZE = 1 << 18
+
+
+def _array(ts: Any, place: Any) -> Any:
+    spec = {"driver": "zarr3", "kvstore": place}
+    layout = ts.ChunkLayout(chunk_shape=[1 << 12])
+    return ts.open(spec, create=True, dtype=ts.uint32, shape=[_SIZE], chunk_layout=layout).result()
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+def test_a_commit_waits_for_what_is_being_written(ts: Any) -> None:
+    """Here for a source that has not told its values yet."""
+    array, transaction, told = _array(ts, "memory://"), ts.Transaction(), threading.Event()
+
+    def values(domain: Any, chunk: Any, _: Any) -> None:
+        assert told.wait(60)
+        chunk[...] = 7
+
+    source = ts.virtual_chunked(
+        values, dtype=ts.uint32, shape=[_SIZE], chunk_layout=array.chunk_layout
+    )
+    writing = array.with_transaction(transaction).write(source)
+    committing = transaction.commit_async()
+    assert not committing.done()
+    assert not writing.done()
+    told.set()
+    committing.result(timeout=60)
+    writing.result(timeout=60)
+    assert (array.read().result() == 7).all()
+
+
+def _write(ts: Any, array: Any, _: Any) -> Any:
+    return array.write(np.arange(_SIZE, dtype="u4"))
+
+
+def _write_a_key(ts: Any, _: Any, store: Any) -> Any:
+    return store.write("k", b"1" * _SIZE)
+
+
+def _delete(ts: Any, _: Any, store: Any) -> Any:
+    return store.delete_range(ts.KvStore.KeyRange("c/", "c0"))
+
+
+def _create(ts: Any, array: Any, store: Any) -> Any:
+    spec = {"driver": "zarr3", "metadata": {"shape": [3], "data_type": "int8"}}
+    place = store.spec().to_json()
+    spec["kvstore"] = {**place, "path": place.get("path", "") + "new/"}
+    return ts.open(spec, create=True, transaction=array.transaction)
+
+
+@pytest.mark.parametrize("begin", [_write, _write_a_key, _delete, _create])
+def test_what_has_begun_is_committed(begin: Callable[[Any, Any, Any], Any], tmp_path: Path) -> None:
+    """All of it, and not what of it was done by chance by then."""
+
+    def found(ts: Any) -> list[Any]:
+        place = f"file://{tmp_path}/{ts.__name__}/"
+        array, transaction = _array(ts, place), ts.Transaction()
+        array[:9000] = 3
+        within = array.with_transaction(transaction)
+        future = begin(ts, within, within.kvstore)
+        transaction.commit_async().result()
+        future.result()
+        store = ts.KvStore.open(place).result()
+        keys = sorted(store.list().result())
+        return [keys, ts.open(f"{place}|zarr3:").result().read().result().tolist()]
+
+    assert found(ours) == found(theirs)
+
+
+def test_what_waits_for_a_batch_begins() -> None:
+    """With TensorStore the commit would wait for ever."""
+    array = _array(ours, "memory://")
+    array[:3] = [1, 2, 3]
+    transaction, batch = ours.Transaction(), ours.Batch()
+    within = array.with_transaction(transaction)
+    within[1] = 5
+    reading = within[:3].read(batch=batch)
+    transaction.commit_async().result(timeout=60)
+    assert reading.result().tolist() == [1, 5, 3]
+    batch.submit()
