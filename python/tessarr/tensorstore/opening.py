@@ -115,8 +115,11 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
         Where to find resources that are not bound yet.
     """
     try:
-        begin = partial(spec._bound_driver(context).open, spec._view, opening)
-        future = during(opening.transaction, begin)
+        begin = spec._bound_driver(context).open
+        if opening.transaction is None:
+            future = begin(spec._view, opening)
+        else:
+            future = during(opening.transaction, partial(begin, spec._view, opening))
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
     # What waits for a batch does not keep it: where nobody has it any more, it is submitted.
