@@ -53,6 +53,8 @@ def written(act: Operation) -> str:
     name, value = act
     if name == "diagonal":
         return ".diagonal"
+    if _READ[name] is _integers and isinstance(value, tuple) and len(value) == 1:
+        return f".{name}[{shown(value)},]"  # for one dimension, not for any number of them
     return f".{name}[{shown(value)}]" if name else f"[{shown(value)}]"
 
 
@@ -80,7 +82,7 @@ def _integers(key: Any) -> Any:
 
 def _labels(key: Any) -> Any:
     if isinstance(key, (str, bytes)):
-        return _label(key)
+        return (_label(key),)
     items: tuple[Any, ...] = key if type(key) is tuple else tuple(_each(key))
     for item in items:
         if type(item) is not str:
@@ -93,7 +95,7 @@ def _label(value: Any) -> str:
         return value.decode()
     if not isinstance(value, str):
         raise TypeError(f"labels are strings: not {value!r}")
-    return value
+    return str(value)
 
 
 def _each(key: Any) -> Iterable[Any]:
@@ -111,7 +113,8 @@ def _flags(key: Any) -> slice | bool:
         return slice(None, None) if flag is None else flag
     if key.step is not None:
         raise TypeError("mark_bounds_implicit takes [lower:upper]")
-    return slice(_flag(key.start), _flag(key.stop))
+    lower, upper = _flag(key.start), _flag(key.stop)
+    return slice(lower, upper) if lower is None or lower != upper else lower
 
 
 def _flag(value: Any) -> bool | None:

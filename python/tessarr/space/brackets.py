@@ -51,6 +51,8 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         text = ",".join(map(_shown, self.terms))
+        if not text:
+            return "()"
         return text if self.single or len(self.terms) > 1 else f"{text},"
 
 
@@ -63,13 +65,21 @@ def parsed(key: Any) -> Key:
         If something is no index.
     """
     terms = _terms(key)
-    single = len(terms) == 1 and not isinstance(key, tuple) and not _has_axes(terms[0])
+    single = len(terms) == 1 and not isinstance(key, tuple) and _is_for_any(key, terms[0])
     return Key(tuple(terms), single)
 
 
-def _has_axes(term: Any) -> bool:
-    """Whether a term may leave dimensions that others do not: booleans do even without axes."""
-    return isinstance(term, IndexArray) and (term.values.ndim > 0 or term.values.dtype == bool)
+def _is_for_any(key: Any, term: Any) -> bool:
+    """Whether what stood alone is done to any number of dimensions.
+
+    An ellipsis and slices of vectors tell how many they are for; arrays may leave dimensions:
+    booleans do even without axes.
+    """
+    if isinstance(term, IndexArray):
+        return term.values.ndim == 0 and term.values.dtype != bool
+    if isinstance(key, slice):
+        return not any(map(_is_vector, _sides(key)))
+    return term is not Ellipsis
 
 
 def _shown(term: Any) -> str:
@@ -126,15 +136,24 @@ def _index(value: Any) -> int:
 
 def _slices(part: slice) -> list[slice]:
     """Part a slice of tuples, such as ``(1, 2):(3, 4)``, into one for each dimension."""
-    sides = (part.start, part.stop, part.step)
+    sides = _sides(part)
     counts = {len(side) for side in sides if _is_vector(side)}
     if not counts:
-        return [slice(*map(_end, sides))]
+        return [_slice(*sides)]
     if len(counts) > 1:
         raise SelectionError(f"{part}: vectors of different lengths")
     count = counts.pop()
     columns = [list(side) if _is_vector(side) else [side] * count for side in sides]
-    return [slice(*map(_end, row)) for row in zip(*columns, strict=True)]
+    return [_slice(*row) for row in zip(*columns, strict=True)]
+
+
+def _slice(start: Any, stop: Any, step: Any) -> slice:
+    each = _end(step)
+    return slice(_end(start), _end(stop), None if each == 1 else each)
+
+
+def _sides(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
 
 
 def _is_vector(side: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import SelectionError
 from tessarr.space.acts import Operation, operation, shown, written
-from tessarr.space.indexable import Bracket
+from tessarr.space.indexable import Bracket, refuse
 from tessarr.space.names import Name, names_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class DimExpression:
 
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the view after all acts."""
+        refuse(mode, self)
         return view.after(self._names, self._acts)
 
     def _by(self, name: str, key: Any) -> DimExpression:

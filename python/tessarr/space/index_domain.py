@@ -108,7 +108,7 @@ class IndexDomain(Placed):
         return view.restricted(self._view)
 
     def __getitem__(self, key: Any) -> Any:
-        if hasattr(key, "apply_to"):
+        if hasattr(key, "apply_to") and not hasattr(key, "named"):
             return self._indexed(key, "default")
         names = names_of(key)
         if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from string import hexdigits
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError
@@ -74,6 +75,8 @@ def _unquoted(path: str) -> str:
         return path
     from urllib.parse import unquote
 
+    if not all(_HEX.issuperset(part[:2]) and part[1:2] for part in path.split("%")[1:]):
+        raise ArgumentError(f'Invalid percent-encoding: "{path}"')
     try:
         return unquote(path, errors="strict")
     except UnicodeDecodeError:
@@ -131,3 +134,4 @@ _FIRST: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "https": _web,
 }
 _FURTHER: Final = frozenset({"zip"})
+_HEX: Final = frozenset(hexdigits)

@@ -224,7 +224,7 @@ class Grid:
     def _add(self, given: dict[str, Any]) -> None:
         made = Grid.of(self._constraints, self._rank)
         if "rank" in given:
-            made._fix_rank(integer(0, 32)(given["rank"], "rank"))
+            made._fix_rank(integer(-1, 32)(given["rank"], "rank"))  # -1 is open
         for name in (one for one in _PARTS if one in given):
             if name.startswith("grid"):
                 other = Grid(given[name])

@@ -31,6 +31,7 @@ __all__ = [
 
 _MAX_RANK: Final = 32
 _LONGEST: Final = 400
+_TEXT: Final = {"string": bytes, "ustring": str}
 
 
 def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
@@ -142,6 +143,11 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             check_integers(plain(given.tolist(), "fill_value"))
         return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
     wanted = dtype.numpy_dtype
+    text = _TEXT.get(dtype.name)
+    if (given.dtype.kind == "c" and wanted.kind not in "cO") or (
+        text is not None and not all(isinstance(item, text) for item in given.flat)
+    ):
+        raise _unfit(value, dtype)
     if given.dtype == wanted or _as_given(dtype):
         return unbroadcast(given)
     if given.dtype == object:
@@ -157,10 +163,15 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     # Python compares numbers of different types by what they are, not by what they become.
     if exact and found.tolist() != given.tolist():
         whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
-        raise (TooLargeError if whole else ArgumentError)(
-            f"fill_value: {value!r} does not fit the data type {dtype.name!r}", kind="cannot_cast"
-        )
+        raise _unfit(value, dtype, TooLargeError if whole else ArgumentError)
     return unbroadcast(found)
+
+
+def _unfit(
+    value: Any, dtype: DataType, error: type[ArgumentError] = ArgumentError
+) -> ArgumentError:
+    what = f"fill_value: {value!r} does not fit the data type {dtype.name!r}"
+    return error(what, kind="cannot_cast")
 
 
 def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -223,8 +223,9 @@ impl Dim {
     }
 
     #[setter]
-    fn set_implicit_lower(&mut self, implicit: bool) {
-        self.0.implicit.0 = implicit;
+    fn set_implicit_lower(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.implicit.0 = flag(implicit)?;
+        Ok(())
     }
 
     /// Whether the upper bound is what holds now rather than a promise.
@@ -234,8 +235,9 @@ impl Dim {
     }
 
     #[setter]
-    fn set_implicit_upper(&mut self, implicit: bool) {
-        self.0.implicit.1 = implicit;
+    fn set_implicit_upper(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.implicit.1 = flag(implicit)?;
+        Ok(())
     }
 
     /// Whether the lower and the upper bound are implicit.

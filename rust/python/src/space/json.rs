@@ -26,7 +26,7 @@ pub(super) fn dims_of(json: &Bound<'_, PyAny>) -> PyResult<PerDimension<Dim>> {
     read(json, "")?.0.dims(json.py())
 }
 
-/// What members say of dimensions, and the maps; null means nothing.
+/// What members say of dimensions, and the maps.
 fn read<'py>(
     members: &Bound<'py, PyAny>,
     prefix: &'static str,
@@ -39,17 +39,14 @@ fn read<'py>(
     for (key, value) in members {
         let name = key.str()?;
         let name = name.to_cow()?;
-        let known = !value.is_none();
         match name.strip_prefix(prefix) {
-            Some("rank" | "inclusive_min" | "exclusive_max" | "inclusive_max" | "shape" | "labels")
-                if !known => {}
             Some("rank") => found.rank = Some(rank_of(&value, prefix)?),
             Some("inclusive_min") => found.inclusive_min = Some(bounds(&value, &name, -INFINITE)?),
             Some("exclusive_max") => found.exclusive_max = Some(bounds(&value, &name, END)?),
             Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, &name, INFINITE)?),
             Some("shape") => found.shape = Some(bounds(&value, &name, i64::MAX)?),
             Some("labels") => found.labels = Some(labels(&value, &name)?),
-            _ if &*name == "output" && !prefix.is_empty() => output = known.then_some(value),
+            _ if &*name == "output" && !prefix.is_empty() => output = Some(value),
             _ => return Err(argument(py, format!("unknown members [{}]", key.repr()?))),
         }
     }
