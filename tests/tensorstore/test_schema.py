@@ -107,7 +107,7 @@ def test_values_are_pickled_and_copied(value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "values"),
-    [("int8", [4, 5]), ("string", ["a", "b"]), ("json", [{"a": 1}, 2]), (None, ["a", "b"])],
+    [("int8", [4, 5]), ("ustring", ["a", "b"]), ("json", [{"a": 1}, 2]), (None, ["a", "b"])],
 )
 def test_fill_values_of_scalars_stay_arrays(dtype: Any, values: list[Any]) -> None:
     """A fill value is one whatever is viewed: of a position, and of a view without dimensions."""
