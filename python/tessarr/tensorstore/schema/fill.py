@@ -144,9 +144,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
     wanted = dtype.numpy_dtype
     text = _TEXT.get(dtype.name)
-    if (given.dtype.kind == "c" and wanted.kind not in "cO") or (
-        text is not None and not all(isinstance(item, text) for item in given.flat)
-    ):
+    if text is not None and not all(isinstance(item, text) for item in given.flat):
         raise _unfit(value, dtype)
     if given.dtype == wanted or _as_given(dtype):
         return unbroadcast(given)
