@@ -20,6 +20,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
+from tessarr.stores import LocalStore
 from tessarr.tensorstore.futures.threads import submit
 from tessarr.tensorstore.together import Together
 
@@ -175,6 +176,31 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
         slow.may.set()
     transaction.future.result(60)
     assert sorted(slow) == ["a", "b", "c"]
+
+
+def test_ctrl_c_ends_the_wait_for_a_lock_and_not_the_commit(tmp_path: Path) -> None:
+    """Who commits waits for the file that somebody else is changing; others do so afterwards."""
+    held, may = threading.Event(), threading.Event()
+
+    def change() -> None:
+        held.set()
+        may.wait(60)
+
+    threading.Thread(target=LocalStore(tmp_path).hold, args=("a", change)).start()
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    transaction, noticed = ts.Transaction(), threading.Event()
+    store.with_transaction(transaction)["a"] = b"1"
+    assert held.wait(60)
+    try:
+        threading.Thread(target=_interrupt_when, args=(threading.Event(), noticed, 0.2)).start()
+        with pytest.raises(KeyboardInterrupt):
+            transaction.commit_sync()
+        assert not transaction.future.done()
+    finally:
+        noticed.set()
+        may.set()
+    transaction.future.result(60)
+    assert store["a"] == b"1"
 
 
 @pytest.mark.parametrize("change", ["write", "delete_range", "copy", "resize"])

@@ -159,3 +159,11 @@ def test_defaults_are_told_everywhere() -> None:
     assert ts.Spec({"driver": "downsample", **view}).to_json()["base"].keys() == {
         "driver", "array", "transform",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [{}, {"headers": ["a: b"]}])
+def test_who_is_told_may_change_it(given: dict[str, Any]) -> None:
+    spec = ts.KvStore.Spec({"driver": "http", "base_url": "http://127.0.0.1/", **given})
+    told = spec.to_json(include_defaults=True)
+    told["headers"].append("c: d")
+    assert spec.to_json(include_defaults=True)["headers"] == given.get("headers", [])

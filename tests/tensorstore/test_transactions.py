@@ -506,6 +506,30 @@ def test_who_commits_does_it_himself(main: bool) -> None:
         assert mapping.threads == {thread.ident}
 
 
+@pytest.mark.parametrize(
+    ("keys", "size", "here"), [(1, 10, True), (2, 10, False), (1, 1 << 17, False)]
+)
+def test_who_waits_for_a_small_file_makes_it(
+    keys: int, size: int, here: bool, tmp_path: Path
+) -> None:
+    """Another thread would take longer to begin; who does not wait leaves it to that."""
+    store = ts.KvStore.open(f"file://{tmp_path}/").result()
+    for commit, at_once in [
+        (ts.Transaction.commit_async, False),
+        (ts.Transaction.commit_sync, here),
+    ]:
+        transaction, ended = ts.Transaction(), list[int]()
+        transaction.future.add_done_callback(
+            lambda _, ended=ended: ended.append(threading.get_ident())
+        )
+        for number in range(keys):
+            store.with_transaction(transaction)[f"key{number}"] = bytes(size)
+        commit(transaction)
+        transaction.future.result(60)
+        assert (ended == [threading.get_ident()]) == at_once
+        assert len(store["key0"]) == size
+
+
 def test_a_commit_of_nothing_is_done_at_once() -> None:
     assert ts.Transaction().commit_async().done()
 

@@ -206,3 +206,31 @@ def test_stores_of_others_that_contexts_remember_take_part(
         assert first.with_transaction(transaction).read().result().tolist() == [1, 2, 0]
         assert "c/0" not in store
     assert store["c/0"] == b"\1\2\0"
+
+
+def test_what_was_written_is_seen_while_another_thread_lists_keys() -> None:
+    """Chunks become keys then, and are seen until they are."""
+    layout = ts.ChunkLayout(chunk_shape=[64])
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    array = ts.open(
+        spec, create=True, dtype="uint32", shape=[64 * 200], chunk_layout=layout
+    ).result()
+    transaction, listing = ts.Transaction(), True
+    staged = array.with_transaction(transaction)
+
+    def list_keys() -> None:
+        while listing:
+            staged.kvstore.list().result()
+
+    thread = threading.Thread(target=list_keys)
+    thread.start()
+    try:
+        for number in range(64):
+            view = staged.vindex[np.arange(200) * 64 + number]
+            view.write(np.full(200, number, "u4")).result()
+            assert (view.read().result() == number).all()
+    finally:
+        listing = False
+        thread.join()
+    transaction.commit_sync()
+    assert (array.read().result().reshape(200, 64) == np.arange(64)).all()

@@ -38,17 +38,18 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     (b'1', False, None, b'1')
     """
 
-    owner: Any = None
+    __slots__ = ("__weakref__", "below", "owner")
+
+    owner: Any
     """What it takes part in, which is told of prefixes that are deleted."""
 
     below: Store
-    """The store that is changed in the end, where a transaction says it."""
+    """The store that is changed in the end."""
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under a prefix, in the end."""
         super().delete_prefix(prefix)
-        if self.owner is not None:
-            self.owner.forget_below(self, prefix)
+        self.owner.forget_below(self, prefix)
 
     clear_prefix = delete_prefix
 

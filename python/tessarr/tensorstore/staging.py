@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
+from _thread import allocate_lock
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from tessarr.array.aside import Overlay, aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.resizing import reshaped
-from tessarr.store import MemoryStore
+from tessarr.store import LocalStore, MemoryStore
 from tessarr.store.kept import RememberingStore, StagedStore
 
 if TYPE_CHECKING:
+    from _thread import RLock
     from collections.abc import Callable
 
     from tessarr.array import Array
@@ -78,10 +79,12 @@ class Staging:
 
     Parameters
     ----------
-    atomic, repeatable
-        As `Transaction` has them.
+    lock
+        That of the transaction. Who calls `close` and `abort` has it.
     over
         Why nothing more can take part; None while it can.
+    atomic, repeatable
+        As `Transaction` has them.
     """
 
     __slots__ = (
@@ -101,18 +104,24 @@ class Staging:
         "ending",
     )
 
-    def __init__(self, *, atomic: bool, repeatable: bool, over: str | None) -> None:
-        self._atomic, self._repeatable, self._over = atomic, repeatable, over
+    def __init__(
+        self,
+        lock: RLock,
+        over: str | None,
+        atomic: bool,
+        repeatable: bool,
+    ) -> None:
+        self._lock, self._over = lock, over
+        self._atomic, self._repeatable = atomic, repeatable
         self._stages: dict[Any, StagedStore] = {}
         self._arrays: dict[tuple[int, str], list[_Kept]] = {}
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._made: dict[tuple[int, str], _Made] = {}
         self._aside: dict[Any, Aside] = {}
-        self._pools: set[CachePool] = set()
+        self._pools: frozenset[CachePool] = frozenset()
         self._unmet: str | None = None  # the key that is not what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
         self._in_any_case: list[Callable[[], object]] = []
-        self._lock = RLock()
         self.ending = allocate_lock()
         """Held by who ends it."""
 
@@ -120,37 +129,39 @@ class Staging:
 
     def close(self, why: str) -> None:
         """Have nothing more take part."""
-        with self._lock:
-            self._over = why
-            if self._arrays:
-                for kept in self._all():
-                    kept.overlay.close()
+        self._over = why
+        if self._arrays:
+            for kept in self._all():
+                kept.overlay.close()
 
     def abort(self) -> None:
         """Give up all changes."""
-        with self._lock:
-            for stage in self._stages.values():
-                stage.abort()
-            self._stages.clear()
-            if self._arrays:
-                for kept in self._all():
-                    kept.overlay.clear()
-            for known in (self._arrays, self._changes, self._made, self._aside):
-                known.clear()
-            self._in_the_end.clear()
-            self._in_any_case.clear()
+        for stage in self._stages.values():
+            stage.abort()
+        self._stages.clear()
+        if self._arrays:
+            for kept in self._all():
+                kept.overlay.clear()
+        self._arrays.clear()
+        self._changes.clear()
+        self._made.clear()
+        self._aside.clear()
+        self._in_the_end.clear()
+        self._in_any_case.clear()
 
-    @property
-    def is_brief(self) -> bool:
+    def is_brief(self, file_bytes: int) -> bool:
         """Whether the changes are made in less time than it takes to begin it in another thread.
 
-        Then all of them are in memory, and the engine makes them without asking anybody.
+        Then all of them are in memory, or they are one file of at most so many bytes, and the
+        engine makes them without asking anybody.
         """
         if self._changes or self._aside or self._in_the_end or self._in_any_case:
             return False
         for stage in self._stages.values():
             if type(stage.below) is not MemoryStore:
-                return False
+                is_one = len(self._stages) == 1 and not self._arrays
+                is_file = is_one and type(stage.below) is LocalStore
+                return is_file and file_bytes > 0 and stage.is_small(file_bytes)
         if not self._arrays:
             return True
         elements = 0
@@ -249,21 +260,17 @@ class Staging:
     def _stage(self, store: Store) -> Store:
         if self._over is not None:
             self.check()
-        found = self._stages.get(store)
-        return self._new_stage(store) if found is None else found
-
-    def _new_stage(self, store: Store) -> Store:
         if type(store) is StagedStore and store.owner is self:
             return store
-        below = place = store
+        place = store
         if type(store) is RememberingStore:
             self._pools |= store.pools
-            place = below = store.asked
-            if not self._atomic:
-                # It also remembers what is committed.
-                below = store.fresh(data=self._repeatable)
+            place = store.asked
         found = self._stages.get(place)
         if found is None:
+            below = place
+            if type(store) is RememberingStore and not self._atomic:
+                below = store.fresh(data=self._repeatable)  # it also remembers what is committed
             found = self._stages[place] = StagedStore(below, self._repeatable)
             found.owner, found.below = self, below
         return found
@@ -280,6 +287,14 @@ class Staging:
             if writes and (self._changes or self._made):
                 self._forget(stage, first, last)
             return stage
+
+    def key(self, store: Store, key: str, *, writes: bool) -> Store:
+        """Return the same for one key."""
+        with self._lock:
+            if self._arrays or self._changes or self._made:
+                first = key.encode()
+                return self.keys(store, first, first + b"\0", writes=writes)
+            return self._stage(store)
 
     def _forget(self, stage: Store, first: bytes, last: bytes) -> None:
         """Forget what was changed of documents that are written as keys now."""

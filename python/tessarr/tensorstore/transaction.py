@@ -23,6 +23,7 @@ _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
 _ABORTED: Final = "aborted"
 _COMMITTED: Final = "commit already started"
+_SMALL_BYTES: Final = 1 << 16  # of a file, which is made before another thread has begun to
 
 
 def rebound(old: Transaction | None, new: Transaction | None) -> Transaction | None:
@@ -149,16 +150,14 @@ class Transaction:
             with self._lock:
                 if self._staged is None:
                     over = self._over if self.aborted or self._under_way.closed else None
-                    self._staged = Staging(
-                        atomic=self._atomic, repeatable=self._repeatable, over=over
-                    )
+                    self._staged = Staging(self._lock, over, self._atomic, self._repeatable)
         return self._staged
 
     # The end
 
     def commit_async(self) -> Future[None]:
         """Begin to make the changes; return `future`."""
-        self._begin()
+        self._begin(0)
         return self.future
 
     def commit_sync(self) -> None:
@@ -172,20 +171,25 @@ class Transaction:
         ArgumentError
             If they have to be made at once and cannot; or the transaction was aborted.
         """
-        self._begin()
+        self._begin(_SMALL_BYTES)
         if not self._ended or self._error is not None:
             self.future.result()
 
-    def _begin(self) -> None:
+    def _begin(self, file_bytes: int) -> None:
         """Begin to make the changes; make them, if that takes no time.
 
         What Ctrl-C keeps from being made here, another thread makes.
+
+        Parameters
+        ----------
+        file_bytes
+            How large a file may be that is made here, too, as who calls waits for it.
         """
         try:
             if self._close(_COMMITTED) and self._is_complete() and not self._ended:
                 if self._staged is None:
                     self._tell(None)
-                elif self._staged.is_brief:
+                elif self._staged.is_brief(file_bytes):
                     self._end((TessarrError, MemoryError))
                 else:
                     self.future._work = submit_whole(self._end)
@@ -258,9 +262,9 @@ class Transaction:
 
     def _tell(self, error: BaseException | None) -> None:
         """Tell who waits how it ended."""
-        if self._staged is not None:
-            self._staged.abort()  # what is left
         with self._lock:
+            if self._staged is not None:
+                self._staged.abort()  # what is left
             self._error, self._ended = error, True
             promise = self._promise
         if promise is None:

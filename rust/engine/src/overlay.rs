@@ -53,10 +53,19 @@ struct Shelf {
 /// What is kept of one chunk.
 #[derive(Default)]
 struct Kept {
-    /// None: nothing yet, or no more.
-    pad: Mutex<Option<Pad>>,
+    state: Mutex<State>,
     /// Whether what the store has of it was read.
     read: AtomicBool,
+}
+
+#[derive(Default)]
+enum State {
+    /// Nothing yet.
+    #[default]
+    Empty,
+    Some(Pad),
+    /// It is stored, and not on the shelf any more.
+    Gone,
 }
 
 /// What is kept of a chunk, shard or subchunk.
@@ -98,7 +107,11 @@ impl Overlay {
     /// How many bytes of elements are kept, as chunks of which parts are kept are whole ones.
     pub fn bytes(&self) -> usize {
         let chunks: Vec<Arc<Kept>> = self.with(|shelf| shelf.chunks.values().cloned().collect());
-        chunks.iter().map(|kept| lock(&kept.pad).as_ref().map_or(0, Pad::bytes)).sum()
+        let bytes = |kept: &Arc<Kept>| match &*lock(&kept.state) {
+            State::Some(pad) => pad.bytes(),
+            State::Empty | State::Gone => 0,
+        };
+        chunks.iter().map(bytes).sum()
     }
 
     /// Refuse what is written from now on.
@@ -108,7 +121,7 @@ impl Overlay {
 
     /// Forget everything.
     pub fn clear(&self) {
-        drop(self.take(|_| true));
+        drop(self.with(|shelf| std::mem::take(&mut shelf.chunks)));
     }
 
     /// Forget the chunks that lie outside of `array` altogether.
@@ -124,12 +137,10 @@ impl Overlay {
         drop(gone);
     }
 
-    fn take(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
+    fn some(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
         self.with(|shelf| {
-            let (taken, left) =
-                std::mem::take(&mut shelf.chunks).into_iter().partition(|(cell, _)| wanted(cell));
-            shelf.chunks = left;
-            Vec::from_iter::<BTreeMap<_, _>>(taken)
+            let found = shelf.chunks.iter().filter(|(cell, _)| wanted(cell));
+            found.map(|(cell, kept)| (cell.clone(), kept.clone())).collect()
         })
     }
 
@@ -169,14 +180,17 @@ pub unsafe fn write(
     let value = Address(value.cast_mut());
     operation.each_chunk(selection, 0, &|chunk, _| {
         let address = value;
-        let kept = overlay.find_or_make(chunk.cell)?;
-        let mut pad = lock(&kept.pad);
-        let pad = match &mut *pad {
-            Some(pad) => pad,
-            none => none.insert(Pad::of(chunk.portion.level)),
-        };
-        // SAFETY: the caller's promise.
-        unsafe { pad.put(&chunk.portion, address, operation, chunk.spread) }
+        loop {
+            let kept = overlay.find_or_make(chunk.cell)?;
+            let mut state = lock(&kept.state);
+            if let State::Empty = *state {
+                *state = State::Some(Pad::of(chunk.portion.level));
+            }
+            if let State::Some(pad) = &mut *state {
+                // SAFETY: the caller's promise.
+                return unsafe { pad.put(&chunk.portion, address, operation, chunk.spread) };
+            }
+        }
     })
 }
 
@@ -198,32 +212,46 @@ pub unsafe fn read(
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let reader = |operation| Reader::new(operation, chunk.spread);
         let found = &read::Target::new(out, &arena);
-        let Some(kept) = above.overlay.find(chunk.cell) else {
-            return reader(operation).chunk(chunk, found, scratch);
-        };
-        let mut pad = lock(&kept.pad);
-        if !pad.as_ref().map_or(Ok(false), |pad| pad.covers(&chunk.portion))? {
-            // Nobody who writes waits for the store.
-            drop(pad);
-            kept.read.store(true, Ordering::Relaxed);
-            reader(above.asks(operation)).chunk(chunk, found, scratch)?;
-            pad = lock(&kept.pad);
+        loop {
+            let Some(kept) = above.overlay.find(chunk.cell) else {
+                return reader(operation).chunk(chunk, found, scratch);
+            };
+            let mut state = lock(&kept.state);
+            let covers = match &*state {
+                State::Some(pad) => pad.covers(&chunk.portion)?,
+                State::Empty => false,
+                State::Gone => continue,
+            };
+            if !covers {
+                // Nobody who writes waits for what is read.
+                drop(state);
+                kept.read.store(true, Ordering::Relaxed);
+                reader(above.asks(operation)).chunk(chunk, found, scratch)?;
+                state = lock(&kept.state);
+            }
+            match &mut *state {
+                State::Some(pad) => {
+                    let target = Target { operation, out, arena: &arena };
+                    // SAFETY: the caller's promise.
+                    return unsafe { pad.read(&chunk.portion, &target, chunk.spread, scratch) };
+                }
+                State::Empty => return Ok(()),
+                // What was read may be from before it was stored.
+                State::Gone => {}
+            }
         }
-        let Some(pad) = &mut *pad else { return Ok(()) };
-        let target = Target { operation, out, arena: &arena };
-        // SAFETY: the caller's promise.
-        unsafe { pad.read(&chunk.portion, &target, chunk.spread, scratch) }
     })?;
     Ok(arena)
 }
 
 /// Store what the overlay `above` the store keeps of chunks whose keys are not below `first`, but below `last`, unless that
-/// is empty; it is not kept any more then.
+/// is empty; it is not kept any more then. Who reads or writes one of the chunks meanwhile waits
+/// until it is stored.
 ///
 /// # Errors
 /// As for [`write::write`].
 pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8]) -> Result<()> {
-    let chunks = above.overlay.take(|cell| {
+    let chunks = above.overlay.some(|cell| {
         let mut key = String::new();
         let all = first.is_empty() && last.is_empty();
         all || operation.array.format_key(operation.prefix, cell, &mut key).is_err()
@@ -235,7 +263,10 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
     let spread = operation.spreads(chunks.len());
     run.each(chunks.len(), operation.interrupt, &|task, scratch| {
         let (cell, kept) = &chunks[task];
-        let Some(mut pad) = lock(&kept.pad).take() else { return Ok(()) };
+        let mut state = lock(&kept.state);
+        // Dropped before the lock is, whatever happens.
+        let _leaves = Leaves { overlay: &above.overlay, cell, kept };
+        let State::Some(mut pad) = std::mem::replace(&mut *state, State::Gone) else { return Ok(()) };
         let was_read = kept.read.load(Ordering::Relaxed);
         let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
@@ -256,6 +287,23 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
         scratch.key = key;
         done
     })
+}
+
+/// A chunk that leaves the shelf of an overlay.
+struct Leaves<'a> {
+    overlay: &'a Overlay,
+    cell: &'a PerAxis<u64>,
+    kept: &'a Arc<Kept>,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.overlay.with(|shelf| {
+            if shelf.chunks.get(self.cell).is_some_and(|found| Arc::ptr_eq(found, self.kept)) {
+                shelf.chunks.remove(self.cell);
+            }
+        });
+    }
 }
 
 impl Above {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from threading import Thread, main_thread
+from threading import RLock, Thread, main_thread
 from typing import Final
 
 __all__ = ["submit", "submit_whole"]
@@ -54,7 +54,9 @@ class _Pool:
 
     def __init__(self, process: int) -> None:
         self._process = process
-        self._lock = allocate_lock()
+        # Once more by whom has it: to begin a thread may have the garbage collector end a batch,
+        # whose reads are submitted then.
+        self._lock = RLock()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._due = 0

@@ -153,9 +153,9 @@ class Spec:
         found: dict[str, Any] = {"driver": self._driver.name}
         if self._path or include_defaults:
             found["path"] = self._path
-        if include_defaults:
-            found.update(self._driver.defaults)
-        found.update(self._given)
+        told = {**self._driver.defaults, **self._given} if include_defaults else self._given
+        # Who is told may change the lists.
+        found.update((name, one[:] if type(one) is list else one) for name, one in told.items())
         if self._driver.based is not None:
             bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
             self._driver.based.give(found, bases)

@@ -236,10 +236,7 @@ class KvStore:
             raise self._refused("written")
         if self._transaction is None:
             return self._place.store
-        first = key.encode()
-        return self._transaction._staging.keys(
-            self._place.store, first, first + b"\0", writes=writes
-        )
+        return self._transaction._staging.key(self._place.store, key, writes=writes)
 
     def _range(self, chosen: _Ends, *, writes: bool = False) -> tuple[Store, str, bytes, bytes]:
         """Return the same for keys behind the path, and which of its keys they are.

@@ -15,8 +15,15 @@ pub(super) struct KeyLocks(fork::Own<Table>);
 
 #[derive(Default)]
 struct Table {
-    held: Mutex<HashSet<String>>,
+    keys: Mutex<Keys>,
     released: Condvar,
+}
+
+#[derive(Default)]
+struct Keys {
+    held: HashSet<String>,
+    /// How many wait: to wake them is a system call, also where there are none.
+    waiting: usize,
 }
 
 impl KeyLocks {
@@ -44,13 +51,16 @@ impl KeyLocks {
     pub(super) fn hold<'k>(&'k self, key: &'k str) -> Result<Held<'k>> {
         let table = self.0.get();
         loop {
-            let mut held = table.held.lock().unwrap_or_else(PoisonError::into_inner);
-            if held.insert(key.to_owned()) {
+            let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            if keys.held.insert(key.to_owned()) {
                 return Ok(Held { table, key });
             }
-            let waited = table.released.wait_timeout_while(held, wait::ASK_EVERY, |held| held.contains(key));
-            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            drop(held);
+            keys.waiting += 1;
+            let held = |keys: &mut Keys| keys.held.contains(key);
+            let waited = table.released.wait_timeout_while(keys, wait::ASK_EVERY, held);
+            let (mut keys, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            keys.waiting -= 1;
+            drop(keys);
             if timeout.timed_out() {
                 wait::ask()?;
             }
@@ -73,8 +83,11 @@ pub(super) struct Held<'k> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.table.is_own() {
-            self.table.held.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
-            self.table.released.notify_all();
+            let mut keys = self.table.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.held.remove(self.key);
+            if keys.waiting > 0 {
+                self.table.released.notify_all();
+            }
         }
     }
 }

@@ -85,6 +85,13 @@ pub enum Outcome {
 }
 
 impl Stage {
+    fn check_open(&self) -> Result<()> {
+        match self.closed {
+            false => Ok(()),
+            true => Err(Error::new(Kind::Argument, "the transaction is over")),
+        }
+    }
+
     /// Whether what the store below has at `key` is to be gone.
     fn hides(&self, key: &str) -> bool {
         self.deleted.iter().any(|deleted| deleted.has(key))
@@ -120,10 +127,7 @@ impl StagedStore {
     }
 
     fn check_open(&self) -> Result<()> {
-        match self.with(|stage| stage.closed) {
-            false => Ok(()),
-            true => Err(Error::new(Kind::Argument, "the transaction is over")),
-        }
+        self.with(|stage| stage.check_open())
     }
 
     /// How many keys are to change.
@@ -131,6 +135,14 @@ impl StagedStore {
         self.with(|stage| {
             let written = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
             written + stage.deleted.len()
+        })
+    }
+
+    /// Whether no more than one key is to change, and its value has at most so many bytes.
+    pub fn is_small(&self, most: usize) -> bool {
+        self.with(|stage| {
+            let small = |staged: &Staged| !matches!(&staged.new, New::Value(bytes) if bytes.len() > most);
+            stage.deleted.is_empty() && stage.keys.len() <= 1 && stage.keys.values().all(small)
         })
     }
 
@@ -172,6 +184,8 @@ impl StagedStore {
     /// Where reads have to repeat, an error if it was found to be something else before.
     fn stage(&self, key: &str, found: Option<Expected>, new: New) -> Result<()> {
         self.with(|stage| {
+            // A commit may have begun since the change was.
+            stage.check_open()?;
             let version = fresh_version();
             match stage.keys.get_mut(key) {
                 Some(staged) => {
@@ -213,7 +227,8 @@ impl StagedStore {
     /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
     /// then each key by itself when it is changed, so that a conflict may leave others changed.
     /// Where one key is changed by itself, `redo` is asked before that is a conflict.
-    /// Called again it tells how it ended, for those who were interrupted before they could see it.
+    /// Called again it tells how it ended, for those who were interrupted before they could see it;
+    /// after an error it makes the changes, which those did not who were interrupted.
     pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let (stage, earlier) = self.with(|stage| {
             let outcome = stage.outcome.clone();
@@ -223,13 +238,16 @@ impl StagedStore {
         if let Some(earlier) = earlier {
             return Ok(earlier);
         }
-        let outcome = self.change(stage, atomic, redo)?;
-        self.with(|stage| stage.outcome = Some(outcome.clone()));
-        Ok(outcome)
+        let done = self.change(&stage, atomic, redo);
+        self.with(|left| match &done {
+            Ok(outcome) => left.outcome = Some(outcome.clone()),
+            Err(_) => *left = Stage { closed: true, ..stage },
+        });
+        done
     }
 
     /// Makes changes in the store below.
-    fn change(&self, stage: Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
+    fn change(&self, stage: &Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let mut exchanges: Vec<Exchange> = stage
             .keys
             .iter()
@@ -313,7 +331,7 @@ impl StagedStore {
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
-        let need = Need { version: true, ..Need::of_expected(&exchange.expected) };
+        let need = Need::of_expected(&exchange.expected);
         self.inner.update(&exchange.key, need, &mut |current| {
             matched = !looks || exchange.expected.matches(current)?;
             if matched {
@@ -381,7 +399,6 @@ impl Store for StagedStore {
             Change::Delete => New::Nothing,
             Change::Write(parts) => New::Value(take_or_join(parts, current)?),
         };
-        self.check_open()?;
         if found.is_some() || !matches!(new, New::Same) {
             self.stage(key, found, new)?;
         }
@@ -437,15 +454,15 @@ impl Store for StagedStore {
         }
         let deleted = Deleted { start: start.into(), first: range.first.into(), end: range.end.into() };
         let old = self.with(|stage| {
+            stage.check_open()?;
             let below = stage.below(start).map(|(key, _)| key).filter(|key| deleted.has(key));
             let gone: Vec<String> = below.cloned().collect();
             if !stage.deleted.iter().any(|before| before.has_all(&deleted)) {
                 stage.deleted.push(deleted);
             }
-            gone.iter().filter_map(|key| stage.forget(key, self.repeatable)).collect::<Vec<_>>()
+            Ok(gone.iter().filter_map(|key| stage.forget(key, self.repeatable)).collect::<Vec<_>>())
         });
-        drop(old);
-        Ok(())
+        old.map(drop)
     }
 }
 

@@ -277,6 +277,11 @@ impl StagedStore {
         self.0.changes()
     }
 
+    /// Whether no more than one key is to change, and its value has at most so many bytes.
+    fn is_small(&self, most: usize) -> bool {
+        self.0.is_small(most)
+    }
+
     /// Give a key a value, on the condition that it has the version that somebody has seen: that
     /// is compared in the end. False, and nothing, where the key was changed here.
     fn assume(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {

@@ -27,6 +27,35 @@ fn what_was_seen_is_compared_in_the_end() -> Result<()> {
 }
 
 #[test]
+fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    inner.put("a", b"1")?;
+    let staged = StagedStore::new(inner.clone(), false);
+    let above: &dyn Store = &staged;
+    above.replace("a", Some(b"2"), Some(b"1"))?;
+    inner.put("a", b"other")?;
+    assert!(staged.commit(false, &|_, _| Err(Error::new(Kind::Interrupted, "interrupted"))).is_err());
+    assert!(above.put("a", b"late").is_err());
+    let again = New::Value(Arc::new(b"again".to_vec()));
+    assert_eq!(staged.commit(false, &|_, _| Ok(Some(again.clone())))?, Outcome::Done);
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"again"[..]));
+    Ok(())
+}
+
+#[test]
+fn a_change_that_a_commit_overtakes_is_refused() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let staged = StagedStore::new(inner.clone(), false);
+    let above: &dyn Store = &staged;
+    let overtaken = above.update("a", Need::CURRENT, &mut |_| {
+        staged.commit(false, &|_, _| Ok(None))?;
+        Ok(Change::Delete)
+    });
+    assert_eq!(overtaken.map(drop).unwrap_err().kind, Kind::Argument);
+    Ok(())
+}
+
+#[test]
 fn staged_changes_are_made_in_the_end() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for key in ["a", "d/x", "d/y"] {
