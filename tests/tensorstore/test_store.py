@@ -58,6 +58,20 @@ def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
     assert found == VALUES[2, 3]
 
 
+@pytest.mark.parametrize("step", [-1, -2, -3, 2])
+def test_a_bound_that_is_said_is_kept(step: int) -> None:
+    """Though the upper bound of the array may be another one soon."""
+    values = np.arange(4, dtype="i4")
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    array = ts.open(spec, create=True, dtype="int32", shape=[4]).result()
+    array.write(values).result()
+    ends = [None, 0, 1, 2, 3]
+    for key in (slice(start, stop, step) for start in ends for stop in ends):
+        if values[key].size:
+            assert array[key].shape == values[key].shape
+            assert array[key].read().result().tolist() == values[key].tolist()
+
+
 def test_write(store: ts.TensorStore) -> None:
     expected = VALUES.copy()
     futures = store[1:3, 2:4].write([1, 2])

@@ -400,8 +400,8 @@ class TensorStore(Indexable):
         begin = partial(
             self._driver.storage_statistics,
             self._view,
-            not_stored=query_not_stored,
-            fully_stored=query_fully_stored,
+            not_stored=bool(query_not_stored),
+            fully_stored=bool(query_fully_stored),
             using=self._using(None),
         )
         return converted(during(self._transaction, begin), _statistics)

@@ -251,12 +251,14 @@ impl Dim {
             Some(stop) => stop.saturating_sub((stop <= -INFINITE).into()),
         };
         self.check_slice(key, first, end, step)?;
-        let mut implicit = (self.implicit.0 && key.start.is_none(), self.implicit.1 && key.stop.is_none());
+        let (starts, stops) = (key.start.is_some(), key.stop.is_some());
+        let implicit = match step > 0 {
+            true => (self.implicit.0 && !starts, self.implicit.1 && !stops),
+            // A bound that was said is kept.
+            false => (self.implicit.1 && !starts && !stops, self.implicit.0 && !starts && !stops),
+        };
         if step == 1 {
             return Ok((self.with(first, end, implicit), Line::SAME));
-        }
-        if step < 0 {
-            implicit = (implicit.1, implicit.0);
         }
         let origin = first / step;
         let count = -floor_div(i128::from(first) - i128::from(end), i128::from(step)) as i64;
