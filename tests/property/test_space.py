@@ -63,13 +63,14 @@ def in_numpy(dims: tuple[Dim, ...], key: tuple[Any, ...], mode: Mode) -> Any:
     used = sum(1 for part in key if part is not None and part is not Ellipsis)
     whole = [slice(None)] * (len(dims) - used)
     at = next((k for k, part in enumerate(key) if part is Ellipsis), None)
-    terms = [*key, *whole] if at is None else [*key[:at], *whole, *key[at + 1 :]]
+    # One for no dimension sets index arrays apart, too.
+    terms = [*key, *whole] if at is None else [*key[:at], *(whole or [...]), *key[at + 1 :]]
     found: list[Any] = []
     left = iter(dims)
     place: Any
     for term in terms:
-        if term is None:
-            found.append(None)
+        if term is None or term is Ellipsis:
+            found.append(term)
             continue
         dim = next(left)
         if isinstance(term, slice):
@@ -105,7 +106,9 @@ def selected(array: npt.NDArray[Any], key: list[Any], mode: Mode) -> npt.NDArray
 
     In the index space an integer is no index array: it does not set others apart.
     """
-    axes = [k for k, term in enumerate(key) if term is not None]
+    if mode != "default":
+        key = [term for term in key if term is not Ellipsis]
+    axes = [k for k, term in enumerate(key) if term is not None and term is not Ellipsis]
     for k in axes[::-1]:
         if isinstance(key[k], int):
             array = array.take(key[k], axis=axes.index(k))
