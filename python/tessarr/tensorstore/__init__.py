@@ -90,7 +90,7 @@ from tessarr.tensorstore.schema.units import Unit
 from tessarr.tensorstore.spec.driver_spec import driver_spec as _driver_spec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction.transaction import Transaction
 from tessarr.tensorstore.verbose import (
     experimental_update_verbose_logging,
     parse_tensorstore_flags,

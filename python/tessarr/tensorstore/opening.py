@@ -16,7 +16,7 @@ from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
-from tessarr.tensorstore.transaction import Transaction, during
+from tessarr.tensorstore.transaction.transaction import Transaction, during
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.spec.driver_spec import Opened

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.tensorstore.kvstore import KvStore
-    from tessarr.tensorstore.transaction import Transaction
+    from tessarr.tensorstore.transaction.transaction import Transaction
 
 __all__ = ["Document"]
 

@@ -36,7 +36,7 @@ from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.telling import pickled, told
-from tessarr.tensorstore.transaction import Transaction, during, rebound
+from tessarr.tensorstore.transaction.transaction import Transaction, during, rebound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,14 +26,14 @@ from tessarr.tensorstore.kvstore.values import (
 )
 from tessarr.tensorstore.notation.reading import as_float, of_class
 from tessarr.tensorstore.notation.show import shown
-from tessarr.tensorstore.transaction import Transaction, during, rebound
+from tessarr.tensorstore.transaction.transaction import Transaction, during, rebound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
     from tessarr.tensorstore.kvstore.driver import Place
-    from tessarr.tensorstore.staging import Change, Staging
+    from tessarr.tensorstore.transaction.staging import Change, Staging
 
 __all__ = ["KvStore"]
 

@@ -17,7 +17,7 @@ from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import UnitLike
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from tessarr.space import View

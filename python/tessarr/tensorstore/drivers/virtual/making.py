@@ -21,7 +21,7 @@ from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.transaction import Transaction
+from tessarr.tensorstore.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     import asyncio

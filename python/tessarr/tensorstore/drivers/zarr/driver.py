@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
-    from tessarr.tensorstore.staging import Change, Staging
     from tessarr.tensorstore.together import Together
+    from tessarr.tensorstore.transaction.staging import Change, Staging
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
@@ -229,10 +229,10 @@ class ZarrDriver(Driver):
         staged = self._staged.get(using.transaction)
         if staged is None:
             staged = staging.array(array)
-            if staging.made_of(staged._store, document, outside) is None:
+            if staging.arrays.made_of(staged._store, document, outside) is None:
                 staged = staging.array(self._followed(array))
             self._staged[using.transaction] = staged
-        made = staging.made_of(staged._store, document, outside)
+        made = staging.arrays.made_of(staged._store, document, outside)
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
             staged._set_meta(made)
@@ -425,19 +425,19 @@ class ZarrDriver(Driver):
     def _resize_aside(self, array: Array, how: Resizing, using: Using) -> Driver:
         """Change the bounds in a transaction."""
         staging = using.transaction._staging
-        kept = staging.resizable(array)  # handles that know the array keep their bounds
+        kept = staging.arrays.resizable(array)  # handles that know the array keep their bounds
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
         change = again(array, how.applied, overtaken.append)
-        before = staging.made_of(array._store, document, self._outside)
+        before = staging.arrays.made_of(array._store, document, self._outside)
         if not self._grow_aside(array, how, staging, document, change):
             self._resize(array, how)
             if before is not None:  # what is staged does not tell what others changed since
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
             array._trim_kept()
         staging.may_redo(array._store, document, change)
-        staging.make(array._store, document, array._meta, self._outside, how.applied)
+        staging.arrays.make(array._store, document, array._meta, self._outside, how.applied)
 
         def after() -> None:
             self._accept(self._array, kept.array._meta)
@@ -476,7 +476,7 @@ class ZarrDriver(Driver):
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
             if using.transaction is not None:
-                using.transaction._staging.settle_array(array)
+                using.transaction._staging.arrays.settle_array(array)
             return self._access.stored(
                 array, view, not_stored=not_stored, fully_stored=fully_stored
             )

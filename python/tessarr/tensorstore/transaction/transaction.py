@@ -9,13 +9,13 @@ from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.threads import submit, submit_whole
-from tessarr.tensorstore.futures.under_way import UnderWay
-from tessarr.tensorstore.staging import Staging
+from tessarr.tensorstore.transaction.staging import Staging
+from tessarr.tensorstore.transaction.under_way import UnderWay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.tensorstore.futures.under_way import F
+    from tessarr.tensorstore.transaction.under_way import F
 
 __all__ = ["Transaction", "during", "rebound"]
 
@@ -44,7 +44,7 @@ def during(transaction: Transaction | None, begin: Callable[[], F]) -> F:
 
     The changes of the transaction, if there is one, are not made before its end.
     """
-    return begin() if transaction is None else transaction._under_way.during(begin)
+    return begin() if transaction is None else transaction._during(begin)
 
 
 class Transaction:
@@ -90,6 +90,7 @@ class Transaction:
         "_over",
         "_promise",
         "_repeatable",
+        "_sealed",
         "_staged",
         "_under_way",
     )
@@ -102,11 +103,12 @@ class Transaction:
         self._atomic = bool(atomic)
         self._repeatable = bool(repeatable_read)
         self._lock = RLock()
-        self._over: str | None = None  # why nothing more can take part
+        self._over: str | None = None  # why nothing more may begin
+        self._sealed = False  # whether what takes part is all that ever will
         self._ended = False
         self._error: BaseException | None = None
         self._staged: Staging | None = None  # made when something takes part
-        self._under_way = UnderWay()
+        self._under_way: UnderWay | None = None  # made when something begins
         self._promise: Promise[None] | None = None
         self._future: Future[None] | None = None  # made when somebody asks for it
 
@@ -149,9 +151,19 @@ class Transaction:
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
-                    over = self._over if self.aborted or self._under_way.closed else None
+                    over = self._over if self._sealed else None
                     self._staged = Staging(self._lock, over, self._atomic, self._repeatable)
         return self._staged
+
+    def _during(self, begin: Callable[[], F]) -> F:
+        """Return the future that `begin` gives; it is under way then, if it still can be."""
+        with self._lock:
+            if self._sealed:
+                under_way = None
+            else:
+                under_way = self._under_way = self._under_way or UnderWay(self._lock)
+                under_way.beginning += 1
+        return begin() if under_way is None else under_way.begun(begin)
 
     # The end
 
@@ -186,21 +198,21 @@ class Transaction:
             How large a file may be that is made here, too, as who calls waits for it.
         """
         try:
-            if self._close(_COMMITTED) and self._is_complete() and not self._ended:
+            with self._lock:
+                if self._over is not None:
+                    return
+                self._over = _COMMITTED
+            if self._seal() and not self._ended:
                 if self._staged is None:
                     self._tell(None)
                 elif self._staged.is_brief(file_bytes):
                     self._end((TessarrError, MemoryError))
                 else:
-                    self.future._work = submit_whole(self._end)
+                    self._go_on()
         except BaseException:
             if self.commit_started:
                 submit(self._end)
             raise
-
-    def _is_complete(self) -> bool:
-        """Whether nothing is under way in it; if something is, it goes on when that has ended."""
-        return self._under_way.close(self._stop, self._go_on)
 
     def _go_on(self) -> None:
         self.future._work = submit_whole(self._end)
@@ -210,10 +222,13 @@ class Transaction:
         self._give_up(ArgumentError("CANCELLED: Transaction aborted"))
 
     def _give_up(self, why: BaseException) -> None:
-        if self._close(_ABORTED):
+        with self._lock:
+            if self._over is not None:
+                return
+            self._over = _ABORTED
             self._stop(why)
-            if not self._ended:
-                self._tell(why)
+        if not self._ended:
+            self._tell(why)
 
     def _check_places(self) -> None:
         """Give up, with an error, if all changes have to be made at once and cannot."""
@@ -224,22 +239,24 @@ class Transaction:
                 self._give_up(error)
                 raise
 
-    def _close(self, why: str) -> bool:
-        """Have nothing more begin in it; False if that is so already."""
+    def _seal(self) -> bool:
+        """Have nothing more take part; False: something is under way, and what follows is later."""
         with self._lock:
-            if self._over is not None:
-                return False
-            self._over = why
-            return True
+            under_way = self._under_way
+            if under_way is None or under_way.is_over(self._stop, self._go_on):
+                self._stop()
+                return True
+        under_way.force()
+        return False
 
     def _stop(self, error: BaseException | None = None) -> None:
         """Have nothing more take part. If nothing does and nobody waits, it has ended."""
-        with self._lock:
-            assert self._over is not None
-            if self._staged is not None:
-                self._staged.close(self._over)
-            elif self._promise is None and not self._ended:
-                self._error, self._ended = error, True
+        assert self._over is not None
+        self._sealed = True
+        if self._staged is not None:
+            self._staged.close(self._over)
+        elif self._promise is None and not self._ended:
+            self._error, self._ended = error, True
 
     def _end(self, ends: _Errors = BaseException) -> None:
         """Make the changes, and tell how that ended; called again, do what is left of that.
@@ -249,7 +266,7 @@ class Transaction:
         ends
             The errors that end it. Others come from outside, and it is called again.
         """
-        if not self._is_complete():
+        if not self._sealed and not self._seal():
             return
         staged = self._staging
         with staged.ending:

@@ -1,0 +1,211 @@
+"""What transactions change of arrays: elements, and documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr.array.aside import Overlay, aside
+from tessarr.resizing import reshaped
+
+if TYPE_CHECKING:
+    from _thread import RLock
+    from collections.abc import Callable
+
+    from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.types import Shape
+
+__all__ = ["Kept", "StagedArrays", "forget"]
+
+_Reshape: TypeAlias = "Callable[[Shape], Shape]"
+
+_SLOWER: Final = 1 << 5  # with codecs: the slowest, zstd of level 22, takes 90 ns for each of 8 kB
+
+
+@dataclass(slots=True)
+class Kept:
+    """Elements that were written to an array, and the array that they are to be stored in.
+
+    Of a chunk that is written in part, all has to be encoded: so many bytes; and with codecs,
+    which takes longer.
+    """
+
+    overlay: Overlay
+    array: Array
+    chunk_bytes: int
+    with_codecs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Metadata that were changed, those outside, and how the shape here comes of that there.
+
+    Where all is new here, nothing outside matters, and there are none.
+    """
+
+    meta: ArrayMeta
+    known: ArrayMeta | None = None
+    changes: tuple[_Reshape, ...] = ()
+
+
+class StagedArrays:
+    """The arrays that take part in a transaction, by their stages and paths.
+
+    Parameters
+    ----------
+    lock
+        That of the transaction. Who calls `close`, `clear` and what takes a stage has it.
+    """
+
+    __slots__ = ("_kept", "_lock", "_made")
+
+    def __init__(self, lock: RLock) -> None:
+        self._lock = lock
+        self._kept: dict[tuple[int, str], list[Kept]] = {}
+        self._made: dict[tuple[int, str], _Made] = {}
+
+    # All of them
+
+    def all(self) -> list[Kept]:
+        """Return what is kept of each."""
+        return [kept for here in self._kept.values() for kept in here]
+
+    def close(self) -> None:
+        """Have nothing more be written."""
+        for kept in self.all():
+            kept.overlay.close()
+
+    def clear(self) -> None:
+        """Give up all changes."""
+        for kept in self.all():
+            kept.overlay.clear()
+        self._kept.clear()
+        self._made.clear()
+
+    def work_bytes(self) -> int | None:
+        """Return how many bytes without codecs take as long to store; None: that cannot be told."""
+        work = 0
+        for kept in self.all():
+            if not kept.array._is_native:
+                return None
+            encoded = max(kept.overlay.nbytes, kept.chunk_bytes)
+            work += encoded * _SLOWER if kept.with_codecs else encoded
+        return work
+
+    # Elements
+
+    def add(self, stage: Store, array: Array) -> Array:
+        """Return an array in a stage, where what is written is kept aside."""
+        kept = self._find(stage, array)
+        if kept is None:
+            overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
+            coded = bool(array._stages.compressors or array._stages.shard_codecs)
+            kept = Kept(overlay, aside(array, stage, overlay), size, coded)
+            self._kept.setdefault((id(stage), array._path), []).append(kept)
+        same = kept.array._meta is array._meta
+        return kept.array if same else aside(array, stage, kept.overlay)
+
+    def _find(self, stage: Store, array: Array) -> Kept | None:
+        """Return what keeps elements of the chunks that an array has."""
+        for kept in self._kept.get((id(stage), array._path), ()):
+            if _alike(kept.array._meta, array._meta):
+                return kept
+        return None
+
+    def resizable(self, array: Array) -> Kept:
+        """Return an array of the transaction once more, which is the one that is changed."""
+        with self._lock:
+            kept = self._find(array._store, array)
+            assert kept is not None
+            kept.array = aside(array, array._store, kept.overlay)
+            return kept
+
+    def settle(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Stage what was written to chunks that have the keys from one to another."""
+        for (number, _), here in self._kept.items():
+            if number == id(stage):
+                for kept in here:
+                    kept.array._store_kept(first, last)
+
+    def settle_array(self, array: Array) -> None:
+        """Stage what was written to an array of the transaction."""
+        with self._lock:
+            for kept in self._kept.get((id(array._store), array._path), ()):
+                kept.array._store_kept()
+
+    def forget_below(self, stage: Store, prefix: str) -> None:
+        """Forget what was written to arrays that are deleted."""
+        for (number, path), here in self._kept.items():
+            if number == id(stage) and f"{path}/".removeprefix("/").startswith(prefix):
+                for kept in here:
+                    kept.overlay.clear()
+
+    # Documents
+
+    def make(
+        self,
+        stage: Store,
+        key: str,
+        meta: ArrayMeta,
+        known: ArrayMeta | None = None,
+        *changes: _Reshape,
+    ) -> None:
+        """Have all handles that take part know what a document tells that was changed here.
+
+        Parameters
+        ----------
+        stage, key
+            The document.
+        meta
+            What it tells.
+        known
+            What is known of it outside; None: it is made here.
+        *changes
+            From the shape there to the shape here.
+        """
+        with self._lock:
+            before = self._made.get((id(stage), key))
+            new = known is None or (before is not None and before.known is None)
+            all_changes = changes if before is None else (*before.changes, *changes)
+            self._made[id(stage), key] = _Made(meta) if new else _Made(meta, known, all_changes)
+
+    def made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
+        """Return what a document tells that was changed here; None if it was not.
+
+        Parameters
+        ----------
+        stage, key
+            The document.
+        known
+            What is known of it outside: what others made of it since is the same here, but for
+            what was changed here.
+        """
+        if not self._made:
+            return None
+        with self._lock:
+            made = self._made.get((id(stage), key))
+            if made is not None and made.known is not None and made.known is not known:
+                shape = known.shape
+                for change in made.changes:
+                    shape = change(shape)
+                made = _Made(reshaped(known, shape), known, made.changes)
+                self._made[id(stage), key] = made
+            return None if made is None else made.meta
+
+    def forget_made(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Forget what documents tell that are written as keys now, from one to another."""
+        forget(self._made, stage, first, last)
+
+
+def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> None:
+    """Forget what is known of the keys of a stage from one to another; empty: there is no end."""
+    for number, key in list(known):
+        if number == id(stage) and first <= key.encode() and (not last or key.encode() < last):
+            del known[number, key]
+
+
+def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:
+    """Whether two arrays keep the same elements in the same chunks, apart from their shapes."""
+    return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other
