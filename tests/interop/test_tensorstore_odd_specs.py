@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pickle import dumps, loads
 from typing import Any
 
@@ -301,6 +302,57 @@ def test_what_is_bound_before_the_format_is_known_is_told(
     compare(lambda ts: bound(ts).to_json(include_defaults))
     if "unbind_context" not in change:  # TensorStore names resources twice then
         compare(lambda ts: loads(dumps(bound(ts))).to_json(include_defaults))
+
+
+POOLS: list[Any] = [
+    *({}, {"metadata_cache_pool": {"total_bytes_limit": 5}}, {"metadata_cache_pool": "cache_pool"}),
+    {"metadata_cache_pool": {"total_bytes_limit": 5}, "cache_pool": {"total_bytes_limit": 6}},
+    {"metadata_cache_pool": "cache_pool#x", "context": {"cache_pool#x": {"total_bytes_limit": 7}}},
+    {"metadata_cache_pool": {}, "cache_pool": {}},
+]
+
+
+@pytest.mark.parametrize("pools", POOLS, ids=str)
+@pytest.mark.parametrize("driver", ["zarr", "zarr3", "cast"])
+@pytest.mark.parametrize(
+    "change", [{}, {"retain_context": True}, {"unbind_context": True}], ids=str
+)
+@pytest.mark.parametrize("include_defaults", [False, True])
+def test_memory_for_metadata_is_told_where_it_is_another(
+    pools: Any, driver: str, change: dict[str, Any], *, include_defaults: bool
+) -> None:
+    def told(ts: Any) -> Any:
+        of = {"driver": "zarr" if driver == "zarr" else "zarr3", "kvstore": "memory://", **pools}
+        new = {**of, "create": True, "dtype": "uint8", "schema": {"domain": {"shape": [2]}}}
+        spec = {**CAST, "base": new} if driver == "cast" else new
+        return ts.open(spec).result().spec(**change).to_json(include_defaults)
+
+    compare(told)
+
+
+def _nested(kinds: str) -> dict[str, Any]:
+    """Return the spec of views of a new array: the first kind is the inner one."""
+    size = {"domain": {"shape": [4]}}
+    spec = {"driver": "zarr3", "kvstore": "memory://", "create": True, "schema": size}
+    spec["dtype"] = "uint8"
+    mean = {"driver": "downsample", "downsample_factors": [2], "downsample_method": "mean"}
+    for kind in kinds:
+        views = {"c": {**CAST, "base": spec}, "d": {**mean, "base": spec}}
+        spec = views.get(kind, {"driver": "stack", "layers": [spec]})
+    return spec
+
+
+@pytest.mark.parametrize("kinds", ["", *"cds", *map("".join, product("cds", repeat=2))])
+@pytest.mark.parametrize("minimal", [False, True])
+@pytest.mark.parametrize("include_defaults", [False, True])
+def test_all_is_told_of_open_views(kinds: str, *, minimal: bool, include_defaults: bool) -> None:
+    def told(ts: Any) -> Any:
+        handle = ts.open(_nested(kinds)).result()
+        views = handle, handle[1:], handle.T, handle[::2]
+        specs = (view.spec(minimal_spec=minimal) for view in views)
+        return [spec.to_json(include_defaults) for spec in specs]
+
+    compare(told)
 
 
 @pytest.mark.parametrize("spec", NULLS, ids=str)

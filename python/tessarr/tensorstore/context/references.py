@@ -272,8 +272,20 @@ class References:
         return values
 
     def strip(self) -> References:
-        """Return none but those of the context that it is opened with."""
-        return self._with({})
+        """Return those of the context that it is opened with, and the same optional ones."""
+        return self._with({name: self.kinds[name] for name in self.optional & self._values.keys()})
+
+    def distinct(self) -> References:
+        """Return them, bound, without optional ones that a member with the name of the kind has."""
+        if not any(self._is_twice(member) for member in self.optional):
+            return self
+        return self._with({k: v for k, v in self._values.items() if not self._is_twice(k)})
+
+    def _is_twice(self, member: str) -> bool:
+        if member not in self.optional or member not in self._values:
+            return False
+        kind = self.kinds[member]
+        return kind in self.kinds and self._values[member] is self.values.get(kind)
 
     def unbind(self, naming: Naming) -> References:
         """Return all as JSON that refers to the context of `naming`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -123,13 +123,10 @@ class ViewSpec(DriverSpec):
         )
 
 
-def nested_json(
-    spec: Spec, naming: Naming, *, include_defaults: bool, without: Sequence[str] = ()
-) -> JSONObject:
+def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONObject:
     """Return the JSON of a spec inside of another one, whose context has its resources."""
     found = everything(spec, naming, include_defaults=include_defaults)
-    for name in ("context", *(() if include_defaults else without)):
-        found.pop(name, None)
+    found.pop("context", None)
     if spec._context is not None or include_defaults:
         found["context"] = context_json(spec._context, include_defaults=include_defaults)
     return found

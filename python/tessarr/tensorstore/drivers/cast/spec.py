@@ -79,13 +79,15 @@ class CastSpec(ViewSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        base = self._nested[0]
-        without = [] if base._view is not None else ["transform"]
-        if self.schema.rank is not None and not include_defaults:
-            without.append("rank")  # the same
-        return {
-            "base": nested_json(base, naming, include_defaults=include_defaults, without=without)
-        }
+        base, rank = self._nested[0], self.schema.rank
+        json = nested_json(base, naming, include_defaults=include_defaults)
+        if base._view is None:
+            json.pop("transform", None)  # that of the cast
+        if include_defaults and base._view is None and rank is not None:
+            json.update(rank=rank, schema={**json["schema"], "rank": rank})
+        elif not include_defaults and rank is not None:
+            json.pop("rank", None)  # the same
+        return {"base": json}
 
     def outline(self) -> Schema:
         """Return what is known of data type and domain, and of the rank if that was stated."""

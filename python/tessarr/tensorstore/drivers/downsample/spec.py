@@ -116,8 +116,10 @@ class DownsampleSpec(ViewSpec):
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         base = self._nested[0]
-        without = ("rank", "transform") if base._view is None else ()
-        json = nested_json(base, naming, include_defaults=include_defaults, without=without)
+        json = nested_json(base, naming, include_defaults=include_defaults)
+        if base._view is None and not include_defaults:
+            json.pop("rank", None)
+            json.pop("transform", None)
         return {
             "base": json if include_defaults else without_dtype(json),
             "downsample_factors": list(self._factors),
