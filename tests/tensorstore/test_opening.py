@@ -64,8 +64,9 @@ def test_assumed_metadata(context: ts.Context) -> None:
     with pytest.raises(ArgumentError, match="assume_metadata"):
         opened(context, create=True, assume_metadata=True, dtype="int16", shape=[3])
     cached = opened(context, open=True, assume_cached_metadata=True, dtype="int16", shape=[3])
+    assert cached.resolve().result().shape == (3,)
     with pytest.raises(NotFoundError):
-        cached.resolve().result()
+        cached.resize(exclusive_max=[4]).result()
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])

@@ -73,7 +73,6 @@ class ZarrDriver(Driver):
         "_access",
         "_array",
         "_arrays",
-        "_assumed",
         "_dtype",
         "_facts",
         "_field",
@@ -115,7 +114,6 @@ class ZarrDriver(Driver):
         self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._assumed = opened_by is not None and opened_by.assumes_metadata
         self._arrays: WeakKeyDictionary[Any, Array] | None = None
         self._keepers: list[Keeper] | None = None  # not looked for yet
 
@@ -362,16 +360,13 @@ class ZarrDriver(Driver):
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
-        due = self._assumed or self._is_due(using)
+        due = self._is_due(using)
         begin = using.batch._start if due and using.batch is not None else start
         found: Future[Driver] = begin(self._fresh, using, here=not due)
         return found
 
     def _fresh(self, using: Using) -> Driver:
         array = self._looked_at(using)
-        if self._assumed:
-            self._refresh(array)
-            self._assumed = False
         return self if array is self._array else self._moved(array, using)
 
     def _moved(self, staged: Array, using: Using) -> Driver:

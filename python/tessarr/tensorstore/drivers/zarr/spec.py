@@ -366,11 +366,6 @@ class ZarrSpec(PlacedSpec):
         return KvStore._of(self._place, self._place._open(), self._place.path, None)
 
     @property
-    def assumes_metadata(self) -> bool:
-        """Whether metadata are those of the spec until they are needed anew."""
-        return self._mode.assume_cached_metadata
-
-    @property
     def fixes_metadata(self) -> bool:
         """Whether metadata are those of the spec for good."""
         return self._mode.assume_metadata

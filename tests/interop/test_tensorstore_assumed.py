@@ -1,0 +1,47 @@
+"""Metadata that are assumed are as fresh as those that are read: from when the array is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
+
+RECHECKS: list[Any] = [None, True, False, "open", 0]
+
+
+def _seen(ts: Any, folder: Path, assumed: str, recheck: Any, *, there: bool) -> list[Any]:
+    """Tell what bounds are where metadata were assumed, and somebody else resizes the array."""
+    spec = {"driver": "zarr3", "kvstore": f"file://{folder}/a/"}
+    given = {"dtype": "uint8", "shape": [10]}
+    if there:
+        other = ts.open(spec, create=True, **given).result()
+        other.resize(exclusive_max=[13]).result()
+    stated = {} if recheck is None else {"recheck_cached_metadata": recheck}
+    handle = ts.open(spec, open=True, **{assumed: True}, **given, **stated).result()
+    found: list[Any] = [repr(handle.domain)]
+    for act in (
+        lambda: repr(handle.resolve().result().domain),
+        lambda: repr(handle.resolve(fix_resizable_bounds=True).result().domain),
+        lambda: handle.read().result().shape,
+        lambda: handle[11].write(1).result(),
+        lambda: repr(handle.with_transaction(ts.Transaction()).resolve().result().domain),
+        lambda: repr(handle.resize(exclusive_max=[12]).result().resolve().result().domain),
+    ):
+        try:
+            found.append(act())
+        except ValueError:
+            found.append(ValueError)
+    return found
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("recheck", RECHECKS)
+@pytest.mark.parametrize("assumed", ["assume_metadata", "assume_cached_metadata"])
+def test_assumed_metadata(tmp_path: Path, assumed: str, recheck: Any, there: bool) -> None:
+    mine = _seen(ours, tmp_path / "ours", assumed, recheck, there=there)
+    assert mine == _seen(theirs, tmp_path / "theirs", assumed, recheck, there=there)
