@@ -150,3 +150,51 @@ def test_types_of_few_bits_in_format_2(name: str, tmp_path: Path) -> None:
         assert np.asarray(again.read().result(), "f4").tolist() == [0, 0, 1, 1]
         metadata = [one.spec().to_json()["metadata"] for one in (made, again)]
         assert metadata[0] == metadata[1]
+
+
+ONE_BYTE: list[tuple[Any, str | None]] = [
+    *(("|S1", None), ("|V1", None), ("|S2", None)),
+    *(([["a", "|S1"], ["b", "|V1"]], "a"), ([["a", "|S1"], ["b", "|V1"]], "b")),
+    ([["a", "|S1", [3]]], None),
+]
+
+
+@pytest.mark.parametrize(("dtype", "field"), ONE_BYTE, ids=repr)
+@pytest.mark.parametrize(
+    "given", [{"shape": [2, 1]}, {"rank": 2}, {"rank": 1}, {}, {"dtype": "char"}], ids=repr
+)
+def test_bytes_are_a_dimension_also_where_there_is_one(dtype: Any, field: Any, given: Any) -> None:
+    def made(package: Any) -> Any:
+        metadata = {"dtype": dtype, **({} if "shape" in given else {"shape": [2]})}
+        stated = {} if field is None else {"field": field}
+        spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, **stated}
+        array = package.open(spec, create=True, **given).result()
+        return array.dtype.name, repr(array.domain), array.schema.to_json(), array.spec().to_json()
+
+    assert outcome(lambda: made(ts)) == outcome(lambda: made(theirs))
+
+
+@pytest.mark.parametrize("name", ["char", "byte", "json"])
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_new_arrays_have_no_bytes_without_metadata(driver: str, name: str) -> None:
+    for package in (ts, theirs):
+        with pytest.raises(ValueError, match=name):
+            spec = {"driver": driver, "kvstore": "memory://"}
+            package.open(spec, create=True, dtype=name, shape=[2, 1]).result()
+
+
+@pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
+@pytest.mark.parametrize(
+    ("value", "name"), [(b"a", "char"), (b"a", "byte"), (b"\xff", "string")], ids=repr
+)
+def test_elements_that_json_has_not_are_shown_and_pickled(
+    package: Any, value: Any, name: str
+) -> None:
+    array = package.array(value, dtype=package.dtype(name))
+    assert [repr(array), repr(array.spec())] == ["TensorStore(...)", "Spec(...)"]
+    assert repr(package.stack([array])) == "TensorStore(...)"
+    assert not array.spec() == array.spec()  # noqa: SIM201 (what is asked for)
+    assert pickle.loads(pickle.dumps(array)).dtype.name == name
+    assert pickle.loads(pickle.dumps(array.spec())).dtype.name == name
+    with pytest.raises(ValueError, match=r"JSON|UTF-8"):
+        array.spec().to_json()

@@ -517,7 +517,7 @@ class TensorStore(Indexable):
         spec = self._spec()
         try:
             return shown("TensorStore", told(spec))
-        except UnsupportedError:  # functions are no JSON
+        except UnsupportedError:  # functions and bytes are no JSON
             return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -526,7 +526,7 @@ class TensorStore(Indexable):
         plain = view._as_view().plain()
         try:
             json, beside = pickled(spec)
-        except UnsupportedError:  # functions are no JSON
+        except UnsupportedError:  # functions and bytes are no JSON
             return _restored, (spec, None, self._mode, *plain)
         return _restored, (json, beside, self._mode, *plain)
 

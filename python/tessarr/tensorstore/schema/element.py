@@ -98,8 +98,7 @@ _elements: Final = RecallSame(_plain)
 
 def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
     if found.isbuiltin != 2 and found.kind in "VS":
-        bytes_of = (found.itemsize,) if found.itemsize > 1 else ()
-        return Element(char if found.kind == "S" else byte, (*shape, *bytes_of))
+        return Element(char if found.kind == "S" else byte, (*shape, found.itemsize))
     return Element(DataType(found), shape)
 
 
@@ -110,19 +109,18 @@ def is_raw(stored: data_types.DataType) -> bool:
 
 
 @lru_cache(64)
-def stored_type(dtype: DataType, driver: str) -> data_types.DataType:
+def stored_type(dtype: DataType) -> data_types.DataType:
     """Return the data type that a new array has for elements.
 
     Raises
     ------
     UnsupportedError
-        If arrays of the driver do not have such elements.
+        If arrays do not have such elements, or only with a dimension inside of them.
     """
     objects = {"ustring": "string", "string": "bytes"}
-    if dtype.name == "json" or (dtype.name in {"byte", "char"} and driver == "zarr3"):
+    if dtype.name in {"json", "byte", "char"}:
         raise UnsupportedError(
-            f"dtype {dtype.name!r}: an array of format 3 does not have it; give the data_type "
-            "in metadata",
+            f"dtype {dtype.name!r}: no new array has it; give the data type in metadata",
             kind="unsupported_data_type",
             extension=dtype.name,
         )

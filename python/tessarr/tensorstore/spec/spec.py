@@ -485,13 +485,13 @@ class Spec(Indexable):
     def __repr__(self) -> str:
         try:
             return shown("Spec", told(self, bound=True))
-        except UnsupportedError:  # functions are no JSON
+        except UnsupportedError:  # functions and bytes are no JSON
             return "Spec(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
             json, beside = pickled(self)
-        except UnsupportedError:  # functions are no JSON
+        except UnsupportedError:  # functions and bytes are no JSON
             return Spec._of, (self._driver, self._view, self._context)
         return (Spec, (ordered(json),)) if beside is None else (_restored, (ordered(json), beside))
 

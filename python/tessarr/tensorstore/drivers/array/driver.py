@@ -265,8 +265,8 @@ def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
 
     Raises
     ------
-    ArgumentError
-        If JSON has nothing for the data type.
+    UnsupportedError
+        If JSON has nothing for them.
     """
     if values.ndim:
         return [elements_to_json(values[k, ...], data_type) for k in range(len(values))]
@@ -284,7 +284,7 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise ArgumentError(f"{value!r} is not UTF-8, as JSON needs it") from None
+            raise UnsupportedError(f"{value!r} is not UTF-8, as JSON needs it") from None
     if kind == "bool":
         return bool(value)
     if kind.startswith(("int", "uint")):
@@ -293,7 +293,7 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         return [_float(float(value.real)), _float(float(value.imag))]
     if kind.startswith(("float", "bfloat")):
         return _float(float(value))
-    raise ArgumentError(f"JSON has nothing for elements of {kind}")
+    raise UnsupportedError(f"JSON has nothing for elements of {kind}", extension=kind)
 
 
 def _float(value: float) -> Any:

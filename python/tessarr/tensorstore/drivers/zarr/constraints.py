@@ -412,7 +412,7 @@ class Constraints(ABC):
                 raise ArgumentError(f"field: it needs {self.data_type_member} in metadata")
             if schema.dtype is None:
                 raise ArgumentError("an array is created with a data type: give dtype")
-            stored = stored_type(schema.dtype, self.driver)
+            stored = stored_type(schema.dtype)
         why = stored.refusal(self.zarr_format)
         if why is not None:
             raise UnsupportedError(
