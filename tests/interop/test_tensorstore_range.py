@@ -88,3 +88,13 @@ def test_the_hull_is_that_of_the_indices() -> None:
     for one, other, act in itertools.product(dims, dims, ["hull", "intersect"]):
         for text in (f"{one}.{act}({other})", f"ts.IndexDomain([{one}]).{act}([{other}])"):
             assert told(ts, text) == told(theirs, text), text
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    ["", "label='x'", "inclusive_min=3", "exclusive_max=3", "-2, 1", "size=0"],
+)
+def test_only_intervals_with_ends_are_walked(bounds: str) -> None:
+    text = f"[at for at, _ in zip(ts.Dim({bounds}), range(5))]"
+    assert told(ts, text) == told(theirs, text)
+    assert told(ts, f"list(ts.Dim({bounds}))") == told(theirs, f"list(ts.Dim({bounds}))")

@@ -299,6 +299,9 @@ impl Dim {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.finite() {
+            return Err(argument(py, format!("{} has no end: it cannot be walked", self.0)));
+        }
         let range = PyRange::new(py, self.0.lower as isize, self.0.upper as isize)?;
         Ok(range.try_iter()?.into_any())
     }
