@@ -437,3 +437,13 @@ def test_the_bytes_of_an_element_are_a_dimension(driver: str, n: int) -> None:
     assert (store.read().result() == values).all()
     assert (store[1:3, n - 1].read().result() == values[1:3, n - 1]).all()
     assert (store.vindex[[0, 3], [0, n - 1]].read().result() == values[[0, 3], [0, n - 1]]).all()
+
+
+@pytest.mark.parametrize(("allowed", "mode"), [("read", "r"), ("write", "w")])
+def test_what_was_pickled_may_do_no_more(tmp_path: Path, allowed: str, mode: str) -> None:
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    ts.open(spec, create=True, dtype="int8", shape=[2]).result()
+    again = pickle.loads(pickle.dumps(ts.open(spec, **{allowed: True}).result()))
+    assert (again.mode, again.readable, again.writable) == (mode, mode == "r", mode == "w")
+    with pytest.raises(ValueError, match=r"reading|writing"):
+        again.read().result() if mode == "w" else again.write(1).result()
