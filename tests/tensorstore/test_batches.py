@@ -267,3 +267,15 @@ def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> N
             return
         time.sleep(0.01)
     raise AssertionError("the batch is kept")
+
+
+@pytest.mark.parametrize("spans", [[None] * 10, [slice(k, k + 5) for k in range(0, 50, 5)]])
+def test_a_key_that_is_read_often_in_a_batch_is_asked_for_once(tmp_path: Path, spans: Any) -> None:
+    files = CountingStore(LocalStore(tmp_path))
+    store = ts.KvStore.open(files).result()
+    store["a"] = value = bytes(range(100))
+    before = files.counts()["opens"]
+    with ts.Batch() as batch:
+        reads = [store.read("a", byte_range=span, batch=batch) for span in spans]
+    assert [read.result().value for read in reads] == [value[span or slice(None)] for span in spans]
+    assert files.counts()["opens"] - before == 1
