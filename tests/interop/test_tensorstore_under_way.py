@@ -94,3 +94,33 @@ def test_what_waits_for_a_batch_begins() -> None:
     transaction.commit_async().result(timeout=60)
     assert reading.result().tolist() == [1, 5, 3]
     batch.submit()
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_what_others_let_grow_keeps_what_they_wrote(tmp_path: Path, *, sharded: bool) -> None:
+    """Who wrote all that he knows of a chunk at the edge may not know of all by now."""
+
+    def found(ts: Any) -> list[int]:
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        if sharded:
+            inner = {"chunk_shape": [1], "codecs": codecs}
+            codecs = [{"name": "sharding_indexed", "configuration": inner}]
+        metadata = {
+            "shape": [5],
+            "data_type": "int16",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10]}},
+            "codecs": codecs,
+        }
+        kvstore = {"driver": "file", "path": f"{tmp_path}/{ts.__name__}/{sharded}/"}
+        spec = {"driver": "zarr3", "kvstore": kvstore}
+        array = ts.open({**spec, "metadata": metadata}, create=True).result()
+        transaction = ts.Transaction()
+        array.with_transaction(transaction)[...] = 9
+        grown = ts.open(spec, context=ts.Context()).result().resize(exclusive_max=[30]).result()
+        grown[5:] = 2
+        ts.open(spec, context=ts.Context()).result().with_transaction(transaction)[10] = 7
+        transaction.commit_sync()
+        after: list[int] = ts.open(spec, context=ts.Context()).result().read().result().tolist()
+        return after
+
+    assert found(ours) == found(theirs)

@@ -11,13 +11,13 @@ mod leaf;
 mod written;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Operation, Portion, Run};
+use crate::pool;
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
@@ -122,6 +122,7 @@ impl Overlay {
     /// Forget everything.
     pub fn clear(&self) {
         drop(self.with(|shelf| std::mem::take(&mut shelf.chunks)));
+        self.memory.clear();
     }
 
     /// Forget the chunks that lie outside of `array` altogether.
@@ -142,6 +143,14 @@ impl Overlay {
             let found = shelf.chunks.iter().filter(|(cell, _)| wanted(cell));
             found.map(|(cell, kept)| (cell.clone(), kept.clone())).collect()
         })
+    }
+
+    fn remove(&self, cell: &[u64], kept: &Arc<Kept>) {
+        self.with(|shelf| {
+            if shelf.chunks.get(cell).is_some_and(|found| Arc::ptr_eq(found, kept)) {
+                shelf.chunks.remove(cell);
+            }
+        });
     }
 
     fn find(&self, cell: &[u64]) -> Option<Arc<Kept>> {
@@ -188,7 +197,7 @@ pub unsafe fn write(
             }
             if let State::Some(pad) = &mut *state {
                 // SAFETY: the caller's promise.
-                return unsafe { pad.put(&chunk.portion, address, operation, chunk.spread) };
+                return unsafe { pad.put(&chunk.portion, address, operation.array, chunk.spread) };
             }
         }
     })
@@ -231,7 +240,7 @@ pub unsafe fn read(
             }
             match &mut *state {
                 State::Some(pad) => {
-                    let target = Target { operation, out, arena: &arena };
+                    let target = Target { out, arena: &arena };
                     // SAFETY: the caller's promise.
                     return unsafe { pad.read(&chunk.portion, &target, chunk.spread, scratch) };
                 }
@@ -264,46 +273,20 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
     run.each(chunks.len(), operation.interrupt, &|task, scratch| {
         let (cell, kept) = &chunks[task];
         let mut state = lock(&kept.state);
-        // Dropped before the lock is, whatever happens.
-        let _leaves = Leaves { overlay: &above.overlay, cell, kept };
-        let State::Some(mut pad) = std::mem::replace(&mut *state, State::Gone) else { return Ok(()) };
+        let State::Some(pad) = &mut *state else { return Ok(()) };
         let was_read = kept.read.load(Ordering::Relaxed);
         let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
-            let writer = Writer::new(operation, spread);
-            let raw = match &mut pad {
-                Pad::Leaf(leaf) => leaf.take_raw(level, operation.array),
-                Pad::Shard(_) => None,
-            };
-            let new = KeptNew { pad: &pad, level, origin };
-            match (raw, &pad) {
-                (Some(mut raw), Pad::Leaf(leaf)) => {
-                    writer.raw_chunk(key, &new, &mut |rest| leaf.completed(&mut raw, level, rest), scratch)
-                }
-                _ => writer.chunk(key, &new, scratch),
-            }
+            pad.store(key, level, origin, operation, spread, scratch)
         });
         scratch.key = key;
-        done
+        // What could not be stored stays where it is.
+        done?;
+        *state = State::Gone;
+        above.overlay.remove(cell, kept);
+        Ok(())
     })
-}
-
-/// A chunk that leaves the shelf of an overlay.
-struct Leaves<'a> {
-    overlay: &'a Overlay,
-    cell: &'a PerAxis<u64>,
-    kept: &'a Arc<Kept>,
-}
-
-impl Drop for Leaves<'_> {
-    fn drop(&mut self) {
-        self.overlay.with(|shelf| {
-            if shelf.chunks.get(self.cell).is_some_and(|found| Arc::ptr_eq(found, self.kept)) {
-                shelf.chunks.remove(self.cell);
-            }
-        });
-    }
 }
 
 impl Above {
@@ -337,19 +320,48 @@ impl Pad {
         &mut self,
         portion: &Portion<'_, '_>,
         value: Address,
-        operation: Operation<'_>,
+        array: &Array,
         spread: bool,
     ) -> Result<()> {
         let (kept, shard) = match (self, &portion.level.body) {
             // SAFETY: the caller's promise.
-            (Pad::Leaf(leaf), _) => return unsafe { leaf.put(portion, value, operation.array) },
+            (Pad::Leaf(leaf), _) => return unsafe { leaf.put(portion, value, array) },
             (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
             (Pad::Shard(_), _) => return Err(mismatch()),
         };
-        for_subchunks(kept, portion, shard, true, operation, spread, &|portion, pad, _| {
+        for_subchunks(kept, portion, shard, true, spread, &|portion, pad, _| {
             // SAFETY: the caller's promise.
-            unsafe { pad.put(portion, value, operation, false) }
+            unsafe { pad.put(portion, value, array, false) }
         })
+    }
+
+    /// Store what is kept of a chunk at `key`, which `level` is of.
+    fn store(
+        &mut self,
+        key: &str,
+        level: &Level,
+        origin: &[u64],
+        operation: Operation<'_>,
+        spread: bool,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let writer = Writer::new(operation, spread);
+        let mut raw = match self {
+            Pad::Leaf(leaf) => leaf.take_raw(level, operation.array),
+            Pad::Shard(_) => None,
+        };
+        let new = KeptNew { pad: self, level, origin };
+        // What was taken is given back also where something panics.
+        let done = pool::guarded(|| match (&mut raw, &*self) {
+            (Some(raw), Pad::Leaf(leaf)) => {
+                writer.raw_chunk(key, &new, &mut |rest| leaf.completed(raw, level, rest), scratch)
+            }
+            _ => writer.chunk(key, &new, scratch),
+        });
+        if let (Err(_), Some(raw), Pad::Leaf(leaf)) = (&done, raw, self) {
+            leaf.give_raw(raw);
+        }
+        done
     }
 
     /// Everything that is selected by `portion` is kept here.
@@ -372,6 +384,17 @@ impl Pad {
         Ok(true)
     }
 
+    /// Every element is kept here.
+    fn is_full(&self, level: &Level) -> bool {
+        match (self, &level.body) {
+            (Pad::Leaf(leaf), _) => leaf.is_full(level),
+            (Pad::Shard(kept), Body::Shard(shard)) => {
+                kept.len() == shard.entries && kept.values().all(|(_, pad)| pad.is_full(&shard.level))
+            }
+            (Pad::Shard(_), _) => false,
+        }
+    }
+
     /// Put what is kept of `portion` into the caller's buffer.
     ///
     /// # Safety
@@ -389,7 +412,7 @@ impl Pad {
             (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
             (Pad::Shard(_), _) => return Err(mismatch()),
         };
-        for_subchunks(kept, portion, shard, false, target.operation, spread, &|portion, pad, scratch| {
+        for_subchunks(kept, portion, shard, false, spread, &|portion, pad, scratch| {
             // SAFETY: the caller's promise.
             unsafe { pad.read(portion, target, false, scratch) }
         })
@@ -407,7 +430,6 @@ fn for_subchunks(
     portion: &Portion<'_, '_>,
     shard: &Shard,
     make: bool,
-    operation: Operation<'_>,
     spread: bool,
     work: &(dyn Fn(&Portion<'_, '_>, &mut Pad, &mut Scratch) -> Result<()> + Sync),
 ) -> Result<()> {
@@ -434,7 +456,8 @@ fn for_subchunks(
         }
     }
     let run = if spread { Run::decide(found.len(), level.decoded_bytes, 0) } else { Run::Here };
-    run.each(found.len(), operation.interrupt, &|place, scratch| {
+    // Nobody is asked whether to stop: the chunk is held, and the answer may want it.
+    run.each(found.len(), None, &|place, scratch| {
         let (task, pad) = &found[place];
         let mut cell = PerAxis::new();
         let piece = &division.task(*task, &mut cell);
@@ -459,29 +482,9 @@ impl<'a> New<'a> for KeptNew<'a, '_> {
         self.origin
     }
 
-    fn is_full(&self, array: &Array) -> bool {
-        match (self.pad, &self.level.body) {
-            (Pad::Leaf(leaf), _) => leaf.is_full(self.level, self.origin, &array.shape),
-            (Pad::Shard(kept), Body::Shard(shard)) => {
-                let inside = inside(self.level, self.origin, &array.shape);
-                let counts =
-                    inside.iter().zip(&shard.level.shape).map(|(range, size)| range.end.div_ceil(*size));
-                let within = |cell: &[u64]| {
-                    let starts = cell.iter().zip(&shard.level.shape).map(|(cell, size)| cell * size);
-                    starts.zip(&inside).all(|(start, range)| start < range.end)
-                };
-                let mut full = 0u64;
-                for (cell, pad) in kept.values().filter(|(cell, _)| within(cell)) {
-                    let origin = &origin_of(self.origin, cell, &shard.level.shape);
-                    if !(KeptNew { pad, level: &shard.level, origin }).is_full(array) {
-                        return false;
-                    }
-                    full += 1;
-                }
-                full == counts.product::<u64>()
-            }
-            (Pad::Shard(_), _) => false,
-        }
+    /// Also outside of the array: it may be larger by now than who wrote to it knew.
+    fn is_full(&self, _array: &Array) -> bool {
+        self.pad.is_full(self.level)
     }
 
     fn run(&self) -> Option<&'a [u8]> {
@@ -521,10 +524,4 @@ impl<'a> Parts<'a> for KeptParts<'a, '_> {
         let origin = &origin_of(self.origin, cell, &level.shape);
         work(cell, &KeptNew { pad, level, origin })
     }
-}
-
-/// Per axis, the places of a chunk that lie inside an array of `shape`.
-fn inside(level: &Level, origin: &[u64], shape: &[u64]) -> PerAxis<Range<u64>> {
-    let axes = level.shape.iter().zip(origin).zip(shape);
-    axes.map(|((&size, origin), bound)| 0..size.min(bound.saturating_sub(*origin))).collect()
 }

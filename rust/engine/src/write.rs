@@ -117,12 +117,11 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let level = new.level();
         let full = new.is_full(self.array);
-        let has_rest = !full || !self.inside(new);
         self.operation.store.update(key, Need::of_current(!full), &mut |object| {
             let _turn = self.operation.store.decoding()?;
-            let values = match has_rest {
-                true => self.with_rest(level, object.filter(|_| !full), completed, scratch)?,
-                false => completed(None)?,
+            let values = match full {
+                true => completed(None)?,
+                false => self.with_rest(level, object, completed, scratch)?,
             };
             Ok(match self.is_fill(level, &values) {
                 true if !full && object.is_none() => Change::Keep,

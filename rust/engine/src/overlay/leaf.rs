@@ -7,7 +7,7 @@ use super::written::Written;
 use crate::array::{Array, Body, Level};
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::operation::{Address, Operation, Portion};
+use crate::operation::{Address, Portion};
 use crate::read::offsets;
 use crate::scratch::{blank, Scratch};
 use crate::selection::Direction;
@@ -28,7 +28,6 @@ pub(super) struct Leaf {
 
 /// Where a read puts what it finds.
 pub(super) struct Target<'a> {
-    pub(super) operation: Operation<'a>,
     pub(super) out: Address,
     pub(super) arena: &'a Arena,
 }
@@ -44,9 +43,9 @@ impl Leaf {
         self.written.covers(portion)
     }
 
-    /// Every element inside an array of `shape` was written.
-    pub(super) fn is_full(&self, level: &Level, origin: &[u64], shape: &[u64]) -> bool {
-        self.written.is_full(level, origin, shape)
+    /// Every element was written, also outside of the array.
+    pub(super) fn is_full(&self, level: &Level) -> bool {
+        self.written.is_all(level)
     }
 
     /// Keep the elements of `portion`.
@@ -132,6 +131,12 @@ impl Leaf {
         is_raw.then(|| Raw { begun: std::mem::take(&mut self.values), whole: None, is_bool: array.is_bool })
     }
 
+    /// Have the elements of such a chunk again, as they are not stored.
+    pub(super) fn give_raw(&mut self, mut raw: Raw) {
+        raw.begin();
+        self.values = raw.begun;
+    }
+
     /// All elements of such a chunk: those that were not written from `rest`, which is only needed
     /// where there are any. Whoever asks again with another rest is given that.
     pub(super) fn completed(
@@ -140,19 +145,18 @@ impl Leaf {
         level: &Level,
         rest: Option<&[u8]>,
     ) -> Result<Arc<Vec<u8>>> {
-        if let Some(whole) = raw.whole.take() {
-            raw.begun = uninitialised_all(Arc::unwrap_or_clone(whole));
-        }
+        raw.begin();
         match rest {
             Some(rest) => self.written.complete(level, &mut raw.begun, uninitialised(rest)),
             None if self.written.is_all(level) => {}
             None => return Err(Error::internal("elements of a chunk that are nowhere")),
         }
-        // SAFETY: by now all elements are initialised.
-        let mut values = unsafe { initialised_all(std::mem::take(&mut raw.begun)) };
         if raw.is_bool {
-            copy::canonical_bools(&mut values);
+            // SAFETY: by now all elements are initialised.
+            copy::canonical_bools(unsafe { initialised_mut(&mut raw.begun) });
         }
+        // SAFETY: as above.
+        let values = unsafe { initialised_all(std::mem::take(&mut raw.begun)) };
         Ok(raw.whole.insert(Arc::new(values)).clone())
     }
 }
@@ -164,6 +168,15 @@ pub(super) struct Raw {
     /// All, once they were asked for.
     whole: Option<Arc<Vec<u8>>>,
     is_bool: bool,
+}
+
+impl Raw {
+    /// Have all of them as those that were written, and may be changed.
+    fn begin(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            self.begun = uninitialised_all(Arc::unwrap_or_clone(whole));
+        }
+    }
 }
 
 /// Copies the elements of `portion` out of where the handles in `values` point to, and makes

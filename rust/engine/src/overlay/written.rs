@@ -3,7 +3,6 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::inside;
 use crate::array::{Level, PerAxis};
 use crate::copy::{self, Axis, Item};
 use crate::error::Result;
@@ -227,25 +226,6 @@ impl Written {
                 part.iter().zip(&level.shape).all(|(range, &size)| range.start == 0 && range.end == size)
             }
             Written::Mask(mask) => copy::is_filled(&mask.ones, &[1]),
-        }
-    }
-
-    /// Every element inside an array of `shape` was written.
-    pub(super) fn is_full(&self, level: &Level, origin: &[u64], shape: &[u64]) -> bool {
-        let inside = inside(level, origin, shape);
-        match self {
-            Written::Nothing => false,
-            Written::Box(part) => {
-                part.iter().zip(&inside).all(|(range, inside)| range.start == 0 && range.end >= inside.end)
-            }
-            Written::Mask(_) if self.is_all(level) => true,
-            Written::Mask(mask) => {
-                let (start, axes) = box_axes(&inside, &mask.strides(level));
-                copy::all_steps(&axes, &mut |at, _| {
-                    let first = (start + at) as usize;
-                    mask.ones[first..first + mask.unit].iter().all(|&one| one == 1)
-                })
-            }
         }
     }
 

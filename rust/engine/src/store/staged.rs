@@ -3,17 +3,20 @@
 //! Readers of it see the changes, those of the store below do not. What was looked at in order
 //! to decide a change is compared again when the change is made.
 
+mod commit;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::exchange::{Exchange, Expected, New};
+use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::{fresh_version, take_or_join};
-use super::{folder_of, fork, read_all, read_from, readonly};
-use super::{Change, KeyRange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{folder_of, fork, read_from, readonly};
+use super::{Change, KeyRange, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
-use crate::pool;
+
+pub use self::commit::{Outcome, Redo};
 
 /// Keeps changes of another store aside.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ struct Stage {
     keys: BTreeMap<String, Staged>,
     /// What was deleted, before anything that is in `keys` was written.
     deleted: Vec<Deleted>,
+    /// How often something was.
+    deletions: u64,
     /// No more changes.
     closed: bool,
     /// How a commit ended.
@@ -66,22 +71,18 @@ struct Staged {
     version: Version,
 }
 
-/// A value, and what it was found to be in the store below, if that was asked.
-type Current = (Option<Box<dyn Object>>, Option<Expected>);
+/// What a key is here.
+struct Current {
+    object: Option<Box<dyn Object>>,
+    /// What it was found to be in the store below, if that was asked.
+    found: Option<Expected>,
+    /// How often something had been deleted by then.
+    deletions: u64,
+}
 
-/// What a change makes of the value that others have given a key meanwhile; None: it cannot be
-/// made of any other than the one that it was decided on.
-pub type Redo<'r> = &'r (dyn Fn(&str, Option<&[u8]>) -> Result<Option<New>> + Sync);
-
-/// How a commit ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Everything is done.
-    Done,
-    /// This key is not what was expected.
-    Conflict(String),
-    /// So many keys cannot be changed at once.
-    NotAtomic(usize),
+/// Whether a key is among those that were deleted.
+fn hides(deleted: &[Deleted], key: &str) -> bool {
+    deleted.iter().any(|deleted| deleted.has(key))
 }
 
 impl Stage {
@@ -94,7 +95,7 @@ impl Stage {
 
     /// Whether what the store below has at `key` is to be gone.
     fn hides(&self, key: &str) -> bool {
-        self.deleted.iter().any(|deleted| deleted.has(key))
+        hides(&self.deleted, key)
     }
 
     /// Forgets what a key was to be, since it is deleted with others; not what it has to be before,
@@ -126,10 +127,6 @@ impl StagedStore {
         work(&mut stage)
     }
 
-    fn check_open(&self) -> Result<()> {
-        self.with(|stage| stage.check_open())
-    }
-
     /// How many keys are to change.
     pub fn changes(&self) -> usize {
         self.with(|stage| {
@@ -150,24 +147,26 @@ impl StagedStore {
     /// seen; that is compared in the end. False, and nothing, where the key was changed here.
     pub fn assume(&self, key: &str, seen: Version, value: Vec<u8>) -> Result<bool> {
         self.keys().check(key)?;
-        self.check_open()?;
         let _held = self.changing.hold(key)?;
-        if self.with(|stage| stage.keys.contains_key(key) || stage.hides(key)) {
+        let untouched = |stage: &Stage| !stage.keys.contains_key(key) && !stage.hides(key);
+        let Some(deletions) = self.with(|stage| untouched(stage).then_some(stage.deletions)) else {
             return Ok(false);
-        }
+        };
         let (found, new) = (Expected::Version(seen), New::Value(Arc::new(value)));
-        self.stage(key, Some(found), new).map(|()| true)
+        self.stage(key, Some(found), new, Some(deletions))
     }
 
     /// What the key is here, and what it was found to be below, if it was looked at now.
     fn current(&self, key: &str, want: Want) -> Result<Current> {
-        let (staged, hidden) = self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key)));
+        let (staged, hidden, deletions) =
+            self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
+        let here = |object| Ok(Current { object, found: None, deletions });
         match staged {
             Some(Staged { new: New::Value(bytes), version, .. }) => {
-                return Ok((Some(Box::new(StagedObject { bytes, version })), None));
+                return here(Some(Box::new(StagedObject { bytes, version })));
             }
-            Some(Staged { new: New::Nothing, .. }) => return Ok((None, None)),
-            _ if hidden => return Ok((None, None)),
+            Some(Staged { new: New::Nothing, .. }) => return here(None),
+            _ if hidden => return here(None),
             _ => {}
         }
         let object = self.inner.open(key, want)?;
@@ -176,16 +175,20 @@ impl StagedStore {
             Some(before) if before != Expected::Anything && before.matches(object.as_deref())? => before,
             _ => Expected::of(object.as_deref())?,
         };
-        Ok((object, Some(found)))
+        Ok(Current { object, found: Some(found), deletions })
     }
 
-    /// Remembers what the key was found to be first, and what it is to be.
+    /// Remembers what the key was found to be first, and what it is to be; False, and nothing, if
+    /// something was deleted since so many `deletions`: the key may be something else now.
     ///
     /// Where reads have to repeat, an error if it was found to be something else before.
-    fn stage(&self, key: &str, found: Option<Expected>, new: New) -> Result<()> {
+    fn stage(&self, key: &str, found: Option<Expected>, new: New, deletions: Option<u64>) -> Result<bool> {
         self.with(|stage| {
-            // A commit may have begun since the change was.
+            // Only here, as a commit may begin at any time before.
             stage.check_open()?;
+            if deletions.is_some_and(|deletions| deletions != stage.deletions) {
+                return Ok(false);
+            }
             let version = fresh_version();
             match stage.keys.get_mut(key) {
                 Some(staged) => {
@@ -212,7 +215,7 @@ impl StagedStore {
                     stage.keys.insert(key.to_owned(), Staged { expected, new, version });
                 }
             }
-            Ok(())
+            Ok(true)
         })
     }
 
@@ -220,137 +223,6 @@ impl StagedStore {
     pub fn abort(&self) {
         let old = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
         drop(old);
-    }
-
-    /// Makes the changes in the store below; later ones are refused.
-    ///
-    /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
-    /// then each key by itself when it is changed, so that a conflict may leave others changed.
-    /// Where one key is changed by itself, `redo` is asked before that is a conflict.
-    /// Called again it tells how it ended, for those who were interrupted before they could see it;
-    /// after an error it makes the changes, which those did not who were interrupted.
-    pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
-        let (stage, earlier) = self.with(|stage| {
-            let outcome = stage.outcome.clone();
-            let closed = Stage { closed: true, outcome: outcome.clone(), ..Stage::default() };
-            (std::mem::replace(stage, closed), outcome)
-        });
-        if let Some(earlier) = earlier {
-            return Ok(earlier);
-        }
-        let done = self.change(&stage, atomic, redo);
-        self.with(|left| match &done {
-            Ok(outcome) => left.outcome = Some(outcome.clone()),
-            Err(_) => *left = Stage { closed: true, ..stage },
-        });
-        done
-    }
-
-    /// Makes changes in the store below.
-    fn change(&self, stage: &Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
-        let mut exchanges: Vec<Exchange> = stage
-            .keys
-            .iter()
-            .map(|(key, staged)| Exchange {
-                key: key.clone(),
-                expected: staged.expected.clone(),
-                new: staged.new.clone(),
-            })
-            .collect();
-        if atomic {
-            for deleted in &stage.deleted {
-                self.inner.list_range(&deleted.start, deleted.range(), &mut |key| {
-                    let key = key.to_owned();
-                    if !stage.keys.contains_key(&key) {
-                        exchanges.push(Exchange { key, expected: Expected::Anything, new: New::Nothing });
-                    }
-                })?;
-            }
-            return self.commit_at_once(&exchanges, redo);
-        }
-        for exchange in &mut exchanges {
-            if matches!(exchange.new, New::Same) || stage.hides(&exchange.key) {
-                let expected = std::mem::replace(&mut exchange.expected, Expected::Anything);
-                if expected != Expected::Anything
-                    && !expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())?
-                {
-                    return Ok(Outcome::Conflict(exchange.key.clone()));
-                }
-            }
-        }
-        for deleted in &stage.deleted {
-            self.inner.delete_range(&deleted.start, deleted.range())?;
-        }
-        exchanges.retain(|exchange| match exchange.new {
-            New::Value(_) => true,
-            New::Nothing => !stage.hides(&exchange.key),
-            New::Same => false,
-        });
-        let conflict = Mutex::new(None);
-        let task = |at: usize| {
-            if !self.commit_one(&exchanges[at], redo)? {
-                let mut found = conflict.lock().unwrap_or_else(PoisonError::into_inner);
-                found.get_or_insert_with(|| exchanges[at].key.clone());
-            }
-            Ok(())
-        };
-        match self.inner.write_concurrency() {
-            0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
-            many => pool::wait_for(exchanges.len(), many, None, &task)?,
-        }
-        let found = conflict.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(found.map_or(Outcome::Done, Outcome::Conflict))
-    }
-
-    fn commit_at_once(&self, exchanges: &[Exchange], redo: Redo<'_>) -> Result<Outcome> {
-        let conflict = || exchanges.first().map_or_else(String::new, |exchange| exchange.key.clone());
-        match exchanges {
-            [] => Ok(Outcome::Done),
-            [one] => Ok(match self.commit_one(one, redo)? {
-                true => Outcome::Done,
-                false => Outcome::Conflict(one.key.clone()),
-            }),
-            _ => Ok(match self.inner.exchange(exchanges)? {
-                None => Outcome::NotAtomic(exchanges.len()),
-                Some(true) => Outcome::Done,
-                Some(false) => Outcome::Conflict(self.conflict(exchanges)?.unwrap_or_else(conflict)),
-            }),
-        }
-    }
-
-    /// Which of the keys is not what was expected, as far as can be told later.
-    fn conflict(&self, exchanges: &[Exchange]) -> Result<Option<String>> {
-        for exchange in exchanges {
-            if !exchange.expected.matches(self.inner.open(&exchange.key, Want::Ranges)?.as_deref())? {
-                return Ok(Some(exchange.key.clone()));
-            }
-        }
-        Ok(None)
-    }
-
-    fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
-        let mut matched = true;
-        let looks = exchange.expected != Expected::Anything;
-        let need = Need::of_expected(&exchange.expected);
-        self.inner.update(&exchange.key, need, &mut |current| {
-            matched = !looks || exchange.expected.matches(current)?;
-            if matched {
-                return Ok(match &exchange.new {
-                    New::Same => Change::Keep,
-                    New::Nothing => Change::Delete,
-                    New::Value(bytes) => Change::Write(vec![Part::Shared(bytes.clone())]),
-                });
-            }
-            let bytes = current.map(read_all).transpose()?;
-            let again = redo(&exchange.key, bytes.as_deref())?;
-            matched = again.is_some();
-            Ok(match again {
-                None | Some(New::Same) => Change::Keep,
-                Some(New::Nothing) => Change::Delete,
-                Some(New::Value(bytes)) => Change::Write(vec![Part::Shared(bytes)]),
-            })
-        })?;
-        Ok(matched)
     }
 }
 
@@ -374,40 +246,46 @@ impl Store for StagedStore {
                 Err(_) => Ok(None),
             };
         }
-        let (object, found) = self.current(key, want)?;
-        if found.is_some() {
-            self.stage(key, found, New::Same)?;
+        loop {
+            let Current { object, found, deletions } = self.current(key, want)?;
+            if found.is_none() || self.stage(key, found, New::Same, Some(deletions))? {
+                return Ok(object);
+            }
         }
-        Ok(object)
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.keys().check(key)?;
-        self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal().at_key(key));
         }
         let _held = self.changing.hold(key)?;
-        let (object, found) = match need.current {
-            true => self.current(key, Want::Ranges)?,
-            false => (None, None),
-        };
-        let current = object.as_deref();
-        let mut change = updater(current)?;
-        let new = match &mut change {
-            Change::Keep => New::Same,
-            Change::Delete => New::Nothing,
-            Change::Write(parts) => New::Value(take_or_join(parts, current)?),
-        };
-        if found.is_some() || !matches!(new, New::Same) {
-            self.stage(key, found, new)?;
+        loop {
+            let (object, found, deletions) = match need.current {
+                true => {
+                    let Current { object, found, deletions } = self.current(key, Want::Ranges)?;
+                    (object, found, Some(deletions))
+                }
+                false => (None, None, None),
+            };
+            let current = object.as_deref();
+            let mut change = updater(current)?;
+            let new = match &mut change {
+                Change::Keep => New::Same,
+                Change::Delete => New::Nothing,
+                Change::Write(parts) => New::Value(take_or_join(parts, current)?),
+            };
+            let changes_nothing = found.is_none() && matches!(new, New::Same);
+            // Who deletes many keys holds none of them.
+            if changes_nothing || self.stage(key, found, new, deletions)? {
+                return Ok(change.into());
+            }
         }
-        Ok(change.into())
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
-        self.check_open()?;
+        self.with(|stage| stage.check_open())?;
         let _held = self.changing.hold(key)?;
         work()
     }
@@ -445,7 +323,6 @@ impl Store for StagedStore {
 
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
         self.keys().check_prefix(folder_of(start))?;
-        self.check_open()?;
         if self.inner.read_only() {
             return Err(readonly::refusal());
         }
@@ -457,6 +334,7 @@ impl Store for StagedStore {
             stage.check_open()?;
             let below = stage.below(start).map(|(key, _)| key).filter(|key| deleted.has(key));
             let gone: Vec<String> = below.cloned().collect();
+            stage.deletions += 1;
             if !stage.deleted.iter().any(|before| before.has_all(&deleted)) {
                 stage.deleted.push(deleted);
             }

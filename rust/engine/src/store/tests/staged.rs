@@ -43,6 +43,74 @@ fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<(
 }
 
 #[test]
+fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for key in ["a", "d/x", "d/y", "z"] {
+        inner.put(key, b"old")?;
+    }
+    let staged = StagedStore::new(inner.clone(), false);
+    let above: &dyn Store = &staged;
+    above.replace("d/y", Some(b"gone"), Some(b"old"))?;
+    above.delete_prefix("d/")?;
+    for key in ["a", "z"] {
+        above.replace(key, Some(b"new"), Some(b"old"))?;
+    }
+    above.put("d/x", b"new")?;
+    inner.put("z", b"other")?;
+    let interrupted = || Err(Error::new(Kind::Interrupted, "interrupted"));
+    while inner.get("a")?.as_deref() != Some(&b"new"[..]) || inner.list("d/")? != ["d/x"] {
+        assert!(staged.commit(false, &|_, _| interrupted()).is_err());
+    }
+    // What was made is what others see: they may delete it, and find it as they had it.
+    inner.delete("d/x")?;
+    let redo = |key: &str, _: Option<&[u8]>| {
+        assert_eq!(key, "z");
+        Ok(Some(New::Value(Arc::new(b"again".to_vec()))))
+    };
+    assert_eq!(staged.commit(false, &redo)?, Outcome::Done);
+    assert_eq!(inner.list("")?, ["a", "z"]);
+    assert_eq!(inner.get("z")?.as_deref(), Some(&b"again"[..]));
+    Ok(())
+}
+
+#[test]
+fn what_is_decided_while_it_is_deleted_is_decided_again() -> Result<()> {
+    for repeatable in [false, true] {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        inner.put("a", b"old")?;
+        let staged = StagedStore::new(inner.clone(), repeatable);
+        let above: &dyn Store = &staged;
+        let mut seen = Vec::new();
+        above.update("a", Need::CURRENT, &mut |current| {
+            seen.push(current.map(read_all).transpose()?);
+            if seen.len() == 1 {
+                above.delete_prefix("")?;
+            }
+            Ok(Change::Write(vec![Part::Borrowed(if current.is_some() { b"old and more" } else { b"new" })]))
+        })?;
+        assert_eq!(seen, [Some(b"old".to_vec()), None]);
+        assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+        assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_deleted_twice_is_one_change() -> Result<()> {
+    let folder = Folder::new();
+    let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
+    inner.put("b", b"1")?;
+    let staged = StagedStore::new(inner.clone(), false);
+    for (first, end) in [("a", "c"), ("b", "d")] {
+        let range = KeyRange { first: first.as_bytes(), end: end.as_bytes() };
+        staged.delete_range("", range)?;
+    }
+    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+    assert_eq!(inner.get("b")?, None);
+    Ok(())
+}
+
+#[test]
 fn a_change_that_a_commit_overtakes_is_refused() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let staged = StagedStore::new(inner.clone(), false);

@@ -1,0 +1,174 @@
+//! Changes that were kept aside are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use super::{hides, Stage, Staged, StagedStore};
+use crate::error::Result;
+use crate::pool;
+use crate::store::exchange::{Exchange, Expected, New};
+use crate::store::{read_all, Change, Need, Part, Want};
+
+/// What a change makes of the value that others have given a key meanwhile; None: it cannot be
+/// made of any other than the one that it was decided on.
+pub type Redo<'r> = &'r (dyn Fn(&str, Option<&[u8]>) -> Result<Option<New>> + Sync);
+
+/// How a commit ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is done.
+    Done,
+    /// This key is not what was expected.
+    Conflict(String),
+    /// So many keys cannot be changed at once.
+    NotAtomic(usize),
+}
+
+impl StagedStore {
+    /// Makes the changes in the store below; later ones are refused.
+    ///
+    /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
+    /// then each key by itself when it is changed, so that a conflict may leave others changed.
+    /// Where one key is changed by itself, `redo` is asked before that is a conflict.
+    /// Called again it tells how it ended, for those who were interrupted before they could see it;
+    /// after an error it makes those changes that were not made.
+    pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
+        let (mut stage, earlier) = self.with(|stage| {
+            let outcome = stage.outcome.clone();
+            let closed = Stage { closed: true, outcome: outcome.clone(), ..Stage::default() };
+            (std::mem::replace(stage, closed), outcome)
+        });
+        if let Some(earlier) = earlier {
+            return Ok(earlier);
+        }
+        let done = self.change(&mut stage, atomic, redo);
+        self.with(|left| match &done {
+            Ok(outcome) => left.outcome = Some(outcome.clone()),
+            Err(_) => *left = Stage { closed: true, ..stage },
+        });
+        done
+    }
+
+    /// Makes changes in the store below. What is made leaves the stage.
+    fn change(&self, stage: &mut Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
+        if atomic {
+            return self.commit_at_once(&self.all_exchanges(stage)?, redo);
+        }
+        for (key, staged) in &stage.keys {
+            let looks = matches!(staged.new, New::Same) || stage.hides(key);
+            if looks && !self.is_expected(key, &staged.expected)? {
+                return Ok(Outcome::Conflict(key.clone()));
+            }
+        }
+        let Stage { keys, deleted, .. } = stage;
+        keys.retain(|_, staged| !matches!(staged.new, New::Same));
+        for (_, staged) in keys.iter_mut().filter(|(key, _)| hides(deleted, key)) {
+            staged.expected = Expected::Anything;
+        }
+        for deleted in &*deleted {
+            self.inner.delete_range(&deleted.start, deleted.range())?;
+        }
+        keys.retain(|key, staged| matches!(staged.new, New::Value(_)) || !hides(deleted, key));
+        deleted.clear();
+        self.commit_each(keys, redo)
+    }
+
+    /// All that is to change, and what that is expected to be.
+    fn all_exchanges(&self, stage: &Stage) -> Result<Vec<Exchange>> {
+        let mut exchanges: Vec<Exchange> = stage.keys.iter().map(exchange).collect();
+        let mut gone = BTreeSet::new();
+        for deleted in &stage.deleted {
+            self.inner.list_range(&deleted.start, deleted.range(), &mut |key| {
+                if !stage.keys.contains_key(key) {
+                    gone.insert(key.to_owned());
+                }
+            })?;
+        }
+        let delete = |key| Exchange { key, expected: Expected::Anything, new: New::Nothing };
+        exchanges.extend(gone.into_iter().map(delete));
+        Ok(exchanges)
+    }
+
+    /// Makes changes of keys, each by itself.
+    fn commit_each(&self, keys: &mut BTreeMap<String, Staged>, redo: Redo<'_>) -> Result<Outcome> {
+        let exchanges: Vec<Exchange> = keys.iter().map(exchange).collect();
+        let left = Mutex::new((keys, None));
+        let task = |at: usize| {
+            let one = &exchanges[at];
+            let done = self.commit_one(one, redo)?;
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            match done {
+                true => drop(left.0.remove(&one.key)),
+                false => drop(left.1.get_or_insert_with(|| one.key.clone())),
+            }
+            Ok(())
+        };
+        match self.inner.write_concurrency() {
+            0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
+            many => pool::wait_for(exchanges.len(), many, None, &task)?,
+        }
+        let (_, conflict) = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(conflict.map_or(Outcome::Done, Outcome::Conflict))
+    }
+
+    fn commit_at_once(&self, exchanges: &[Exchange], redo: Redo<'_>) -> Result<Outcome> {
+        let conflict = || exchanges.first().map_or_else(String::new, |exchange| exchange.key.clone());
+        match exchanges {
+            [] => Ok(Outcome::Done),
+            [one] => Ok(match self.commit_one(one, redo)? {
+                true => Outcome::Done,
+                false => Outcome::Conflict(one.key.clone()),
+            }),
+            _ => Ok(match self.inner.exchange(exchanges)? {
+                None => Outcome::NotAtomic(exchanges.len()),
+                Some(true) => Outcome::Done,
+                Some(false) => Outcome::Conflict(self.conflict(exchanges)?.unwrap_or_else(conflict)),
+            }),
+        }
+    }
+
+    /// Which of the keys is not what was expected, as far as can be told later.
+    fn conflict(&self, exchanges: &[Exchange]) -> Result<Option<String>> {
+        for exchange in exchanges {
+            if !self.is_expected(&exchange.key, &exchange.expected)? {
+                return Ok(Some(exchange.key.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_expected(&self, key: &str, expected: &Expected) -> Result<bool> {
+        Ok(*expected == Expected::Anything
+            || expected.matches(self.inner.open(key, Want::Ranges)?.as_deref())?)
+    }
+
+    fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
+        let mut matched = true;
+        let looks = exchange.expected != Expected::Anything;
+        let need = Need::of_expected(&exchange.expected);
+        self.inner.update(&exchange.key, need, &mut |current| {
+            matched = !looks || exchange.expected.matches(current)?;
+            if matched {
+                return Ok(match &exchange.new {
+                    New::Same => Change::Keep,
+                    New::Nothing => Change::Delete,
+                    New::Value(bytes) => Change::Write(vec![Part::Shared(bytes.clone())]),
+                });
+            }
+            let bytes = current.map(read_all).transpose()?;
+            let again = redo(&exchange.key, bytes.as_deref())?;
+            matched = again.is_some();
+            Ok(match again {
+                None | Some(New::Same) => Change::Keep,
+                Some(New::Nothing) => Change::Delete,
+                Some(New::Value(bytes)) => Change::Write(vec![Part::Shared(bytes)]),
+            })
+        })?;
+        Ok(matched)
+    }
+}
+
+/// The change of a key.
+fn exchange((key, staged): (&String, &Staged)) -> Exchange {
+    Exchange { key: key.clone(), expected: staged.expected.clone(), new: staged.new.clone() }
+}

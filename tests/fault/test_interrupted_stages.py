@@ -1,0 +1,166 @@
+"""What fails or is interrupted on the way out of a transaction, or of a batch, is not lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.stores import MemoryStore
+
+_RAW = [{"name": "bytes"}]
+_PACKED = [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}]
+
+
+def _created(store: Any, size: int, codecs: list[Any]) -> Any:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [size]}}
+    metadata = {"shape": [size], "data_type": "uint8", "chunk_grid": grid, "codecs": codecs}
+    kvstore = {"driver": "tessarr", "store": store}
+    spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": metadata}
+    return ts.open(spec, create=True).result()
+
+
+def _shards(size: int) -> list[Any]:
+    inner = {"chunk_shape": [size], "codecs": _RAW}
+    return [{"name": "sharding_indexed", "configuration": inner}]
+
+
+class Failing(dict[str, bytes]):
+    """What cannot read or store chunks for some time."""
+
+    fails = ""
+
+    def __getitem__(self, key: str) -> bytes:
+        if self.fails == "read" and key.startswith("c/"):
+            raise ConnectionError
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        if self.fails == "store" and key.startswith("c/"):
+            raise ConnectionError
+        super().__setitem__(key, value)
+
+
+@pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
+def test_what_could_not_be_staged_is_still_there(codecs: list[Any]) -> None:
+    """Who asks for the key of a chunk has it staged, for which the rest of it is read."""
+    store = Failing()
+    array = _created(store, 4, codecs)
+    array[:] = 1
+    transaction = ts.Transaction()
+    inside = array.with_transaction(transaction)
+    inside[1:3] = 7
+    store.fails = "read"
+    with pytest.raises(ConnectionError):
+        inside.kvstore.read("c/0").result()
+    store.fails = ""
+    assert inside.read().result().tolist() == [1, 7, 7, 1]
+    inside[3] = 8
+    transaction.commit_sync()
+    assert array.read().result().tolist() == [1, 7, 7, 8]
+
+
+@pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
+def test_ctrl_c_ends_the_wait_for_a_chunk_and_not_its_commit(codecs: list[Any]) -> None:
+    """Who commits waits for the chunk that somebody else is changing; others do so afterwards."""
+    store = MemoryStore()
+    array = _created(store, 4, codecs)
+    array[:] = 1
+    transaction = ts.Transaction()
+    array.with_transaction(transaction)[1:3] = 7
+    held, may = threading.Event(), threading.Event()
+
+    def change() -> None:
+        held.set()
+        may.wait(60)
+
+    threading.Thread(target=store.hold, args=("c/0", change)).start()
+    assert held.wait(60)
+    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            transaction.commit_sync()
+    finally:
+        may.set()
+    transaction.future.result(60)
+    assert array.read().result().tolist() == [1, 7, 7, 1]
+
+
+def _output(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+LOOKING = """
+import signal
+import numpy as np
+import tessarr.tensorstore as ts
+
+size = 1 << 18
+inner = {"chunk_shape": [1], "codecs": [{"name": "bytes"}]}
+metadata = {
+    "shape": [size],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [size]}},
+    "codecs": [{"name": "sharding_indexed", "configuration": inner}],
+}
+spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata}
+inside = ts.open(spec, create=True).result().with_transaction(ts.Transaction())
+seen = []
+signal.signal(signal.SIGALRM, lambda *_: seen.append(int(inside[0].read().result())))
+while len(seen) < 3:
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    inside[:] = np.ones(size, "u1")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+print(set(seen) <= {0, 1})
+"""
+
+
+def test_who_is_called_by_a_signal_may_read_what_is_being_written() -> None:
+    """No chunk is held while Python looks for signals."""
+    assert _output(LOOKING) == "True\n"
+
+
+FAR = """
+import signal, threading
+import numpy as np
+import tessarr.tensorstore as ts
+from tessarr import create_array, open_array, options
+from tessarr.stores import LatencyStore, MemoryStore
+
+memory = MemoryStore()
+for name in "abcd":
+    create_array(memory, name=name, data=np.ones(50, "u1"), chunks=(1,))
+
+def far(seconds):
+    store = LatencyStore(memory, read_s=seconds, concurrency=2)
+    place = {"driver": "tessarr", "store": store}
+    return [ts.open({"driver": "zarr3", "kvstore": place, "path": name}) for name in "abcd"]
+
+with options(threads=1):
+    # All threads that wait for stores are busy: who waits for a read does it.
+    busy = [open_array(LatencyStore(memory, read_s=1, concurrency=2), path=n) for n in "ab"]
+    arrays = [array.result() for array in far(0.01)]
+    busy = [array.read(slice(0, 1)) for array in busy]
+    with ts.Batch() as batch:
+        reads = [array.read(batch=batch) for array in arrays]
+    threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+    try:
+        reads[0].result()
+    except KeyboardInterrupt:
+        print("interrupted", [read.done() for read in reads])
+    print([int(read.result(60).sum()) for read in reads])
+"""
+
+
+def test_ctrl_c_ends_no_read_of_a_store_that_is_far() -> None:
+    """Also none that was begun by who was interrupted, and of which he has read a part."""
+    assert _output(FAR) == "interrupted [False, False, False, False]\n[50, 50, 50, 50]\n"
