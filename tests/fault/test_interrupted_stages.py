@@ -93,8 +93,13 @@ def test_ctrl_c_ends_the_wait_for_a_chunk_and_not_its_commit(codecs: list[Any]) 
 
 
 def _output(program: str) -> str:
+    options = ["-W", "ignore::DeprecationWarning"]  # of fork, where there are threads
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, *options, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return done.stdout
 
@@ -127,6 +132,47 @@ print(set(seen) <= {0, 1})
 def test_who_is_called_by_a_signal_may_read_what_is_being_written() -> None:
     """No chunk is held while Python looks for signals."""
     assert _output(LOOKING) == "True\n"
+
+
+FORKING = """
+import os, signal, threading
+import numpy as np
+import tessarr.tensorstore as ts
+
+size = 1 << 22
+metadata = {
+    "shape": [size],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [size]}},
+    "codecs": [{"name": "bytes"}],
+}
+spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata}
+inside = ts.open(spec, create=True).result().with_transaction(ts.Transaction())
+ends, values = threading.Event(), np.ones(size, "u1")
+inside[:] = values
+
+def write():
+    while not ends.is_set():
+        inside[:] = values
+
+thread = threading.Thread(target=write)
+thread.start()
+found = set()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        os._exit(int(inside[7].read().result()))
+    found.add(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+ends.set()
+thread.join()
+print(found)
+"""
+
+
+def test_a_child_of_fork_reads_what_is_being_written() -> None:
+    """No chunk is held by a thread that the child has not."""
+    assert _output(FORKING) == "{1}\n"
 
 
 FAR = """

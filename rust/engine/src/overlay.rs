@@ -21,7 +21,7 @@ use crate::pool;
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
-use crate::store::{fork, CachePool, CachedStore, Fresh, Store};
+use crate::store::{fork, CachePool, CachedStore, Fresh, Store, Wait};
 use crate::vlen::Arena;
 use crate::write::{self, New, Parts, Touched, Work, Writer};
 use leaf::{Leaf, Target};
@@ -64,9 +64,39 @@ enum State {
     #[default]
     Empty,
     Some(Pad),
+    /// It is being stored, in a process of so many forks.
+    Leaves(u64),
     /// It is stored, and not on the shelf any more.
     Gone,
 }
+
+impl Kept {
+    /// Do `work` with what is kept, at once: it waits for nobody, and no fork comes between.
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let _gate = fork::gate();
+        let mut state = lock(&self.state);
+        work(&mut state)
+    }
+
+    /// Do `work` with what is kept as soon as nobody stores it, and once.
+    fn once_there<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
+        let mut wait = Wait::forever();
+        loop {
+            let done = self.with(|state| match *state {
+                State::Leaves(generation) => Err(generation),
+                _ => Ok(work(state)),
+            });
+            match done {
+                Ok(done) => return done,
+                Err(generation) if generation == fork::generation() => wait.a_little()?,
+                Err(_) => return Err(Error::new(Kind::Argument, FORKED)),
+            }
+        }
+    }
+}
+
+/// Nobody here knows how that ended.
+const FORKED: &str = "it was being stored by another thread when this process was forked";
 
 /// What is kept of a chunk, shard or subchunk.
 enum Pad {
@@ -107,11 +137,11 @@ impl Overlay {
     /// How many bytes of elements are kept, as chunks of which parts are kept are whole ones.
     pub fn bytes(&self) -> usize {
         let chunks: Vec<Arc<Kept>> = self.with(|shelf| shelf.chunks.values().cloned().collect());
-        let bytes = |kept: &Arc<Kept>| match &*lock(&kept.state) {
+        let bytes = |state: &mut State| match state {
             State::Some(pad) => pad.bytes(),
-            State::Empty | State::Gone => 0,
+            State::Empty | State::Leaves(_) | State::Gone => 0,
         };
-        chunks.iter().map(bytes).sum()
+        chunks.iter().map(|kept| kept.with(bytes)).sum()
     }
 
     /// Refuse what is written from now on.
@@ -188,18 +218,16 @@ pub unsafe fn write(
     write::check_writable(operation)?;
     let value = Address(value.cast_mut());
     operation.each_chunk(selection, 0, &|chunk, _| {
-        let address = value;
-        loop {
-            let kept = overlay.find_or_make(chunk.cell)?;
-            let mut state = lock(&kept.state);
-            if let State::Empty = *state {
+        let put = |state: &mut State| {
+            if let State::Empty = state {
                 *state = State::Some(Pad::of(chunk.portion.level));
             }
-            if let State::Some(pad) = &mut *state {
-                // SAFETY: the caller's promise.
-                return unsafe { pad.put(&chunk.portion, address, operation.array, chunk.spread) };
-            }
-        }
+            let State::Some(pad) = state else { return Ok(false) };
+            // SAFETY: the caller's promise.
+            unsafe { pad.put(&chunk.portion, value, operation.array, chunk.spread) }.map(|()| true)
+        };
+        while !overlay.find_or_make(chunk.cell)?.once_there(put)? {}
+        Ok(())
     })
 }
 
@@ -221,32 +249,31 @@ pub unsafe fn read(
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let reader = |operation| Reader::new(operation, chunk.spread);
         let found = &read::Target::new(out, &arena);
+        let target = &Target { out, arena: &arena };
+        // Whether it is all now; None: it was stored. What the store has may have been read before.
+        let give = |state: &mut State, has_rest: bool, scratch: &mut Scratch| match state {
+            State::Some(pad) if has_rest || pad.covers(&chunk.portion)? => {
+                // SAFETY: the caller's promise.
+                unsafe { pad.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(true))
+            }
+            State::Some(_) | State::Empty => Ok(Some(has_rest)),
+            State::Leaves(_) | State::Gone => Ok(None),
+        };
         loop {
             let Some(kept) = above.overlay.find(chunk.cell) else {
                 return reader(operation).chunk(chunk, found, scratch);
             };
-            let mut state = lock(&kept.state);
-            let covers = match &*state {
-                State::Some(pad) => pad.covers(&chunk.portion)?,
-                State::Empty => false,
-                State::Gone => continue,
-            };
-            if !covers {
-                // Nobody who writes waits for what is read.
-                drop(state);
-                kept.read.store(true, Ordering::Relaxed);
-                reader(above.asks(operation)).chunk(chunk, found, scratch)?;
-                state = lock(&kept.state);
+            match kept.once_there(|state| give(state, false, scratch))? {
+                Some(true) => return Ok(()),
+                Some(false) => {}
+                None => continue,
             }
-            match &mut *state {
-                State::Some(pad) => {
-                    let target = Target { out, arena: &arena };
-                    // SAFETY: the caller's promise.
-                    return unsafe { pad.read(&chunk.portion, &target, chunk.spread, scratch) };
-                }
-                State::Empty => return Ok(()),
-                // What was read may be from before it was stored.
-                State::Gone => {}
+            // Nobody who writes waits for what is read.
+            kept.read.store(true, Ordering::Relaxed);
+            reader(above.asks(operation)).chunk(chunk, found, scratch)?;
+            // It may be from before it was stored.
+            if kept.once_there(|state| give(state, true, scratch))?.is_some() {
+                return Ok(());
             }
         }
     })?;
@@ -272,8 +299,14 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
     let spread = operation.spreads(chunks.len());
     run.each(chunks.len(), operation.interrupt, &|task, scratch| {
         let (cell, kept) = &chunks[task];
-        let mut state = lock(&kept.state);
-        let State::Some(pad) = &mut *state else { return Ok(()) };
+        let take = |state: &mut State| match std::mem::replace(state, State::Leaves(fork::generation())) {
+            State::Some(pad) => Ok(Some(pad)),
+            other => {
+                *state = other;
+                Ok(None)
+            }
+        };
+        let Some(mut pad) = kept.once_there(take)? else { return Ok(()) };
         let was_read = kept.read.load(Ordering::Relaxed);
         let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
@@ -281,11 +314,13 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
             pad.store(key, level, origin, operation, spread, scratch)
         });
         scratch.key = key;
-        // What could not be stored stays where it is.
-        done?;
-        *state = State::Gone;
-        above.overlay.remove(cell, kept);
-        Ok(())
+        if done.is_err() {
+            kept.with(|state| *state = State::Some(pad));
+        } else {
+            above.overlay.remove(cell, kept);
+            kept.with(|state| *state = State::Gone);
+        }
+        done
     })
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
 }
 
 /// How many forks lie between the first process and this one.
-pub(super) fn generation() -> u64 {
+pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 

@@ -46,6 +46,7 @@ pub use split::SplitStore;
 pub use staged::{Outcome, Redo, StagedStore};
 pub use version::Version;
 pub use wait::while_waiting;
+pub(crate) use wait::Wait;
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
 
 /// How often a value is read again that was replaced while it was read.

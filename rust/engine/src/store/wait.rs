@@ -40,7 +40,7 @@ pub(super) fn sleep(duration: Duration) -> Result<()> {
 /// Polls, instead of waiting inside the kernel, for three reasons: the wait ends
 /// some time; a lock that a forked child inherited (it lives as long as the child)
 /// does not hold us up; and no thread is stuck where no signal reaches it.
-pub(super) struct Wait {
+pub(crate) struct Wait {
     deadline: Option<Instant>,
     pause: Duration,
     asked: Option<Instant>,
@@ -52,7 +52,7 @@ impl Wait {
         Wait { deadline: Instant::now().checked_add(patience), ..Wait::forever() }
     }
 
-    pub(super) fn forever() -> Self {
+    pub(crate) fn forever() -> Self {
         Wait { deadline: None, pause: Duration::from_micros(20), asked: None }
     }
 
@@ -62,7 +62,7 @@ impl Wait {
     }
 
     /// Sleeps a little longer than the last time, unless the user interrupts.
-    pub(super) fn a_little(&mut self) -> Result<()> {
+    pub(crate) fn a_little(&mut self) -> Result<()> {
         let now = Instant::now();
         if now - *self.asked.get_or_insert(now) >= ASK_EVERY {
             ask()?;
