@@ -242,7 +242,7 @@ def test_creating_another_fill_value_reads_nothing_of_what_is_made(name: str) ->
     [
         [np.float16(1), np.uint16(0x3C00)],
         [np.array(0x3C00, "uint16"), np.array(1, "float16")],
-        [np.zeros((), "S2,S2"), np.array(0, "uint32")],
+        [np.zeros((), "S2,S2"), np.array(0, "float32")],
     ],
 )
 def test_arrays_of_the_same_bytes_are_not_recalled_for_each_other(values: list[Any]) -> None:

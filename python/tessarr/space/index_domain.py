@@ -13,6 +13,7 @@ from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import EllipsisType
 
     from tessarr.space.brackets import Mode
     from tessarr.types import JSONObject
@@ -67,8 +68,8 @@ class IndexDomain(Placed):
         shape: Iterable[int] | None = None,
         implicit_upper_bounds: Iterable[bool] | None = None,
         labels: Iterable[str | None] | None = None,
-        dimensions: Iterable[Dim] | None = None,
-        json: JSONObject | None = None,
+        dimensions: Iterable[Dim] | EllipsisType = ...,
+        json: JSONObject | EllipsisType = ...,
     ) -> None:
         self._dims = None
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
@@ -195,7 +196,7 @@ def view_of(
     rank: Any,
     parts: tuple[Any, ...],
     dimensions: Any,
-    json: JSONObject | None,
+    json: JSONObject | EllipsisType,
 ) -> View:
     """Return the view that arguments say.
 
@@ -208,20 +209,21 @@ def view_of(
     parts
         Lower and upper bounds, last indices, the shape, labels, and which bounds are implicit.
     dimensions
-        A domain, or dimensions.
+        A domain, or dimensions; ``...`` if none are given.
     json
-        All as JSON.
+        All as JSON, or ``...``.
 
     Raises
     ------
     TypeError
         If something is of another type, or more than one of these is given that say all.
     """
-    if dimensions is None and json is None and (rank is None or hasattr(rank, "__index__")):
+    if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):
         return View.said(rank, *parts)
-    if sum(one is not None for one in (rank, dimensions, json, *parts)) > 1:
+    forms = (json is not ..., dimensions is not ..., *(one is not None for one in (rank, *parts)))
+    if sum(forms) > 1:
         raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
-    if json is not None:
+    if json is not ...:
         return stated(json)
-    given = rank if dimensions is None else dimensions
+    given = rank if dimensions is ... else dimensions
     return given._view if isinstance(given, IndexDomain) else View(given)

@@ -15,6 +15,7 @@ from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import EllipsisType
 
     from tessarr.space.brackets import Mode
     from tessarr.space.domain import Dim
@@ -67,7 +68,7 @@ class IndexTransform(Placed):
         input_rank: Any = None,
         output: Iterable[OutputIndexMap] | None = None,
         *,
-        domain: IndexDomain | Iterable[Dim] | None = None,
+        domain: IndexDomain | Iterable[Dim] | EllipsisType = ...,
         input_inclusive_min: Iterable[int] | None = None,
         implicit_lower_bounds: Iterable[bool] | None = None,
         input_exclusive_max: Iterable[int] | None = None,
@@ -75,14 +76,14 @@ class IndexTransform(Placed):
         input_shape: Iterable[int] | None = None,
         implicit_upper_bounds: Iterable[bool] | None = None,
         input_labels: Iterable[str | None] | None = None,
-        json: JSONObject | None = None,
+        json: JSONObject | EllipsisType = ...,
     ) -> None:
         self._domain = self._output = None
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         bounds = (input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape)
         parts = (*bounds, input_labels, lower, upper)
         found = view_of(View.parsed, input_rank, parts, domain, json)
-        if json is None:
+        if json is ...:
             self._view = found.mapped(output)
         elif output is None:
             self._view = found

@@ -247,6 +247,8 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
         `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
     read_only : bool, default False
         Refuse every change; a mapping that cannot be changed is read-only anyway.
+    any_keys : bool, default False
+        Whether any text is a key, as of `MemoryStore`.
 
     Notes
     -----

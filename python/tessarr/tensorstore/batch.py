@@ -139,4 +139,5 @@ class Batch:
         self.submit()
 
     def __del__(self) -> None:
-        self.submit()
+        if hasattr(self, "_lock"):  # else it was refused, and never made
+            self.submit()

@@ -43,23 +43,24 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
 #[pymethods]
 impl Unit {
     #[new]
-    #[pyo3(signature = (unit = Given(None), base_unit = Given(None), *, multiplier = Given(None), json = None))]
+    #[pyo3(signature = (unit = Given(None), base_unit = Given(None), *, multiplier = Given(None), json = Given(None)))]
     fn new<'py>(
         unit: Given<'py>,
         base_unit: Given<'py>,
         multiplier: Given<'py>,
-        json: Option<&Bound<'py, PyAny>>,
+        json: Given<'py>,
     ) -> PyResult<Unit> {
         let given = match (unit.0, multiplier.0) {
             (Some(_), Some(_)) => return Err(PyTypeError::new_err("give one multiplier")),
             (None, Some(multiplier)) => number(&multiplier).map(|_| Some(multiplier))?,
             (unit, None) => unit,
         };
-        match (json, given, base_unit.0) {
+        match (json.0, given, base_unit.0) {
+            (Some(json), None, None) => stated(&json),
+            (Some(_), ..) => Err(PyTypeError::new_err("JSON says all of a unit")),
             (_, None, Some(_)) => {
                 Err(PyTypeError::new_err("a base unit stands after a multiplier, or alone"))
             }
-            (Some(json), ..) => stated(json),
             (_, Some(multiplier), Some(base)) => pair(&multiplier, &base),
             (_, Some(given), None) => said(&given),
             (_, None, None) => Ok(Unit { multiplier: 1.0, base_unit: String::new() }),

@@ -313,8 +313,10 @@ class JsonSpec(PlacedSpec):
         return OpenMode(open=True)
 
     def _take_rechecks(self, options: Options) -> None:
-        if options.recheck_data is not None:
-            self._recheck = options.recheck_data
+        bounds = (options.recheck_metadata, options.recheck_data)
+        given = [one for one in bounds if one is not None]
+        if given:  # the document is both: the later bound holds
+            self._recheck = max(given, key=lambda one: bound_of(one, time.time()))
 
     def _suffix(self) -> str:
         from urllib.parse import quote

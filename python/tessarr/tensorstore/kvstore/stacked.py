@@ -194,7 +194,8 @@ def _open_stack(at: Opening) -> Place:
         chosen, shared = _chosen(given)
         strip = shared[: given.get("strip_prefix", len(shared))]
         layers.append(Layer(place, chosen, strip))
-    return Place(ForeignStore(_Stacked(tuple(layers))), "")
+    # Which keys there are is for the layers to say.
+    return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True), "")
 
 
 KVSTACK: Final = Driver(

@@ -17,6 +17,7 @@ from tessarr.tensorstore.notation.members import refusal
 __all__ = [
     "as_float",
     "as_integer",
+    "beside_json",
     "choice",
     "compare",
     "copied",
@@ -68,6 +69,11 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
     return {name: value for name, value in keywords.items() if value is not None}
+
+
+def beside_json(keywords: Mapping[str, Any]) -> TypeError:
+    """Return the error of keywords beside JSON."""
+    return TypeError(f"JSON says all: give no {', '.join(keywords)} beside it")
 
 
 def of_class(value: T | None, kind: type[T], name: str) -> T | None:

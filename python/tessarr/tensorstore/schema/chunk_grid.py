@@ -10,6 +10,7 @@ from tessarr.space import INFINITE
 from tessarr.tensorstore.notation.reading import (
     as_float,
     as_integer,
+    beside_json,
     integer,
     members_of,
     nothing_else,
@@ -181,17 +182,19 @@ class Grid:
     _constraints: GridConstraints
     _rank: int
 
-    def __init__(self, json: Any = None, **parts: Any) -> None:
+    def __init__(self, json: Any = ..., **parts: Any) -> None:
         self._constraints, self._rank = NOTHING, -1
-        if isinstance(json, Grid):
+        if json is ...:
+            self.update(**parts)
+        elif parts:
+            raise beside_json(parts)
+        elif isinstance(json, Grid):
             self._take(json)
-        elif json is not None:
+        else:
             check_integers(json)
             members = members_of(json, "a grid")
             nothing_else({name: 0 for name in members if name not in _STATED})
             self._add({name: value for name, value in members.items() if value is not None})
-        if parts:
-            self.update(**parts)
 
     @classmethod
     def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:

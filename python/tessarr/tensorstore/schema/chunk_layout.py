@@ -13,6 +13,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.notation.reading import (
     as_integer,
+    beside_json,
     integer,
     lengths,
     members_of,
@@ -79,16 +80,17 @@ class ChunkLayout:
 
     Grid: TypeAlias = Grid
 
-    def __init__(self, json: Any = None, **parts: Any) -> None:
+    def __init__(self, json: Any = ..., **parts: Any) -> None:
         self._constraints = NO_LAYOUT
-        if isinstance(json, ChunkLayout):
-            self._constraints = json._constraints
-        elif json is not None:
-            self._constraints = _read.made(json, _parsed)
-        if parts and json is None:
-            self._constraints = _said.made(parts, _of_parts)
+        if json is ...:
+            if parts:
+                self._constraints = _said.made(parts, _of_parts)
         elif parts:
-            self.update(**parts)
+            raise beside_json(parts)
+        elif isinstance(json, ChunkLayout):
+            self._constraints = json._constraints
+        else:
+            self._constraints = _read.made(json, _parsed)
 
     @classmethod
     def of(cls, constraints: LayoutConstraints) -> Self:

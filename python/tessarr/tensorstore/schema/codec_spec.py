@@ -88,6 +88,17 @@ def _foreign(members: JSONObject) -> JSONObject:
     return members
 
 
+def _with_defaults(filters: list[Any]) -> list[Any]:
+    """Return the filters with the defaults of what is left out; unknown ones as they are."""
+    found = []
+    for one in filters:
+        try:
+            found.append(compressor_from_json(one, "filters"))
+        except ArgumentError:
+            found.append(one)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Compression:
     """What is known of compressor and filters of format 2."""
@@ -104,7 +115,8 @@ class Compression:
             If they differ.
         """
         compressor, filters = self.compressor, self.filters
-        if filters is not None and other.filters is not None and filters != other.filters:
+        told = filters is not None and other.filters is not None
+        if told and _with_defaults(filters) != _with_defaults(other.filters):
             raise ArgumentError(f"filters {other.filters!r} do not match {filters!r}")
         if OPEN not in (compressor, other.compressor) and compressor != other.compressor:
             raise ArgumentError(
@@ -223,7 +235,7 @@ class CodecSpec:
             return result
         if self.compression.compressor is not OPEN:
             result["compressor"] = copied(self.compression.compressor)
-        result["filters"] = copied(self.compression.filters) or None
+        result["filters"] = copied(self.compression.filters)
         return result
 
     def __eq__(self, other: object) -> bool:

@@ -132,44 +132,84 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     Raises
     ------
     ArgumentError
-        If it is not one of the data type.
+        If it is not one of the data type, or of none while that is open.
+    TypeError
+        If it is of another kind, or an array that cannot be cast safely.
     """
     try:
         given = np.asarray(value)
+        if dtype is None or dtype.name in {"byte", "char"}:
+            found = given
+        elif isinstance(value, np.ndarray):
+            found = value.astype(dtype.numpy_dtype, casting="safe")
+        else:
+            with np.errstate(all="ignore"):
+                found = np.array(value, dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"fill_value: {error}") from error
+        raise _refusal(value, error) from error
     if dtype is None:
-        if given.dtype == object:
-            check_integers(plain(given.tolist(), "fill_value"))
-        return unbroadcast(given.astype(object) if given.dtype.kind in "USTV" else given)
-    wanted = dtype.numpy_dtype
-    text = _TEXT.get(dtype.name)
-    if text is not None and not all(isinstance(item, text) for item in given.flat):
-        raise _unfit(value, dtype)
-    if given.dtype == wanted or _as_given(dtype):
-        return unbroadcast(given)
+        return unbroadcast(_open_fill(given))
+    _check_objects(found, dtype.name)
+    if given.dtype.kind in "biufc":
+        _check_kept(given, found, dtype)
+    return unbroadcast(found)
+
+
+def _refusal(value: Any, error: Exception) -> Exception:
+    """Return what is raised for a value that NumPy converts to none of the data type."""
+    message = f"fill_value: {value!r} does not fit: {error}"
+    if isinstance(error, TypeError):
+        return TypeError(message)
+    made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
+    return made(message, kind="cannot_cast")
+
+
+def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a fill value whose data type nobody has said."""
+    if given.dtype.kind in "UTmM":
+        raise ArgumentError(f"fill_value: no data type has {given.dtype}; say which it is")
     if given.dtype == object:
-        if wanted.kind in "iu":
-            check_integers(given.tolist())
-        return fill_from_json(given.tolist(), dtype)
+        check_integers(plain(given.tolist(), "fill_value"))
+    return given.astype(object) if given.dtype.kind in "SV" else given
+
+
+def _check_objects(found: npt.NDArray[Any], name: str) -> None:
+    """Raise an error if elements that are Python objects are none of the data type of a name."""
+    if name == "json":
+        check_integers(plain(found.tolist(), "fill_value"))
+    elif name in _TEXT:
+        for item in found.flat:
+            if not isinstance(item, _TEXT[name]):
+                raise TypeError(f"fill_value: {item!r} is none of the data type {name!r}")
+
+
+def _converted(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
+    """Return a fill value as one of a data type.
+
+    Raises
+    ------
+    ArgumentError
+        If it has no such value.
+    """
+    if fill.dtype == dtype.numpy_dtype:
+        return fill
     try:
         with np.errstate(all="ignore"):
-            found = given.astype(wanted)
+            found = fill.astype(dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    _check_kept(fill, found, dtype)
+    return found
+
+
+def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
+    """Raise an error if a conversion changed more than the precision of a value."""
     exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
     # Python compares numbers of different types by what they are, not by what they become.
     if exact and found.tolist() != given.tolist():
         whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
-        raise _unfit(value, dtype, TooLargeError if whole else ArgumentError)
-    return unbroadcast(found)
-
-
-def _unfit(
-    value: Any, dtype: DataType, error: type[ArgumentError] = ArgumentError
-) -> ArgumentError:
-    what = f"fill_value: {value!r} does not fit the data type {dtype.name!r}"
-    return error(what, kind="cannot_cast")
+        what = f"fill_value: {given!r} does not fit the data type {dtype.name!r}"
+        raise (TooLargeError if whole else ArgumentError)(what, kind="cannot_cast")
 
 
 def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -198,7 +238,7 @@ def _plain(value: Any) -> Any:
         value = value.tobytes()
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
-    return str(value) if isinstance(value, np.generic) else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
@@ -214,7 +254,7 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     if fill.dtype == object and stored.elements is None:
         return _element(stored, fill.item())
     if fill.dtype != stored.numpy:
-        fill = fill_of(fill, element_of(stored, WHOLE).dtype)
+        fill = _converted(fill, element_of(stored, WHOLE).dtype)
     try:
         return fill_bytes(stored, fill.reshape(-1)[0])
     except (ValueError, TypeError, OverflowError) as error:

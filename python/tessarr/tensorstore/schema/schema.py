@@ -15,7 +15,7 @@ from tessarr.errors import ArgumentError
 from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
 from tessarr.tensorstore.notation.reading import (
-    as_integer,
+    beside_json,
     given,
     integer,
     items,
@@ -110,15 +110,15 @@ class Schema(Parts, Indexable):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, json: Any = None, **parts: Unpack[SchemaKeywords]) -> None:
+    def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = NO_LAYOUT, ()
-        if json is not None:
+        if json is not ...:
+            if parts:
+                raise beside_json(parts)
             self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
-        if parts and json is None:
-            self._take(_said.made(parts, self.of))
         elif parts:
-            self.update(**parts)
+            self._take(_said.made(parts, self.of))
 
     @classmethod
     def of(cls, parts: Mapping[str, Any]) -> Schema:
@@ -431,7 +431,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
-    if not hasattr(shape, "__iter__"):
+    if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
         raise TypeError(f"shape: {shape!r} is not a list")
     lengths = items(shape, "shape")
-    return IndexDomain(shape=[n if type(n) is int else as_integer(n) for n in lengths])
+    return IndexDomain(shape=[n if type(n) is int else index64(n) for n in lengths])

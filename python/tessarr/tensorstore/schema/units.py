@@ -5,7 +5,7 @@ A unit is a multiplier and the name of a base unit, which is not interpreted: ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tessarr._engine import Unit
@@ -52,7 +52,7 @@ def units_of(values: Iterable[UnitLike]) -> Units:
     TypeError
         If they are not units.
     """
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"dimension_units: {values!r} is not a list of units")
     return tuple(unit_of(value) for value in values)
 

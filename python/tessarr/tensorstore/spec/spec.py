@@ -140,7 +140,7 @@ class Spec(Indexable):
         return made
 
     def _common(self, members: dict[str, Any]) -> Schema:
-        schema = Schema(take(members, "schema", members_of))
+        schema = Schema(members_of(members.pop("schema", {}), "schema"))
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):

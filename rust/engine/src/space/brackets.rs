@@ -1,6 +1,7 @@
 //! What stands in brackets: integers, slices, index arrays, new axes.
 
 use super::dim::Line;
+use super::settle::{backwards, combined};
 use super::{
     check_labels, contains, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View,
 };
@@ -219,9 +220,15 @@ impl<'a> Plan<'a> {
                 Term::Slice(_) | Term::New | Term::Ellipsis => {
                     let dim = match (old, term) {
                         (Some(k), Term::Slice(slice)) => {
-                            let (dim, sliced) = self.dims[*k].sliced(*slice)?;
+                            let whole = &self.dims[*k];
+                            let (dim, sliced) = whole.sliced(*slice)?;
                             line = sliced;
-                            dim
+                            if whole.is_empty() && line.stride < 0 {
+                                // Turned round, it would grow from another place than it has.
+                                combined(*k, &dim, &backwards(whole, line.offset, line.stride)?, false)?
+                            } else {
+                                dim
+                            }
                         }
                         _ => Dim::added(),
                     };

@@ -150,6 +150,10 @@ impl Map {
                 {
                     return wrong(format!("an index array of shape {shape:?} does not fit {dim}"));
                 }
+                let finite = |dim: &Dim| -INFINITE < dim.lower && dim.upper <= INFINITE;
+                if let Some((_, dim)) = shape.iter().zip(dims).find(|(len, dim)| **len != 1 && !finite(dim)) {
+                    return wrong(format!("an index array of shape {shape:?} runs along {dim}"));
+                }
                 check_explicit(&listed.indices, dims)
                     .map_err(|error| Error { kind: Kind::Argument, ..error })?;
                 Ok(match self.stride {

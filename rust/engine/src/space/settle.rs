@@ -63,7 +63,7 @@ impl View {
 }
 
 /// The indices that `offset + stride * index` takes into an interval.
-fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
+pub(super) fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
     let (mut below, mut above) = (goal.lower == -INFINITE, goal.upper > INFINITE);
     let (offset, mut stride) = (i128::from(offset), i128::from(stride));
     let (mut lower, mut upper) = (i128::from(goal.lower) - offset, i128::from(goal.upper) - 1 - offset);
@@ -105,7 +105,7 @@ fn both(one: &Dim, other: &Dim) -> Dim {
 }
 
 /// A dimension of a view with the bounds that follow where its own are implicit.
-fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
+pub(super) fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
     let lower = if dim.implicit.0 { inferred.lower } else { dim.lower };
     let upper = if dim.implicit.1 { inferred.upper } else { dim.upper }.max(lower);
     let reach = inferred.reach();

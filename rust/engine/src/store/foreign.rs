@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::joined;
 use super::keylock::KeyLocks;
-use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
+use super::{Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
 /// What a foreign store has to offer. Keys are checked before it is called.
@@ -98,6 +98,7 @@ const ATTEMPTS: usize = 1000;
 #[derive(Debug)]
 pub struct ForeignStore<F> {
     foreign: F,
+    keys: Keys,
     read_only: bool,
     changing: Arc<KeyLocks>,
 }
@@ -106,7 +107,12 @@ impl<F: Foreign> ForeignStore<F> {
     /// Adapts `foreign`. Adapters of one foreign store, which share its
     /// `identity`, exclude each other as if they were one.
     pub fn new(foreign: F, read_only: bool, identity: usize) -> Self {
-        ForeignStore { foreign, read_only, changing: KeyLocks::shared(identity) }
+        ForeignStore { foreign, keys: Keys::Paths, read_only, changing: KeyLocks::shared(identity) }
+    }
+
+    /// The same, of other keys.
+    pub fn of(self, keys: Keys) -> Self {
+        ForeignStore { keys, ..self }
     }
 
     /// What was adapted.
@@ -197,6 +203,10 @@ impl<F: Foreign> ForeignStore<F> {
 }
 
 impl<F: Foreign> Store for ForeignStore<F> {
+    fn keys(&self) -> Keys {
+        self.keys
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.keys().check(key)?;
         self.foreign.get(key, want).map_err(|error| error.at_key(key))

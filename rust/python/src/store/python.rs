@@ -16,11 +16,13 @@ pub(crate) struct ForeignStore(Arc<engine::ForeignStore<PyForeign>>);
 #[pymethods]
 impl ForeignStore {
     #[new]
-    #[pyo3(signature = (object, *, read_only = false))]
-    fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<PyClassInitializer<Self>> {
+    #[pyo3(signature = (object, *, read_only = false, any_keys = false))]
+    fn new(object: &Bound<'_, PyAny>, read_only: bool, any_keys: bool) -> PyResult<PyClassInitializer<Self>> {
         let (foreign, changeable) = PyForeign::new(object, read_only)?;
         let identity = object.as_ptr() as usize;
-        let store = Arc::new(engine::ForeignStore::new(foreign, read_only || !changeable, identity));
+        let keys = if any_keys { engine::Keys::Texts } else { engine::Keys::Paths };
+        let store = engine::ForeignStore::new(foreign, read_only || !changeable, identity).of(keys);
+        let store = Arc::new(store);
         Ok(initializer(ForeignStore(store.clone()), store))
     }
 
@@ -28,6 +30,12 @@ impl ForeignStore {
     #[getter]
     fn object(&self, py: Python<'_>) -> Py<PyAny> {
         self.0.foreign().object().clone_ref(py)
+    }
+
+    /// Whether any text is a key.
+    #[getter]
+    fn any_keys(&self) -> bool {
+        engine::Store::keys(&*self.0) == engine::Keys::Texts
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -57,6 +65,7 @@ impl ForeignStore {
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyAny>,), Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
         options.set_item("read_only", engine::Store::read_only(&*self.0))?;
+        options.set_item("any_keys", self.any_keys())?;
         Ok(((self.object(py),), options))
     }
 

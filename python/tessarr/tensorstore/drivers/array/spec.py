@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -108,7 +107,7 @@ class MemorySpec(ReferringSpec):
         """Return the spec with options."""
         if options.kvstore is not None:
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
-        made = copy(self)
+        made = self._referring(self._references)
         if options.schema is not None:
             made.schema = self.schema.merged(options.schema)
         return made

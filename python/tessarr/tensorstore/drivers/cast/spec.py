@@ -39,6 +39,7 @@ class CastSpec(ViewSpec):
         base = base_of(members)
         made._set_base(base, shown=True)
         made._constrain(schema)
+        made.schema = made.schema.merged(Schema(rank=schema.rank))
         return made
 
     @classmethod
@@ -49,7 +50,7 @@ class CastSpec(ViewSpec):
         return Spec._of(found, base._view)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to what is viewed, but for the data type; both know the rank."""
+        """Pass constraints on to what is viewed, but for the data type."""
         base = self._nested[0].copy()
         given: dict[str, Any] = {
             "rank": schema.rank,
@@ -62,7 +63,7 @@ class CastSpec(ViewSpec):
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
         self._set_base(base, shown=schema.domain is not None)
-        self.schema = self.schema.merged(Schema(dtype=schema.dtype, rank=schema.rank))
+        self.schema = self.schema.merged(Schema(dtype=schema.dtype))
         self._known = None
 
     @classmethod

@@ -87,6 +87,7 @@ class DownsampleSpec(ViewSpec):
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
+        self.effective()  # which refuses a domain that is not the one of the base
 
     def _in_common(self, domain: IndexDomain) -> IndexDomain:
         """Return what a domain of the result says of the base: labels, bounds by a factor of 1."""

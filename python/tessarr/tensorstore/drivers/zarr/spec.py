@@ -119,8 +119,13 @@ class ZarrSpec(PlacedSpec):
         self._check_parts()
 
     def _check_parts(self) -> None:
-        """Raise an error if schema and metadata do not agree."""
-        if self._wanted is self._nothing or self._field != WHOLE:
+        """Raise an error if schema and metadata, or the origin that arrays have, do not agree."""
+        if self._field != WHOLE:
+            return
+        if self._wanted is self._nothing:
+            domain = self.schema.domain
+            if domain is not None and any(domain.origin):
+                self.outline()
             return
         shape = self._wanted.shape if self.schema.domain is None else None
         if shape is None or len(shape) not in self._alike.ranks:
@@ -468,10 +473,15 @@ class Zarr3Spec(ZarrSpec):
 
 
 def _folder(place: Place) -> Place:
-    """Return the place with a slash at the end of its path."""
-    if not place.path or place.path.endswith("/"):
-        return place
-    return place + "/"
+    """Return the place with a slash at the end of its path.
+
+    A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
+    """
+    path = place.path
+    if path == "/" and place._driver.name != "file":
+        place = place.copy()
+        place.path = ""
+    return place if not path or path.endswith("/") else place + "/"
 
 
 def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:

@@ -67,10 +67,11 @@ class Zarr2(Constraints):
         """Return the constraints that JSON states; ``attributes`` may be among them."""
         members = members_of(plain(json, "metadata"), "metadata")
         stated: JSONObject = {}
+        filters = None
         if "zarr_format" in members:
             stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
         if "filters" in members:
-            stated["filters"] = filters_from_json(members["filters"]) or None
+            filters = stated["filters"] = filters_from_json(members.pop("filters")) or None
         compressor: Any = OPEN
         if "compressor" in members:
             compressor = compressor_from_json(members.pop("compressor"))
@@ -83,7 +84,7 @@ class Zarr2(Constraints):
             stated=stated,
             order=take(members, "order", choice("C", "F")),
             separator=take(members, "dimension_separator", choice(".", "/")),
-            compression=Compression(compressor, members.pop("filters", None)),
+            compression=Compression(compressor, filters),
         )
         nothing_else(members, "metadata")
         if found.shape is not None and found.chunk_shape is not None:

@@ -1,0 +1,161 @@
+"""Specs that are updated, and ways of opening: each keyword, with each driver, as in TensorStore.
+
+Left out is what the guide tells of, and the error of what is wrong in two ways.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_BASE: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://"}
+_KNOWN = {"driver": "zarr3", "schema": {"dtype": "int16", "domain": {"shape": [4, 6]}}}
+_SPECS: dict[str, dict[str, Any]] = {
+    "zarr3": _BASE,
+    "known": _KNOWN,
+    "zarr": {"driver": "zarr", "metadata": {"dtype": "<i2"}},
+    "auto": {"driver": "auto", "kvstore": "memory://"},
+    "cast": {"driver": "cast", "base": _BASE},
+    "ranked cast": {"driver": "cast", "rank": 1, "base": _BASE},
+    "known cast": {"driver": "cast", "dtype": "int32", "base": _KNOWN},
+    "downsample": {
+        "driver": "downsample",
+        "downsample_factors": [2],
+        "downsample_method": "mean",
+        "base": _BASE,
+    },
+    "array": {"driver": "array", "dtype": "int32", "array": [[1, 2], [3, 4]]},
+    "json": {"driver": "json", "kvstore": "memory://a"},
+}
+_UPDATES = [
+    *("dtype=ts.int16", "rank=1", "rank=2", "rank=-1", "shape=[4]", "shape=[4, 6]"),
+    *("domain=ts.IndexDomain(1)", "domain=ts.IndexDomain(inclusive_min=[1], shape=[2])"),
+    *("chunk_layout=ts.ChunkLayout(chunk_shape=[2])", "chunk_layout=ts.ChunkLayout(rank=2)"),
+    *("chunk_layout=ts.ChunkLayout(chunk_elements=10)", "chunk_layout=ts.ChunkLayout()"),
+    *("codec=ts.CodecSpec({'driver': 'zarr3', 'codecs': ['bytes']})", "fill_value=7"),
+    *("fill_value=[1, 2]", "dimension_units=['nm']", "dimension_units=['nm', None]"),
+    *("schema=ts.Schema(rank=1)", "schema=ts.Schema(dtype='int16', fill_value=3)", "open=True"),
+    *("create=True", "delete_existing=True", "assume_metadata=True", "recheck_cached=5"),
+    *("recheck_cached_metadata=5", "recheck_cached_metadata=False", "recheck_cached_data='open'"),
+    *("recheck_cached_metadata=5, recheck_cached_data=7", "minimal_spec=True"),
+    *("context=ts.Context()", "strip_context=True", "kvstore=ts.KvStore.Spec('memory://b/')"),
+]
+_TOLD = [
+    "to_json()",
+    "rank",
+    "dtype",
+    "domain",
+    "transform",
+    "codec",
+    "dimension_units",
+    "open_mode",
+]
+
+
+def _answers(ts: Any, spec: dict[str, Any], updates: tuple[str, ...]) -> Any:
+    """Return what a spec tells after updates, or the error of these."""
+    made = ts.Spec(spec)
+    try:
+        for update in updates:
+            eval(f"spec.update({update})", {"ts": ts, "spec": made})
+        return [repr(eval(f"spec.{member}", {"spec": made})) for member in _TOLD]
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return TypeError if isinstance(error, TypeError) else ValueError
+
+
+@pytest.mark.parametrize("name", _SPECS)
+def test_specs_are_updated_as_there(name: str) -> None:
+    """Whatever is given, and whatever is given before."""
+    twice = itertools.product(_UPDATES[::3], _UPDATES[::2])
+    for updates in [(), *((update,) for update in _UPDATES), *twice]:
+        of_array = name == "array" and any(update.startswith("schema") for update in updates)
+        if of_array or (len(updates) > 1 and "IndexDomain(1)" in updates[0]):
+            continue  # of which the guide tells
+        mine, other = (_answers(ts, _SPECS[name], updates) for ts in (ours, theirs))
+        assert mine == other, updates
+
+
+_MODES = ["open", "create", "delete_existing", "assume_metadata", "assume_cached_metadata"]
+
+
+def _opened(ts: Any, spec: dict[str, Any], keywords: dict[str, Any], *, exists: bool) -> Any:
+    """Return what is opened where an array is, or none, and which keys there are after that."""
+    context = ts.Context()
+    place = {"driver": spec["driver"], "kvstore": "memory://a/"}
+    if exists:
+        stored = ts.open(place, create=True, shape=[4], dtype="int8", context=context).result()
+        stored[...] = [1, 2, 3, 4]
+    found: Any = ValueError
+    try:
+        array = ts.open({**place, **spec}, context=context, **keywords).result()
+        found = array.dtype.name, array.shape, array.chunk_layout.read_chunk.shape
+        found = *found, array.read().result().tolist()
+    except (ValueError, NotImplementedError):
+        pass
+    return found, sorted(ts.KvStore.open("memory://", context=context).result().list().result())
+
+
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_arrays_are_opened_and_created_as_there(driver: str, *, exists: bool) -> None:
+    """With every two of the modes, in JSON and by keywords."""
+    modes = [{}, *({one: True} for one in _MODES)]
+    wanted = [{"dtype": "int8", "shape": [4]}, {"dtype": "int16", "shape": [4]}, {"shape": [5]}, {}]
+    for said, given, parts in itertools.product(modes, [*modes, {"open": False}], wanted):
+        if "dtype" not in parts and "delete_existing" in {**said, **given}:
+            continue  # nothing is deleted here if nothing can be created
+        answers = (
+            _opened(ts, {"driver": driver, **said}, {**given, **parts}, exists=exists)
+            for ts in (ours, theirs)
+        )
+        mine, other = answers
+        assert mine == other, (said, given, parts)
+
+
+_KEYS = ["a", "a/b", "", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a\0b", ".zarray", "é"]
+_LAYERS: list[list[dict[str, Any]]] = [
+    [{"base": "memory://"}],
+    [{"base": "memory://x/"}],
+    [{"base": "memory://", "prefix": "a"}],
+    [{"base": "memory://q/", "prefix": "a/"}, {"base": "memory://", "exact": "zz"}],
+]
+
+
+@pytest.mark.parametrize("layers", _LAYERS)
+def test_stacked_stores_have_the_keys_of_their_layers(layers: list[dict[str, Any]]) -> None:
+    def answer(ts: Any, key: str) -> Any:
+        context = ts.Context()
+        spec = {"driver": "kvstack", "layers": layers}
+        stack = ts.KvStore.open(spec, context=context).result()
+        try:
+            stack.write(key, b"1").result()
+        except ValueError:
+            return ValueError
+        base = ts.KvStore.open("memory://", context=context).result()
+        found = stack.read(key).result().value, stack.list().result(), base.list().result()
+        stack.delete_range(ts.KvStore.KeyRange(key, f"{key}x")).result()
+        return *found, base.list().result()
+
+    for key in _KEYS:
+        assert answer(ours, key) == answer(theirs, key), key
+
+
+@pytest.mark.parametrize("path", ["/", "", "a", "/a", "//", "a//b/"])
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_where_arrays_in_memory_are(driver: str, path: str) -> None:
+    """A slash alone is the empty path."""
+
+    def answer(ts: Any) -> Any:
+        spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}}
+        array = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
+        array[...] = 1
+        place = array.kvstore
+        return place.path, place.url, place.list().result(), array.spec().url, array.url
+
+    assert answer(ours) == answer(theirs)
