@@ -91,6 +91,21 @@ def test_a_copy_of_memory_has_all_its_keys() -> None:
         MemoryStore(name="keys", any_keys=True)
 
 
+def test_a_store_of_python_has_paths_or_any_keys() -> None:
+    from pickle import dumps, loads
+
+    from tessarr.stores import ForeignStore
+
+    store = loads(dumps(ForeignStore({"": b"1", "a//b": b"2"}, any_keys=True)))
+    assert store.any_keys
+    assert sorted(store.list()) == ["", "a//b"]
+    assert store.get("") == b"1"
+    paths = ForeignStore({"": b"1", "a//b": b"2", "a": b"3"})
+    assert paths.list() == ["a"]
+    with pytest.raises(ValueError, match="not a key"):
+        paths.get("a//b")
+
+
 @pytest.mark.parametrize("value", [b"new", None])
 @pytest.mark.parametrize("key", ["", "b/", "a//b", "/a", "b/../c"])
 def test_no_condition_hides_that_files_have_no_such_key(

@@ -279,3 +279,8 @@ def test_a_key_that_is_read_often_in_a_batch_is_asked_for_once(tmp_path: Path, s
         reads = [store.read("a", byte_range=span, batch=batch) for span in spans]
     assert [read.result().value for read in reads] == [value[span or slice(None)] for span in spans]
     assert files.counts()["opens"] - before == 1
+
+
+def test_a_batch_that_is_refused_is_forgotten_silently() -> None:
+    with pytest.raises(TypeError):
+        ts.Batch(None)  # type: ignore[call-arg]

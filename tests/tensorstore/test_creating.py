@@ -315,3 +315,16 @@ def test_a_nan_of_any_bits_creates_an_array() -> None:
 def test_fill_values_that_do_not_fit_are_refused(dtype: str, value: Any) -> None:
     with pytest.raises((ArgumentError, TooLargeError), match="does not fit"):
         ts.Schema(dtype=dtype, fill_value=value)
+
+
+@pytest.mark.parametrize("said", ["metadata", "codec"])
+def test_filters_may_leave_out_what_has_a_default(said: str) -> None:
+    filters = [{"id": "delta", "dtype": "<i4"}]
+    spec = {"driver": "zarr", "kvstore": "memory://"}
+    stated: Any = {"metadata": {"filters": filters}}
+    if said == "codec":
+        stated = {"schema": {"codec": {"driver": "zarr", "filters": filters}}}
+    store = ts.open({**spec, **stated}, create=True, dtype="int32", shape=[4]).result()
+    store[...] = [1, 2, 3, 4]
+    assert store.read().result().tolist() == [1, 2, 3, 4]
+    assert store.codec.to_json()["filters"] == [{**filters[0], "astype": "<i4"}]

@@ -115,8 +115,8 @@ class Compression:
             If they differ.
         """
         compressor, filters = self.compressor, self.filters
-        told = filters is not None and other.filters is not None
-        if told and _with_defaults(filters) != _with_defaults(other.filters):
+        given = [_with_defaults(one) for one in (filters, other.filters) if one is not None]
+        if given[1:] and given[0] != given[1]:
             raise ArgumentError(f"filters {other.filters!r} do not match {filters!r}")
         if OPEN not in (compressor, other.compressor) and compressor != other.compressor:
             raise ArgumentError(

@@ -138,7 +138,7 @@ impl Dim {
             }
             [lower] if !exclusive_max.nothing() => inclusive_min.fill(lower, "inclusive_min")?,
             [one] => size.fill(one, "size")?,
-            [one, name] if is_label(name) && !(name.is_none() && !label.nothing()) => {
+            [one, name] if is_label(name) && (!name.is_none() || label.nothing()) => {
                 size.fill(one, "size")?;
                 label.fill(name, "label")?;
             }
