@@ -2,6 +2,7 @@
 
 mod counting;
 mod foreign;
+mod keyed;
 mod local;
 mod memory;
 mod python;
@@ -21,6 +22,9 @@ use tessarr_engine::{Error, Kind};
 use self::stamped::{ReadResult, TimestampedStorageGeneration, Unread};
 use crate::error::{foreign, to_py};
 
+/// More bytes are copied while other threads of Python run.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// Adds the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::while_waiting(check_signals);
@@ -32,6 +36,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<local::LocalStore>()?;
     module.add_class::<python::ForeignStore>()?;
     module.add_class::<split::SplitStore>()?;
+    keyed::register(module)?;
     memory::register(module)?;
     counting::register(module)?;
     wrap::register(module)
@@ -71,6 +76,15 @@ impl Store {
     pub(crate) fn engine(&self) -> Arc<dyn engine::Store> {
         self.inner.clone()
     }
+
+    /// Look up or replace one key, of which so many bytes are copied, while other threads run if that is worth
+    /// it. `work` does not decide on what is there: it would wait for others who do, and may need Python.
+    fn run<T: Send>(&self, py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+        if self.inner.is_brief() && bytes <= SMALL_BYTES {
+            return work();
+        }
+        py.detach(work)
+    }
 }
 
 #[pymethods]
@@ -90,7 +104,7 @@ impl Store {
         default: Option<Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let loaded = py.detach(|| self.inner.load(key, limit));
+        let loaded = self.run(py, 0, || self.inner.load(key, limit));
         let loaded = loaded.map_err(|error| to_py(py, error.at_key(key)))?;
         Ok(loaded.map(|value| PyBytes::new(py, value.bytes()).into_any()).or(default))
     }
@@ -98,12 +112,12 @@ impl Store {
     /// Replace the value of `key` by the bytes of `data`, any object with a buffer.
     fn put(&self, py: Python<'_>, key: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let data = bytes_of(data)?;
-        py.detach(|| self.inner.put(key, &data)).map_err(|error| to_py(py, error))
+        self.run(py, data.len(), || self.inner.put(key, &data)).map_err(|error| to_py(py, error))
     }
 
     /// Remove `key`; that it is absent is fine.
     fn delete(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        py.detach(|| self.inner.delete(key)).map_err(|error| to_py(py, error))
+        self.run(py, 0, || self.inner.delete(key)).map_err(|error| to_py(py, error))
     }
 
     /// Change `key` to `data` (None: remove it) if its value is `expected` (None:
@@ -208,7 +222,7 @@ impl Store {
 
     /// The size of the value in bytes; None if `key` is absent.
     fn size(&self, py: Python<'_>, key: &str) -> PyResult<Option<u64>> {
-        let opened = py.detach(|| self.inner.open(key, engine::Want::Ranges));
+        let opened = self.run(py, 0, || self.inner.open(key, engine::Want::Ranges));
         Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
     }
 

@@ -108,7 +108,7 @@ class JsonDriver(Driver):
         """The document."""
         place = self.opened_by._place
         assert place is not None
-        return KvStore._of(place, place._open(), self._place.path, None)
+        return KvStore(place, place._open(), self._place.path, None)
 
     @property
     def url(self) -> str:
@@ -335,7 +335,7 @@ class JsonSpec(PlacedSpec):
             where = (Document, at.store, at.key(place.path))
             document = memory.find(where)
             if document is None:
-                document = Document(KvStore._of(place, at, place.path, None))
+                document = Document(KvStore(place, at, place.path, None))
                 memory.add(where, document)
             since = bound_of(self._recheck, time.time())
             return Opened(JsonDriver(document, since, self._pointer, self), view)

@@ -11,51 +11,19 @@ from tessarr.errors import ArgumentError
 from tessarr.tensorstore.notation.members import expected, members
 
 if TYPE_CHECKING:
-    from tessarr.store import Store
     from tessarr.tensorstore.context.references import References
+    from tessarr.tensorstore.kvstore.values import Place
 
 __all__ = [
     "Based",
     "Driver",
     "Opening",
-    "Place",
     "boolean",
-    "joined",
     "missing",
     "quoted",
     "text",
     "texts",
 ]
-
-
-class Place:
-    """Where keys are.
-
-    Parameters
-    ----------
-    store
-        The store that has them.
-    prefix
-        What stands before each of them in it.
-    rooted
-        Whether a slash at the beginning of what results is no part of the key.
-    """
-
-    __slots__ = ("prefix", "rooted", "store")
-
-    def __init__(self, store: Store, prefix: str = "", rooted: bool = False) -> None:  # noqa: FBT002
-        self.store = store
-        self.prefix = prefix
-        self.rooted = rooted
-
-    def through(self, store: Store) -> Place:
-        """Return where the same keys are, asked through another store."""
-        return Place(store, self.prefix, self.rooted)
-
-    def key(self, path: str) -> str:
-        """Return the key in the store."""
-        whole = self.prefix + path
-        return whole.removeprefix("/") if self.rooted else whole
 
 
 class Opening(NamedTuple):
@@ -114,8 +82,6 @@ class Driver:
         is infinite, so does everything else.
     based
         How JSON says which ones it stands on; None: on none.
-    only_reads
-        Whether keys can be read, and neither be listed nor changed.
     """
 
     name: str
@@ -130,7 +96,6 @@ class Driver:
     check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
     at_once: float = 0
     based: Based | None = None
-    only_reads: bool = False
 
     def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         """Return the checked members and the path.
@@ -185,9 +150,3 @@ def quoted(path: str) -> str:
     from urllib.parse import quote
 
     return quote(path, safe="/!$&'()*+,;=:@-._~", errors="surrogateescape")
-
-
-def joined(path: str, component: str) -> str:
-    """Return a path with a component more, and a slash between them."""
-    beside = not path or not component or path.endswith("/") or component.startswith("/")
-    return path + component if beside else f"{path}/{component}"

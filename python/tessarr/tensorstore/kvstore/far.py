@@ -11,13 +11,12 @@ from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retri
 from tessarr.tensorstore.kvstore.driver import (
     Driver,
     Opening,
-    Place,
     boolean,
-    joined,
     quoted,
     text,
     texts,
 )
+from tessarr.tensorstore.kvstore.values import Place, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +55,7 @@ def _opened(at: Opening, kind: str, url: str, options: dict[str, Any], **setting
     rate = f"experimental_{kind}_rate_limiter"
     turned = limited(store, concurrency)
     timed = rated(turned, at.resources.resource(rate) if at.resources.has(rate) else None)
-    return Place(retried(timed, at.resources.resource(f"{kind}_request_retries")), "")
+    return Place(retried(timed, at.resources.resource(f"{kind}_request_retries")))
 
 
 # S3
@@ -214,7 +213,7 @@ def _open_http(at: Opening) -> Place:
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
     found = _opened(at, "http", url, options, read_only=True)
-    return Place(found.store, found.prefix, rooted=True)
+    return Place(found.store, rooted=True, only_reads=True)
 
 
 def _http_url(given: Mapping[str, Any], path: str) -> str:
@@ -236,5 +235,4 @@ HTTP: Final = Driver(
     },
     check=_check_http,
     url=_http_url,
-    only_reads=True,
 )

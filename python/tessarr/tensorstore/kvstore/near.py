@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
 from tessarr.tensorstore.kvstore.careful import limited, retried
-from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, boolean, quoted
+from tessarr.tensorstore.kvstore.driver import Driver, Opening, boolean, quoted
+from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.durations import seconds
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ FILE: Final = Driver(
 
 
 def _open_memory(at: Opening) -> Place:
-    return Place(at.resources.resource("memory_key_value_store")._made(_new_memory), "")
+    return Place(at.resources.resource("memory_key_value_store")._made(_new_memory))
 
 
 def _new_memory(_: Any) -> Store:

@@ -10,35 +10,19 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
-from tessarr.tensorstore.kvstore.driver import Driver, Opening, Place, joined, missing
+from tessarr.tensorstore.kvstore.driver import Driver, Opening, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
-from tessarr.tensorstore.kvstore.values import as_bytes
+from tessarr.tensorstore.kvstore.values import Place, joined, text_of
 from tessarr.tensorstore.notation.members import expected, within
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.verbose import told
 
-__all__ = ["Spec", "text_of"]
+__all__ = ["Spec"]
 
 _new: Final = object.__new__
-
-
-def text_of(value: Any, what: str = "a path") -> str:
-    """Return a path or a key as text; bytes are UTF-8.
-
-    Raises
-    ------
-    ArgumentError
-        If they are not.
-    """
-    if type(value) is str and value.isascii():
-        return value
-    try:
-        return as_bytes(value, what).decode()
-    except UnicodeDecodeError:
-        raise ArgumentError(f"{what} has to be UTF-8: {value!r}") from None
 
 
 class Spec:
@@ -301,8 +285,7 @@ class Spec:
 
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
-        place = self._open()
-        return Place(place.store, place.prefix + self._path, place.rooted)
+        return self._open().below(self._path)
 
 
 def _restored(json: dict[str, Any], context: Context) -> Spec:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
-from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, text
-from tessarr.tensorstore.kvstore.values import KeyRange
+from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, missing, text
+from tessarr.tensorstore.kvstore.values import KeyRange, Place
 from tessarr.tensorstore.notation.members import expected, integer, members
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _open_stack(at: Opening) -> Place:
         strip = shared[: given.get("strip_prefix", len(shared))]
         layers.append(Layer(place, chosen, strip))
     # Which keys there are is for the layers to say.
-    return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True), "")
+    return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True))
 
 
 KVSTACK: Final = Driver(

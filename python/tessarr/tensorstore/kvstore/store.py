@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from math import inf
 from operator import index
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
-from tessarr.errors import ArgumentError, NotFoundError, UnsupportedError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
@@ -16,13 +16,14 @@ from tessarr.tensorstore.futures.future import Future, T, failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
-from tessarr.tensorstore.kvstore.driver import joined
 from tessarr.tensorstore.kvstore.near import changes_at_once
-from tessarr.tensorstore.kvstore.spec import Spec, text_of
+from tessarr.tensorstore.kvstore.spec import Spec
 from tessarr.tensorstore.kvstore.values import (
     KeyRange,
+    KvStoreBase,
     ReadResult,
     TimestampedStorageGeneration,
+    as_bytes,
 )
 from tessarr.tensorstore.notation.reading import as_float, of_class
 from tessarr.tensorstore.notation.show import shown
@@ -32,19 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
-    from tessarr.tensorstore.kvstore.driver import Place
     from tessarr.tensorstore.transaction.staging import Change, Staging
 
 __all__ = ["KvStore"]
 
-U = TypeVar("U")
+Given = TypeVarTuple("Given")
 
 Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
 
-_new: Final = object.__new__
 
-
-class KvStore:
+class KvStore(KvStoreBase):
     """Bytes by their keys, in the order of their keys.
 
     Notes
@@ -63,7 +61,7 @@ class KvStore:
     'missing'
     """
 
-    __slots__ = ("_path", "_place", "_spec", "_transaction")
+    __slots__ = ()
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange
@@ -71,19 +69,14 @@ class KvStore:
     Spec: TypeAlias = specs.Spec
     TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
 
-    _spec: Spec  # bound; its path is not used
-    _place: Place
-    _path: str
-    _transaction: Transaction | None
+    if TYPE_CHECKING:
 
-    def __init__(self) -> None:
-        raise TypeError("key-value stores are had by KvStore.open")
-
-    @classmethod
-    def _of(cls, spec: Spec, place: Place, path: str, transaction: Transaction | None) -> KvStore:
-        made: KvStore = _new(cls)
-        made._spec, made._place, made._path, made._transaction = spec, place, path, transaction
-        return made
+        @property
+        def _spec(self) -> Spec: ...
+        @property
+        def _transaction(self) -> Transaction | None: ...
+        @_transaction.setter
+        def _transaction(self, transaction: Transaction | None) -> None: ...
 
     @staticmethod
     def open(
@@ -111,7 +104,7 @@ class KvStore:
             return Future(made)
         bound = Spec._of(spec)._bound(of_class(context, Context, "context") or Context())
         try:
-            return finished(KvStore._of(bound, bound._open(), bound._path, transaction))
+            return finished(KvStore(bound, bound._open(), bound._path, transaction))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
 
@@ -124,7 +117,7 @@ class KvStore:
 
     @path.setter
     def path(self, path: str | bytes) -> None:
-        self._path = text_of(path)
+        self._path = path
 
     @property
     def transaction(self) -> Transaction | None:
@@ -141,7 +134,7 @@ class KvStore:
         below = self._spec.base
         if below is None:
             return None
-        return KvStore._of(below, below._open(), below.path, self._transaction)
+        return KvStore(below, below._open(), below.path, self._transaction)
 
     @property
     def url(self) -> str:
@@ -169,18 +162,6 @@ class KvStore:
             return self._own()
         return self._own()._unbound() if unbind_context else self._own()._stripped()
 
-    def copy(self) -> KvStore:
-        """Return another one, whose path and transaction can be changed."""
-        return self._behind(self._path)
-
-    def _behind(self, path: str) -> KvStore:
-        made: KvStore = _new(KvStore)
-        made._spec = self._spec
-        made._place = self._place
-        made._path = path
-        made._transaction = self._transaction
-        return made
-
     def __copy__(self) -> KvStore:
         return self.copy()
 
@@ -203,15 +184,9 @@ class KvStore:
             If they are staged in one that is not committed.
         """
         new = of_class(transaction, Transaction, "transaction")
-        made = self._behind(self._path)
+        made = self.copy()
         made._transaction = rebound(self._transaction, new)
         return made
-
-    def __add__(self, suffix: str | bytes) -> KvStore:
-        return self._behind(self._path + text_of(suffix))
-
-    def __truediv__(self, component: str | bytes) -> KvStore:
-        return self._behind(joined(self._path, text_of(component)))
 
     def __repr__(self) -> str:
         naming = Naming()
@@ -221,51 +196,27 @@ class KvStore:
 
     # Where it is
 
-    def _key(self, key: str | bytes) -> str:
-        text = key if type(key) is str and key.isascii() else text_of(key, "a key")
-        place = self._place
-        whole = place.prefix + self._path + text
-        return whole.removeprefix("/") if place.rooted else whole
-
-    def _store(self, key: str, *, writes: bool = False) -> Store:
-        """Return the store of the engine that has a key; with a transaction, the one that stages.
-
-        What was written in it to the chunk that has the key is staged there.
-        """
-        if writes and self._spec._driver.only_reads:
-            raise self._refused("written")
-        if self._transaction is None:
-            return self._place.store
+    def _staged(self, key: str, writes: bool) -> Store:
+        """Return the store that stages changes of a key."""
+        assert self._transaction is not None
         return self._transaction._staging.key(self._place.store, key, writes=writes)
 
-    def _range(self, chosen: _Ends, *, writes: bool = False) -> tuple[Store, str, bytes, bytes]:
-        """Return the same for keys behind the path, and which of its keys they are.
-
-        That is: what all of them begin with, from which one on they are, and before which one.
-        """
-        if self._spec._driver.only_reads:
-            raise self._refused("written" if writes else "listed")
-        first, last = chosen
-        start = self._key("")
-        if start:
-            path = start.encode()
-            first, last = path + first, last and path + last
-        store = self._place.store
-        if self._transaction is not None:
-            end = last or KeyRange._below(start).exclusive_max
-            store = self._transaction._staging.keys(store, first, end, writes=writes)
-        return store, start, first, last
+    def _staged_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
+        """Return the same for keys that begin with a text, from one on and before another."""
+        assert self._transaction is not None
+        end = last or KeyRange._below(start).exclusive_max
+        return self._transaction._staging.keys(self._place.store, first, end, writes=writes)
 
     def _refused(self, what: str) -> UnsupportedError:
         """Return the error of what cannot be done as keys can only be read."""
         return UnsupportedError(f"keys of {self._spec._driver.name} cannot be {what}")
 
-    def _do(self, work: Callable[[U], T], given: U, *, whole: bool = False) -> Future[T]:
+    def _do(self, work: Callable[[*Given], T], *given: *Given, whole: bool = False) -> Future[T]:
         """Return the future of what `work` returns, which is done here if it takes no time."""
         if self._spec._driver.at_once != inf:
-            return during(self._transaction, partial(start, work, given, whole=whole))
+            return during(self._transaction, partial(start, work, *given, whole=whole))
         try:
-            return finished(work(given))
+            return finished(work(*given))
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
 
@@ -298,7 +249,7 @@ class KvStore:
             ones, ``slice(-5, None)``.
         """
         full = self._key(key)
-        known = None if if_not_equal is None else values.as_bytes(if_not_equal, "a generation")
+        known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
             as_float(staleness_bound)
@@ -320,17 +271,6 @@ class KvStore:
             begin, store = collecting._start, collecting._store(store)
         return during(self._transaction, partial(begin, store.read_stamped, full, known, span))
 
-    def __getitem__(self, key: str | bytes) -> bytes:
-        full = self._key(key)
-        found = self._store(full).get(full)
-        if found is None:
-            raise NotFoundError(f"there is no key {full!r}", key=full)
-        return found
-
-    def __contains__(self, key: str | bytes) -> bool:
-        full = self._key(key)
-        return self._store(full).size(full) is not None
-
     def list(
         self,
         range: KeyRange | None = None,  # noqa: A002 (TensorStore's name)
@@ -349,13 +289,7 @@ class KvStore:
         strip = index(strip_prefix_length)
         if not 0 <= strip < 2**64:
             raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
-        return self._do(self._listed, (_ends_of(range), strip))
-
-    def _listed(self, which: tuple[_Ends, int]) -> Keys:
-        """Return the keys in a range, without the path and so many bytes behind it."""
-        chosen, strip = which
-        store, start, first, last = self._range(chosen)
-        return store.list_range(start, first, last, strip=len(start.encode()) + strip)
+        return self._do(self._listed, _ends_of(range), strip)
 
     # Writing
 
@@ -379,11 +313,13 @@ class KvStore:
             the result is empty. In a transaction the commit fails then, and changes nothing.
         """
         full = self._key(key)
-        known = None if if_equal is None else values.as_bytes(if_equal, "a generation")
-        data = None if value is None else values.as_bytes(value, "a value")
+        known = None if if_equal is None else as_bytes(if_equal, "a generation")
+        data = None if value is None else as_bytes(value, "a value")
         most = self._spec._driver.at_once
         try:
-            store = self._store(full, writes=True)
+            store = self._store(full, True)
+            if most == inf and known is None:
+                return finished(store.write_stamped(full, data))
             write = store.write_stamped
             if known is not None and self._transaction is not None:
                 write = partial(_write_staged, self._transaction._staging, store)
@@ -392,18 +328,6 @@ class KvStore:
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         return during(self._transaction, partial(start, write, full, data, known, whole=True))
-
-    def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
-        full = self._key(key)
-        store = self._store(full, writes=True)
-        if value is None:
-            store.delete(full)
-        else:
-            store.put(full, value if type(value) is bytes else values.as_bytes(value, "a value"))
-
-    def __delitem__(self, key: str | bytes) -> None:
-        full = self._key(key)
-        self._store(full, writes=True).delete(full)
 
     def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
         """Remove all keys in a range.
@@ -415,11 +339,7 @@ class KvStore:
         """
         if not isinstance(range, KeyRange):
             raise TypeError(f"range: {range!r} is no KeyRange")
-        return self._do(self._delete, _ends_of(range), whole=True)
-
-    def _delete(self, chosen: _Ends) -> None:
-        store, start, first, last = self._range(chosen, writes=True)
-        store.delete_range(start, first, last)
+        return self._do(self._delete, (range._min, range._max), whole=True)
 
     def experimental_copy_range_to(
         self,
@@ -450,8 +370,8 @@ class KvStore:
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
-        there, end, *_ = target._range(chosen, writes=True)
-        for key in map(bytes.decode, self._listed((chosen, 0))):
+        there, end, *_ = target._range(chosen, True)
+        for key in map(bytes.decode, self._listed(chosen, 0)):
             value = source.get(begin + key)
             if value is not None:
                 there.put(end + key, value)

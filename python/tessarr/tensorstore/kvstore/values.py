@@ -1,23 +1,29 @@
-"""What reading and writing of keys gives and takes; values with their states are the engine's."""
+"""What reading and writing of keys gives and takes, and where they are: mostly the engine's."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tessarr._engine import ReadResult, TimestampedStorageGeneration
+from tessarr._engine import (
+    KvStoreBase,
+    Place,
+    ReadResult,
+    TimestampedStorageGeneration,
+    as_bytes,
+    joined,
+    text_of,
+)
 
-__all__ = ["KeyRange", "ReadResult", "TimestampedStorageGeneration", "as_bytes"]
-
-
-def as_bytes(value: Any, what: str) -> bytes:
-    """Return text in UTF-8, or bytes as they are."""
-    if type(value) is bytes:
-        return value
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    raise TypeError(f"{what} is text or bytes, not {value!r}")
+__all__ = [
+    "KeyRange",
+    "KvStoreBase",
+    "Place",
+    "ReadResult",
+    "TimestampedStorageGeneration",
+    "as_bytes",
+    "joined",
+    "text_of",
+]
 
 
 class KeyRange:

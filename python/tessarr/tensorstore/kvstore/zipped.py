@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tessarr.store import LocalStore
-from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, Place, missing, quoted
+from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, missing, quoted
+from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.members import one_of
 
 __all__ = ["ZIP"]
@@ -32,8 +33,8 @@ def _open_zip(at: Opening) -> Place:
     method = _METHODS[at.given.get("compression", "deflate")]
     if isinstance(base.store, LocalStore):
         file = f"{base.store.path.rstrip('/')}/{key}"
-        return Place(shared_zip(file, method, durable=base.store.durable), "")
-    return Place(ZipValueStore(base.store, key, method), "")
+        return Place(shared_zip(file, method, durable=base.store.durable))
+    return Place(ZipValueStore(base.store, key, method))
 
 
 ZIP: Final = Driver(

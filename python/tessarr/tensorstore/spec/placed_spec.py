@@ -6,8 +6,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.kvstore.driver import joined
 from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.kvstore.values import joined
 from tessarr.tensorstore.notation.reading import take, text
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
 from tessarr.tensorstore.spec.referring_spec import ReferringSpec

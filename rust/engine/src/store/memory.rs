@@ -140,6 +140,10 @@ impl Store for MemoryStore {
         self.keys
     }
 
+    fn is_brief(&self) -> bool {
+        true
+    }
+
     fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
         self.keys().check(key)?;
         Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn Object>))

@@ -192,6 +192,12 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
+    /// Whether one key is looked up, or replaced whatever is there, without ever waiting for others or for
+    /// a device: in less time than it takes a thread of Python to let others run meanwhile.
+    fn is_brief(&self) -> bool {
+        false
+    }
+
     /// Which texts are its keys.
     fn keys(&self) -> Keys {
         self.inner().map_or(Keys::Paths, |inner| inner.keys())

@@ -23,9 +23,28 @@ const MISSING: [u8; 1] = [2];
 
 /// Bytes, which text is in UTF-8; by default none.
 #[derive(Default)]
-struct Octets(Option<Py<PyBytes>>);
+pub(super) struct Octets(Option<Py<PyBytes>>);
 
 impl Octets {
+    /// The bytes of a value; `what` says in the error what is no text and no bytes.
+    pub(super) fn of<'py>(given: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let py = given.py();
+        if let Ok(bytes) = given.cast_exact::<PyBytes>() {
+            return Ok(bytes.clone());
+        }
+        if given.is_instance_of::<PyString>() {
+            let bytes = given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"))?;
+            return Ok(bytes.cast_into()?);
+        }
+        let is_octets = given.is_instance_of::<PyBytes>()
+            || given.is_instance_of::<PyByteArray>()
+            || given.is_instance_of::<PyMemoryView>();
+        if is_octets {
+            return Ok(PyBytes::new(py, &bytes_of(given)?));
+        }
+        Err(PyTypeError::new_err(format!("{what} is text or bytes, not {}", given.repr()?)))
+    }
+
     fn bytes(self, py: Python<'_>) -> Py<PyBytes> {
         self.0.unwrap_or_else(|| PyBytes::new(py, b"").unbind())
     }
@@ -35,17 +54,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Octets {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let py = given.py();
-        let bytes = if let Ok(bytes) = given.cast::<PyBytes>() {
-            bytes.to_owned()
-        } else if given.is_instance_of::<PyString>() {
-            given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"))?.cast_into()?
-        } else if given.is_instance_of::<PyByteArray>() || given.is_instance_of::<PyMemoryView>() {
-            PyBytes::new(py, &bytes_of(&given)?)
-        } else {
-            return Err(PyTypeError::new_err(format!("text or bytes, not {}", given.repr()?)));
-        };
-        Ok(Octets(Some(bytes.unbind())))
+        Ok(Octets(Some(Octets::of(&given, "it")?.unbind())))
     }
 }
 
@@ -506,8 +515,10 @@ pub(super) fn read(
 ) -> PyResult<Answer> {
     let wish =
         Wish { store: store.inner.clone(), key: key.to_owned(), time: now(), known: known.to_vec(), span };
-    let want = if known.is_empty() && span.is_none() { engine::Want::Whole } else { engine::Want::Ranges };
-    let found = py.detach(|| store.inner.read(key, want, |object| wish.find(object, most)));
+    let whole = known.is_empty() && span.is_none();
+    let want = if whole { engine::Want::Whole } else { engine::Want::Ranges };
+    let find = || store.inner.read(key, want, |object| wish.find(object, most));
+    let found = if whole { store.run(py, 0, find) } else { py.detach(find) };
     wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)
 }
 
@@ -520,7 +531,11 @@ pub(super) fn write(
     expected: Option<&[u8]>,
 ) -> PyResult<TimestampedStorageGeneration> {
     let data = data.map(bytes_of).transpose()?;
-    let changed = py.detach(|| change(&*store.inner, key, data.as_deref(), expected));
+    let change = || change(&*store.inner, key, data.as_deref(), expected);
+    let changed = match expected {
+        None | Some([]) => store.run(py, data.as_deref().map_or(0, <[u8]>::len), change),
+        Some(_) => py.detach(change),
+    };
     let (done, version) = changed.map_err(|error| to_py(py, error))?;
     let generation = match (&data, version) {
         _ if !done => Vec::new(),

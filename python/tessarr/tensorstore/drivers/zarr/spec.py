@@ -368,7 +368,7 @@ class ZarrSpec(PlacedSpec):
     def open_kvstore(self) -> KvStore:
         """Return the store of keys in which the array is; the spec is bound."""
         assert self._place is not None
-        return KvStore._of(self._place, self._place._open(), self._place.path, None)
+        return KvStore(self._place, self._place._open(), self._place.path, None)
 
     @property
     def fixes_metadata(self) -> bool:

@@ -1,0 +1,331 @@
+//! Key-value stores as TensorStore has them: a store, and what stands before each key.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::{Error, Kind};
+
+use super::stamped::Octets;
+use super::Store;
+use crate::error::{argument, to_py};
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Place>()?;
+    module.add_class::<KvStoreBase>()?;
+    module.add_function(wrap_pyfunction!(as_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(text_of, module)?)?;
+    module.add_function(wrap_pyfunction!(joined, module)?)
+}
+
+/// Text in UTF-8, or bytes as they are. `what` says in the error what is neither.
+#[pyfunction]
+fn as_bytes<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyBytes>> {
+    Octets::of(value, what)
+}
+
+/// A path or a key as text; bytes are UTF-8. `what` says in the error what is not.
+#[pyfunction]
+#[pyo3(signature = (value, what = "a path"))]
+fn text_of<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyString>> {
+    match value.cast_exact::<PyString>() {
+        Ok(text) if text.to_str().is_ok() => Ok(text.clone()),
+        _ => Ok(PyString::new(value.py(), &text(value, what)?)),
+    }
+}
+
+/// The same, where only the engine needs it.
+fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
+    if let Ok(Ok(text)) = value.cast::<PyString>().map(|text| text.to_str()) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let bytes = Octets::of(value, what)?;
+    match std::str::from_utf8(bytes.as_bytes()) {
+        Ok(text) => Ok(Cow::Owned(text.to_owned())),
+        Err(_) => Err(argument(value.py(), format!("{what} has to be UTF-8: {}", value.repr()?))),
+    }
+}
+
+/// A path with a component more, and a slash between them.
+#[pyfunction]
+fn joined(path: &str, component: &str) -> String {
+    let beside = path.is_empty() || component.is_empty() || path.ends_with('/') || component.starts_with('/');
+    [path, if beside { "" } else { "/" }, component].concat()
+}
+
+/// Where keys are.
+///
+/// Parameters
+/// ----------
+/// store
+///     The store that has them.
+/// prefix
+///     What stands before each of them in it.
+/// rooted
+///     Whether a slash at the beginning of what results is no part of the key.
+/// only_reads
+///     Whether keys can be read, and neither be listed nor changed.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(crate) struct Place {
+    #[pyo3(get)]
+    store: Py<Store>,
+    prefix: Box<str>,
+    rooted: bool,
+    only_reads: bool,
+}
+
+impl Place {
+    /// The key in the store.
+    fn whole(&self, path: &str, key: &str) -> String {
+        let mut whole = [&self.prefix, path, key].concat();
+        if self.rooted && whole.starts_with('/') {
+            whole.remove(0);
+        }
+        whole
+    }
+}
+
+#[pymethods]
+impl Place {
+    #[new]
+    #[pyo3(signature = (store, prefix = "", *, rooted = false, only_reads = false))]
+    fn new(store: Py<Store>, prefix: &str, rooted: bool, only_reads: bool) -> Self {
+        Place { store, prefix: prefix.into(), rooted, only_reads }
+    }
+
+    /// Where the same keys are, asked through another store.
+    fn through(&self, store: Py<Store>) -> Self {
+        Place::new(store, &self.prefix, self.rooted, self.only_reads)
+    }
+
+    /// The place of the keys that a path stands before.
+    fn below(&self, py: Python<'_>, path: &str) -> Self {
+        let prefix = [&self.prefix, path].concat();
+        Place::new(self.store.clone_ref(py), &prefix, self.rooted, self.only_reads)
+    }
+
+    /// The key in the store.
+    fn key(&self, path: &str) -> String {
+        self.whole(path, "")
+    }
+}
+
+/// What can be changed of a key-value store.
+struct Chosen {
+    path: Py<PyString>,
+    transaction: Option<Py<PyAny>>,
+}
+
+/// Base of `KvStore`: what it is, where its keys are, and what stands before each.
+///
+/// The spec is bound, and its path not used. The methods `_staged` and `_staged_range` of the subclass give
+/// the store that stages changes, and `_refused` the error of what cannot be done.
+#[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
+pub(crate) struct KvStoreBase {
+    #[pyo3(get, name = "_spec")]
+    spec: Py<PyAny>,
+    #[pyo3(get, name = "_place")]
+    place: Py<Place>,
+    chosen: Mutex<Chosen>,
+}
+
+/// From which key on, and before which one; empty: there is no end.
+type Ends<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// The store that has keys, what all of them begin with there, and from which to which they are.
+type Range<'py> = (Bound<'py, Store>, String, Vec<u8>, Vec<u8>);
+
+impl KvStoreBase {
+    /// What can be changed; nothing of Python's runs while it is held.
+    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place<'a>(&'a self, py: Python<'a>) -> &'a Place {
+        self.place.bind(py).get()
+    }
+
+    fn path(&self, py: Python<'_>) -> Py<PyString> {
+        self.chosen().path.clone_ref(py)
+    }
+
+    /// The key in the store.
+    fn whole(&self, key: &Bound<'_, PyAny>) -> PyResult<String> {
+        let py = key.py();
+        let key = text(key, "a key")?;
+        Ok(self.place(py).whole(self.path(py).to_str(py)?, &key))
+    }
+
+    /// The error of what cannot be done, as keys can only be read.
+    fn check(slf: &Bound<'_, Self>, refused: bool, what: &str) -> PyResult<()> {
+        if refused && slf.get().place(slf.py()).only_reads {
+            return Err(PyErr::from_value(slf.call_method1("_refused", (what,))?));
+        }
+        Ok(())
+    }
+
+    /// The key in the store, and the store that has it.
+    fn at<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        writes: bool,
+    ) -> PyResult<(String, Bound<'py, Store>)> {
+        let whole = slf.get().whole(key)?;
+        let store = KvStoreBase::_store(slf, &whole, writes)?;
+        Ok((whole, store))
+    }
+
+    /// A store with the same keys behind another path.
+    fn behind<'py>(slf: &Bound<'py, Self>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        slf.get_type().call1((&this.spec, &this.place, path, this._transaction(py)))
+    }
+}
+
+#[pymethods]
+impl KvStoreBase {
+    #[new]
+    #[pyo3(signature = (spec = None, place = None, path = None, transaction = None))]
+    fn new(
+        spec: Option<Py<PyAny>>,
+        place: Option<Py<Place>>,
+        path: Option<Py<PyString>>,
+        transaction: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let (Some(spec), Some(place), Some(path)) = (spec, place, path) else {
+            return Err(PyTypeError::new_err("key-value stores are had by KvStore.open"));
+        };
+        Ok(KvStoreBase { spec, place, chosen: Mutex::new(Chosen { path, transaction }) })
+    }
+
+    // All of what is changed is seen, as it is held for a moment, and never while garbage is collected.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.spec)?;
+        self.chosen.try_lock().map_or(Ok(()), |chosen| visit.call(&chosen.transaction))
+    }
+
+    /// What stands before each key.
+    #[getter(_path)]
+    fn _path(&self, py: Python<'_>) -> Py<PyString> {
+        self.path(py)
+    }
+
+    #[setter(_path)]
+    fn set_path(&self, path: Bound<'_, PyAny>) -> PyResult<()> {
+        let path = text_of(&path, "a path")?.unbind();
+        let _old = std::mem::replace(&mut self.chosen().path, path);
+        Ok(())
+    }
+
+    /// What changes are staged in.
+    #[getter(_transaction)]
+    fn _transaction(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.chosen().transaction.as_ref().map(|transaction| transaction.clone_ref(py))
+    }
+
+    #[setter(_transaction)]
+    fn set_transaction(&self, transaction: Option<Py<PyAny>>) {
+        let _old = std::mem::replace(&mut self.chosen().transaction, transaction);
+    }
+
+    /// Another one, whose path and transaction can be changed.
+    fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        KvStoreBase::behind(slf, slf.get().path(py).to_str(py)?)
+    }
+
+    fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let suffix = text(suffix, "a path")?;
+        KvStoreBase::behind(slf, &[slf.get().path(py).to_str(py)?, &suffix].concat())
+    }
+
+    fn __truediv__<'py>(
+        slf: &Bound<'py, Self>,
+        component: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let component = text(component, "a path")?;
+        KvStoreBase::behind(slf, &joined(slf.get().path(py).to_str(py)?, &component))
+    }
+
+    /// The key in the store.
+    fn _key(&self, key: &Bound<'_, PyAny>) -> PyResult<String> {
+        self.whole(key)
+    }
+
+    /// The store that has a key; with a transaction, the one that stages.
+    ///
+    /// What was written in it to the chunk that has the key is staged there.
+    #[pyo3(signature = (key, writes = false))]
+    fn _store<'py>(slf: &Bound<'py, Self>, key: &str, writes: bool) -> PyResult<Bound<'py, Store>> {
+        let (py, this) = (slf.py(), slf.get());
+        KvStoreBase::check(slf, writes, "written")?;
+        if this.chosen().transaction.is_none() {
+            return Ok(this.place(py).store.bind(py).clone());
+        }
+        Ok(slf.call_method1(intern!(py, "_staged"), (key, writes))?.cast_into()?)
+    }
+
+    /// The same for keys behind the path, and which of its keys they are: what all of them begin with, from
+    /// which one on they are, and before which one.
+    #[pyo3(signature = (ends, writes = false))]
+    fn _range<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>, writes: bool) -> PyResult<Range<'py>> {
+        let (py, this) = (slf.py(), slf.get());
+        KvStoreBase::check(slf, true, if writes { "written" } else { "listed" })?;
+        let start = this.place(py).key(this.path(py).to_str(py)?);
+        let behind = |key: &Bound<'_, PyBytes>| [start.as_bytes(), key.as_bytes()].concat();
+        let (first, last) = ends;
+        let last = if last.as_bytes().is_empty() { Vec::new() } else { behind(&last) };
+        let first = behind(&first);
+        let store = if this.chosen().transaction.is_none() {
+            this.place(py).store.bind(py).clone()
+        } else {
+            let staged = slf.call_method1(intern!(py, "_staged_range"), (&start, &*first, &*last, writes))?;
+            staged.cast_into()?
+        };
+        Ok((store, start, first, last))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (key, store) = KvStoreBase::at(slf, key, false)?;
+        store.get().get(slf.py(), &key, None, None)?.ok_or_else(|| {
+            to_py(slf.py(), Error::new(Kind::NotFound, "there is none in this store").at_key(&key))
+        })
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (key, store) = KvStoreBase::at(slf, key, false)?;
+        Ok(store.get().size(slf.py(), &key)?.is_some())
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, store) = KvStoreBase::at(slf, key, true)?;
+        if value.is_none() {
+            return store.get().delete(slf.py(), &key);
+        }
+        let data = Octets::of(value, "a value")?;
+        store.get().put(slf.py(), &key, &data)
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, store) = KvStoreBase::at(slf, key, true)?;
+        store.get().delete(slf.py(), &key)
+    }
+
+    /// The keys in a range, without the path and so many bytes behind it.
+    fn _listed<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>, strip: usize) -> PyResult<Bound<'py, PyList>> {
+        let (store, start, first, last) = KvStoreBase::_range(slf, ends, false)?;
+        store.get().list_range(slf.py(), &start, Some(&first), Some(&last), start.len().saturating_add(strip))
+    }
+
+    /// Remove the keys in a range.
+    fn _delete<'py>(slf: &Bound<'py, Self>, ends: Ends<'py>) -> PyResult<()> {
+        let (store, start, first, last) = KvStoreBase::_range(slf, ends, true)?;
+        store.get().delete_range(slf.py(), &start, Some(&first), Some(&last))
+    }
+}
