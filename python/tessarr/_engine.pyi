@@ -3,7 +3,18 @@
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, TypeVar, final, overload
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Never,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +33,14 @@ __all__ = [
     "Description",
     "Dim",
     "ForeignStore",
+    "KvStoreBase",
     "Layers",
     "Limits",
     "LocalStore",
     "MemoryStore",
     "OutputIndexMap",
     "Overlay",
+    "Place",
     "ReadResult",
     "Reading",
     "Seen",
@@ -39,6 +52,7 @@ __all__ = [
     "Unread",
     "Value",
     "View",
+    "as_bytes",
     "asked_of_files",
     "chosen",
     "convert",
@@ -46,6 +60,7 @@ __all__ = [
     "delayed",
     "encode",
     "guarded",
+    "joined",
     "json_text",
     "key_of",
     "look",
@@ -59,6 +74,7 @@ __all__ = [
     "shared",
     "shown",
     "take",
+    "text_of",
     "threads",
     "too_large_in",
     "unpickle_memory_store",
@@ -415,6 +431,8 @@ class KvStoreBase:
     def copy(self) -> Self: ...
     def __add__(self, suffix: str | bytes, /) -> Self: ...
     def __truediv__(self, component: str | bytes, /) -> Self: ...
+    def __radd__(self, value: Never, /) -> Never: ...  # PyO3 makes them of the others
+    def __rtruediv__(self, value: Never, /) -> Never: ...
     def _key(self, key: str | bytes) -> str: ...
     def _store(self, key: str, writes: bool = False) -> Store: ...
     def _range(self, ends: _Ends, writes: bool = False) -> tuple[Store, str, bytes, bytes]: ...

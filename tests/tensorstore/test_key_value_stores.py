@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 import tessarr.tensorstore as ts
+from calls import calls_of
 from stores import servers
 from stores.kinds import KINDS
 from tessarr.store import CountingStore
@@ -436,3 +439,48 @@ def test_a_stamp_is_from_before_the_read(how: dict[str, Any]) -> None:
     store = ts.KvStore.open({"driver": "tessarr", "store": Noting(a=b"1")}).result()
     found = store.read("a", **how).result()
     assert found.stamp.time <= read[0]
+
+
+def test_brackets_and_paths_need_no_python() -> None:
+    """They are the engine's alone, as long as no transaction stages them."""
+    store = ts.KvStore.open("memory://").result()
+
+    def use() -> None:
+        store["a"] = b"1"
+        assert store["a"] == b"1"
+        assert "a" in store
+        del store["a"]
+        assert (store / "b" / "c" + "d").copy().path == "b/cd"
+
+    assert [*calls_of(use).names][1:] == ["KvStore.path"]
+
+
+def test_a_store_is_had_by_opening_it() -> None:
+    with pytest.raises(TypeError, match=r"KvStore\.open"):
+        ts.KvStore()
+
+
+def test_a_store_that_its_transaction_leads_to_is_let_go() -> None:
+    """Nothing else does, where the transaction is neither committed nor aborted."""
+    transaction = ts.Transaction()
+    store = ts.KvStore.open("memory://", transaction=transaction).result()
+    transaction.future.add_done_callback(store.__contains__)
+    gone = weakref.ref(transaction)
+    del transaction, store
+    gc.collect()
+    assert gone() is None
+
+
+def test_values_that_one_thread_stores_and_another_reads() -> None:
+    """Those in memory are asked for while no other thread of Python runs, unless they are large."""
+    store = ts.KvStore.open("memory://").result()
+    sizes = (0, 1, 1 << 16, (1 << 16) + 1)
+
+    def work(name: str) -> None:
+        for size in sizes * 50:
+            store[name] = bytes(size)
+            assert store[name] == bytes(size)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, "abcd"))
+    assert store.list().result() == [b"a", b"b", b"c", b"d"]
