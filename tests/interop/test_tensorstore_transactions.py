@@ -6,6 +6,7 @@ Each scenario gives what its reads found; errors count by whether they are a `Va
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -440,3 +441,58 @@ def test_what_was_read_is_compared_though_it_is_removed_with_others(*, atomic: b
         with pytest.raises(ValueError, match="Generation mismatch"):
             transaction.commit_sync()
         assert store["a"] == b"2"
+
+
+LAYOUTS: list[dict[str, Any]] = [
+    {"chunk_shape": [4]},
+    {"write_chunk_shape": [4], "read_chunk_shape": [2]},
+]
+
+
+class Looking:
+    """An array of which elements are written in a transaction, looked at, and changed by others."""
+
+    def __init__(self, ts: Any, layout: dict[str, Any], codecs: list[Any]) -> None:
+        options = {"dtype": ts.int32, "shape": [8], "chunk_layout": ts.ChunkLayout(**layout)}
+        if codecs:
+            options["codec"] = ts.CodecSpec({"driver": "zarr3", "codecs": codecs})
+        self.outside = ts.open(FORMAT_3, create=True, **options).result()
+        self.outside[...] = range(8)
+        self.transaction = ts.Transaction()
+        self.inside = self.outside.with_transaction(self.transaction)
+
+    def act(self, letter: str) -> Any:
+        inside = self.inside
+        if letter == "w":
+            return inside[0].write(100).result()
+        if letter == "W":
+            return inside[2:5].write(7).result()
+        if letter == "z":
+            return inside[:4].write(0).result()
+        if letter == "o":
+            return self.outside[1].write(55).result()
+        if letter == "r":
+            return values(inside)
+        if letter == "l":
+            return sorted(inside.kvstore.list().result())
+        if letter == "k":
+            return inside.kvstore.read("c/0").result().state
+        found = inside.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+        return found.not_stored, found.fully_stored
+
+    def result(self, acts: tuple[str, ...]) -> Any:
+        found = [self.act(letter) for letter in acts]
+        self.transaction.commit_async().result()
+        return found, values(self.outside), sorted(self.outside.kvstore.list().result())
+
+
+FORMAT_3 = {"driver": "zarr3", "kvstore": "memory://a/"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("codecs", [[], [{"name": "gzip"}]], ids=str)
+def test_looking_at_keys_leaves_what_was_written_aside(layout: Any, codecs: list[Any]) -> None:
+    """What others change in the meantime stays, as where nobody looked."""
+    for acts in product("wWzorlks", repeat=3):
+        one, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
+        assert one == other, acts

@@ -281,12 +281,12 @@ pub unsafe fn read(
 }
 
 /// Store what the overlay `above` the store keeps of chunks whose keys are not below `first`, but below `last`, unless that
-/// is empty; it is not kept any more then. Who reads or writes one of the chunks meanwhile waits
-/// until it is stored.
+/// is empty; it is not kept any more then, unless it `stays`. Who reads or writes one of the chunks
+/// meanwhile waits until it is stored.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8]) -> Result<()> {
+pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8], stays: bool) -> Result<()> {
     let chunks = above.overlay.some(|cell| {
         let mut key = String::new();
         let all = first.is_empty() && last.is_empty();
@@ -311,10 +311,10 @@ pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8])
         let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
-            pad.store(key, level, origin, operation, spread, scratch)
+            pad.store(key, level, origin, &Writer::new(operation, spread), stays, scratch)
         });
         scratch.key = key;
-        if done.is_err() {
+        if stays || done.is_err() {
             kept.with(|state| *state = State::Some(pad));
         } else {
             above.overlay.remove(cell, kept);
@@ -370,19 +370,19 @@ impl Pad {
         })
     }
 
-    /// Store what is kept of a chunk at `key`, which `level` is of.
+    /// Store what is kept of a chunk at `key`, which `level` is of. If it `stays`, or cannot be
+    /// stored, it is as it was then.
     fn store(
         &mut self,
         key: &str,
         level: &Level,
         origin: &[u64],
-        operation: Operation<'_>,
-        spread: bool,
+        writer: &Writer<'_>,
+        stays: bool,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let writer = Writer::new(operation, spread);
         let mut raw = match self {
-            Pad::Leaf(leaf) => leaf.take_raw(level, operation.array),
+            Pad::Leaf(leaf) => leaf.take_raw(level, writer.array),
             Pad::Shard(_) => None,
         };
         let new = KeptNew { pad: self, level, origin };
@@ -393,7 +393,7 @@ impl Pad {
             }
             _ => writer.chunk(key, &new, scratch),
         });
-        if let (Err(_), Some(raw), Pad::Leaf(leaf)) = (&done, raw, self) {
+        if let (true, Some(raw), Pad::Leaf(leaf)) = (stays || done.is_err(), raw, self) {
             leaf.give_raw(raw);
         }
         done

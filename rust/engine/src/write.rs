@@ -27,7 +27,7 @@ pub use self::given::write;
 /// One write in progress.
 pub(crate) struct Writer<'a> {
     operation: Operation<'a>,
-    array: &'a Array,
+    pub(crate) array: &'a Array,
     /// Shards spread their subchunks over the pool.
     spread: bool,
 }

@@ -266,19 +266,22 @@ impl ArrayBase {
     }
 
     /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
-    /// not among them.
-    #[pyo3(signature = (first=None, last=None))]
+    /// not among them. If it `stays`, it is kept aside all the same.
+    #[pyo3(signature = (first=None, last=None, *, stays=false))]
     fn _store_kept(
         &self,
         py: Python<'_>,
         first: Option<PyBackedBytes>,
         last: Option<PyBackedBytes>,
+        stays: bool,
     ) -> PyResult<()> {
         let (first, last) = (first.as_deref().unwrap_or(&[]), last.as_deref().unwrap_or(&[]));
         let Some(above) = self.above.get() else { return Ok(()) };
         let state = self.state();
-        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), above, first, last)))
-            .map_err(|error| to_py(py, error))
+        py.detach(|| {
+            pool::guarded(|| overlay::store(self.operation(&state, None), above, first, last, stays))
+        })
+        .map_err(|error| to_py(py, error))
     }
 
     /// Whether chunks are encoded, decoded and named without asking Python.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
 from tessarr.resizing import reshaped
+from tessarr.store.kept import StagedStore
 
 if TYPE_CHECKING:
     from _thread import RLock
@@ -129,11 +130,20 @@ class StagedArrays:
                 for kept in here:
                     kept.array._store_kept(first, last)
 
-    def settle_array(self, array: Array) -> None:
-        """Stage what was written to an array of the transaction."""
+    def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
+        """Return a store to be read, which also has what was written to such chunks.
+
+        It stays aside: so it can be put together with what others store until the end.
+        """
+        some = (here for (number, _), here in self._kept.items() if number == id(stage))
+        return _shown(stage, [kept for here in some for kept in here], first, last)
+
+    def shown_array(self, array: Array) -> Array:
+        """Return an array of the transaction in such a store, of the chunks that it has."""
         with self._lock:
-            for kept in self._kept.get((id(array._store), array._path), ()):
-                kept.array._store_kept()
+            stage = array._store
+            store = _shown(stage, self._kept.get((id(stage), array._path), []))
+            return aside(array, store, Overlay())
 
     def forget_below(self, stage: Store, prefix: str) -> None:
         """Forget what was written to arrays that are deleted."""
@@ -197,6 +207,16 @@ class StagedArrays:
     def forget_made(self, stage: Store, first: bytes, last: bytes) -> None:
         """Forget what documents tell that are written as keys now, from one to another."""
         forget(self._made, stage, first, last)
+
+
+def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b"") -> Store:
+    written = [kept for kept in some if kept.overlay]
+    if not written:
+        return stage
+    made = StagedStore(stage, False)
+    for kept in written:
+        aside(kept.array, made, kept.overlay)._store_kept(first, last, stays=True)
+    return made
 
 
 def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> None:

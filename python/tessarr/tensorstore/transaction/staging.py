@@ -234,12 +234,12 @@ class Staging:
         """
         with self._lock:
             stage = self._stage(store)
+            if not writes:
+                return stage if self._arrays is None else self._arrays.shown(stage, first, last)
             if self._arrays is not None:
                 self._arrays.settle(stage, first, last)
-                if writes:
-                    self._arrays.forget_made(stage, first, last)
-            if writes and self._changes:
-                forget(self._changes, stage, first, last)
+                self._arrays.forget_made(stage, first, last)
+            forget(self._changes, stage, first, last)
             return stage
 
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
@@ -253,7 +253,9 @@ class Staging:
     def change(self, store: Store, key: str, change: Change) -> None:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
         with self._lock:
-            stage = self.key(store, key, writes=False)
+            stage = self._stage(store)
+            if self._arrays is not None:
+                self._arrays.settle(stage, key.encode(), key.encode() + b"\0")
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)

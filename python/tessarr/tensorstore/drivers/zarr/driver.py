@@ -471,7 +471,7 @@ class ZarrDriver(Driver):
         def work() -> tuple[bool | None, bool | None]:
             array = self._within(using)
             if using.transaction is not None:
-                using.transaction._staging.arrays.settle_array(array)
+                array = using.transaction._staging.arrays.shown_array(array)
             return self._access.stored(
                 array, view, not_stored=not_stored, fully_stored=fully_stored
             )
