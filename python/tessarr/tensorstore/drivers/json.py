@@ -287,6 +287,8 @@ class JsonSpec(PlacedSpec):
         assert isinstance(driver, JsonDriver)
         made = copy(driver.opened_by)
         assert isinstance(made, cls)
+        assert made._place is not None
+        made._place = made._place._settled()
         return made, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:

@@ -42,11 +42,13 @@ class Opening(NamedTuple):
 class Based(NamedTuple):
     """How the JSON of a driver says which others it stands on.
 
-    ``take`` takes their JSON out of that of the driver, ``give`` puts it back.
+    ``take`` takes their JSON out of that of the driver, ``give`` puts it back. ``settle`` gives
+    the members, and those that it stands on, as an open store tells them; None: as they are.
     """
 
     take: Callable[[dict[str, Any]], list[Any]]
     give: Callable[[dict[str, Any], list[Any]], None]
+    settle: Callable[[Any, Any], tuple[dict[str, Any], tuple[Any, ...]]] | None = None
 
 
 def _same(value: Any) -> Any:

@@ -276,6 +276,16 @@ class Spec:
         beside = naming.beside(own=lambda found: deepcopy(found, memo))
         return self._unbound() if beside is None else self._unbound(naming)._bound(beside)
 
+    def _settled(self) -> Spec:
+        """Return the spec as the store that it opens tells it."""
+        based = self._driver.based
+        if based is None or based.settle is None:
+            return self
+        given, bases = based.settle(self._given, tuple(base._settled() for base in self._bases))
+        made = self._with(self._references, bases, self._context)
+        made._given = given
+        return made
+
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
         bases = tuple([base._below() for base in self._bases])

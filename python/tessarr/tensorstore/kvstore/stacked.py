@@ -2,28 +2,116 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from bisect import bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
 from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, missing, text
-from tessarr.tensorstore.kvstore.values import KeyRange, Place
+from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.members import expected, integer, members
 
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tessarr.store import OpenedValue
 
 __all__ = ["KVSTACK"]
 
+T = TypeVar("T")
+
+
+class Keys(NamedTuple):
+    """The keys from one, to before another, and how many bytes a layer leaves out of each.
+
+    Keys are text, whose order is that of their bytes. An empty end is none.
+    """
+
+    low: str
+    high: str
+    strip: int
+
+    @property
+    def shared(self) -> str:
+        """What all of them begin with."""
+        low, high = self.low, self.high
+        lengths = range(min(len(low), len(high)), 0, -1)
+        same = next((n for n in lengths if high.startswith(low[:n])), 0)
+        more = low[: same + 1]
+        return more if same < len(low) and high == _after(more) else low[:same]
+
+    @property
+    def stripped(self) -> str:
+        """What a layer leaves out."""
+        return self.shared.encode()[: self.strip].decode()
+
+    def hold(self, key: str) -> bool:
+        """Whether a key is one of them."""
+        return self.low <= key and (not self.high or key < self.high)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is none."""
+        return bool(self.high) and self.low >= self.high
+
+    def without(self, other: Keys) -> Iterator[Keys]:
+        """Return those that are not among others: before them, and after them."""
+        before = other.low if not self.high else min(other.low, self.high)
+        parts = [self._replace(high=before)] if before else []
+        if other.high:
+            parts.append(self._replace(low=max(self.low, other.high)))
+        return (part for part in parts if not part.empty)
+
+    def json(self) -> dict[str, Any]:
+        """Return what says the same in the fewest members."""
+        low, high = self.low, self.high
+        found = {"inclusive_min": low, "exclusive_max": high}
+        if high == low + "\0":
+            found = {"exact": low}
+        elif high == _after(low):
+            found = {"prefix": low}
+        told: dict[str, Any] = {k: v for k, v in found.items() if v or k == "exact"}
+        return (
+            told
+            if self.strip == len(self.shared.encode())
+            else {**told, "strip_prefix": self.strip}
+        )
+
+    @classmethod
+    def of(cls, json: dict[str, Any]) -> Keys:
+        """Return those that checked members say."""
+        low = json.get("exact", json.get("prefix", json.get("inclusive_min", "")))
+        high = json.get("exclusive_max", "")
+        if "exact" in json:
+            high = low + "\0"
+        elif "prefix" in json:
+            high = _after(low)
+        made = cls(low, high, 0)
+        return made._replace(strip=json.get("strip_prefix", len(made.shared.encode())))
+
+
+def _after(prefix: str) -> str:
+    """Return the first text that is behind all that begin with one; empty: there is none."""
+    while prefix:
+        last = ord(prefix[-1]) + 1
+        prefix = prefix[:-1]
+        if last <= _LAST:
+            return prefix + chr(_BEHIND if last == _SURROGATES else last)
+    return ""
+
+
+_LAST: Final = 0x10FFFF
+_SURROGATES, _BEHIND = 0xD800, 0xE000  # numbers that are no characters
+
 
 class Layer(NamedTuple):
-    """What of the keys a place has: a range, whose first bytes its own keys lack."""
+    """A place, and which of the keys it has."""
 
     place: Place
-    chosen: KeyRange
-    strip: str
+    keys: Keys
+    strip: str  # what its own keys lack
 
     def key(self, key: str) -> str:
         """Return the key in its store."""
@@ -31,7 +119,7 @@ class Layer(NamedTuple):
 
 
 class _Stacked:
-    """The methods of `tessarr.store.protocol.StoreProtocol`."""
+    """The methods of `tessarr.store.protocol.StoreProtocol`; no key is in two layers."""
 
     def __init__(self, layers: tuple[Layer, ...]) -> None:
         self._layers = layers
@@ -43,8 +131,9 @@ class _Stacked:
         return hash(tuple(layer.place for layer in self._layers))
 
     def _layer(self, key: str) -> Layer | None:
-        sought = key.encode()
-        return next((one for one in reversed(self._layers) if one.chosen._holds(sought)), None)
+        at = bisect_right(self._layers, key, key=attrgetter("keys.low"))
+        layer = self._layers[at - 1] if at else None
+        return layer if layer is not None and layer.keys.hold(key) else None
 
     def _writable(self, key: str) -> Layer:
         layer = self._layer(key)
@@ -74,14 +163,16 @@ class _Stacked:
 
     def list(self, prefix: str) -> builtins.list[str]:
         found: list[str] = []
-        for layer in self._layers:
-            begin = layer.place.key("")
+        for place, strip in dict.fromkeys((one.place, one.strip) for one in self._layers):
+            begin = place.key("")
             folder = begin[: begin.rfind("/") + 1]
-            for key in layer.place.store.list(folder):
+            for key in place.store.list(folder):
                 if not key.startswith(begin):
                     continue
-                own = layer.strip + key[len(begin) :]
-                if own.startswith(prefix) and self._layer(own) is layer:
+                own = strip + key[len(begin) :]
+                layer = self._layer(own)
+                here = layer is not None and (layer.place, layer.strip) == (place, strip)
+                if here and own.startswith(prefix):
                     found.append(own)
         return found
 
@@ -137,50 +228,13 @@ def _range_of(json: dict[str, Any]) -> dict[str, Any]:
     ):
         listed = ", ".join(f'"{name}"' for name in _RANGES)
         raise ArgumentError(f"At most one of {listed} members is allowed")
-    chosen, shared = _chosen(found)
-    if chosen.empty:
+    keys = Keys.of(found)
+    if keys.high and keys.low > keys.high:
         raise ArgumentError("Invalid inclusive_min/exclusive_max in range")
-    if found.get("strip_prefix", 0) > len(shared):
-        raise ArgumentError(
-            f'Invalid strip_prefix of {found["strip_prefix"]} for prefix "{shared}"'
-        )
-    return _told(chosen, shared, found.get("strip_prefix", len(shared)))
-
-
-def _told(chosen: KeyRange, shared: str, strip: int) -> dict[str, Any]:
-    """Return what says the same of the keys of a layer in the fewest members."""
-    found: dict[str, Any]
-    low, high = chosen.inclusive_min.decode(), chosen.exclusive_max
-    if high == chosen.inclusive_min + b"\0":
-        found = {"exact": low}
-    elif chosen == _below(low):
-        found = {"prefix": low} if low else {}
-    else:
-        ends = {"inclusive_min": low, "exclusive_max": high.decode()}
-        found = {name: end for name, end in ends.items() if end}
-    return found if strip == len(shared) else {**found, "strip_prefix": strip}
-
-
-def _chosen(given: dict[str, Any]) -> tuple[KeyRange, str]:
-    """Return the keys of a layer, and what all of them begin with."""
-    if "exact" in given:
-        exact: str = given["exact"]
-        return KeyRange(exact, exact + "\0"), exact
-    if "prefix" in given:
-        prefix: str = given["prefix"]
-        return _below(prefix), prefix
-    low, high = given.get("inclusive_min", ""), given.get("exclusive_max", "")
-    chosen = KeyRange(low, high)
-    if low and _below(low).exclusive_max == chosen.exclusive_max:
-        return chosen, low  # as ["abc", "abd")
-    lengths = range(min(len(low), len(high)), 0, -1)
-    return chosen, next((low[:n] for n in lengths if high.startswith(low[:n])), "")
-
-
-def _below(prefix: str) -> KeyRange:
-    """Return the range of all keys that begin with a text."""
-    end = prefix.encode().rstrip(b"\xff")
-    return KeyRange(prefix, end[:-1] + bytes([end[-1] + 1]) if end else b"")
+    shared = keys.shared
+    if keys.strip not in {len(shared[:n].encode()) for n in range(len(shared) + 1)}:
+        raise ArgumentError(f'Invalid strip_prefix of {keys.strip} for prefix "{shared}"')
+    return keys.json()
 
 
 def _give(json: dict[str, Any], bases: list[Any]) -> None:
@@ -188,12 +242,23 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
     json["layers"] = [dict(sorted({**own, "base": base}.items())) for own, base in pairs]
 
 
+def _settled(given: Mapping[str, Any], bases: Sequence[T]) -> tuple[dict[str, Any], tuple[T, ...]]:
+    """Return layers of which each has the keys that are in it, in their order."""
+    settled: list[tuple[Keys, T]] = []
+    for json, base in zip(given["layers"], bases, strict=True):
+        keys = Keys.of(json)
+        if keys.empty:
+            continue
+        settled = [(part, one) for held, one in settled for part in held.without(keys)]
+        settled.append((keys, base))
+    settled.sort(key=lambda layer: layer[0])
+    return {"layers": [keys.json() for keys, _ in settled]}, tuple(base for _, base in settled)
+
+
 def _open_stack(at: Opening) -> Place:
-    layers = []
-    for given, place in zip(at.given["layers"], at.bases, strict=True):
-        chosen, shared = _chosen(given)
-        strip = shared[: given.get("strip_prefix", len(shared))]
-        layers.append(Layer(place, chosen, strip))
+    given, places = _settled(at.given, at.bases)
+    keys = map(Keys.of, given["layers"])
+    layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
     # Which keys there are is for the layers to say.
     return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True))
 
@@ -203,5 +268,5 @@ KVSTACK: Final = Driver(
     open=_open_stack,
     members={"layers": lambda layers: layers},
     needs=("layers",),
-    based=Based(_take, _give),
+    based=Based(_take, _give, _settled),
 )

@@ -142,7 +142,7 @@ class KvStore(KvStoreBase):
         return self._own().url
 
     def _own(self) -> Spec:
-        made = self._spec.copy()
+        made = self._spec._settled().copy()
         made._path = self._path
         return made
 

@@ -167,7 +167,8 @@ class ZarrSpec(PlacedSpec):
     def _of(cls, driver: ZarrDriver, *, minimal: bool) -> Self:
         opened: Self = driver.opened_by
         facts = driver.facts
-        made = opened._with(opened._references.distinct(), opened._place)
+        assert opened._place is not None
+        made = opened._with(opened._references.distinct(), opened._place._settled())
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
         made.schema = facts.element
         names = driver._array._meta.data_type.numpy.names

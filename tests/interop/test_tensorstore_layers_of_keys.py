@@ -1,0 +1,133 @@
+"""Layers of key-value stores: what is told of them, and where keys are, beside TensorStore."""
+
+from __future__ import annotations
+
+import pickle
+from random import Random
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="what is told of layers is compared with it")
+
+KEYS = ["", "a", "a/", "a/b", "a/b/c", "b", "ab", "abc", "abd", "d/", "z", "é", "a\0", "zz"]
+
+
+def _layer(dice: Random, number: int) -> dict[str, Any]:
+    """Return a layer with any range, of which its own keys may lack something."""
+    members = dice.choice(
+        [
+            [],
+            ["prefix"],
+            ["exact"],
+            ["inclusive_min"],
+            ["exclusive_max"],
+            ["inclusive_min", "exclusive_max"],
+        ]
+    )
+    layer: dict[str, Any] = {name: dice.choice(KEYS) for name in members}
+    layer["base"] = dice.choice([f"memory://{number}/", "memory://m/", "memory://m"])
+    if dice.random() < 0.3:
+        layer["strip_prefix"] = dice.randrange(4)
+    return layer
+
+
+def _array(ts: Any, spec: Any, context: Any) -> Any:
+    return ts.open(
+        {
+            "driver": "zarr3",
+            "kvstore": spec,
+            "metadata": {"data_type": "int8", "shape": [2]},
+            "assume_metadata": True,
+        },
+        context=context,
+    ).result()
+
+
+def _told(ts: Any, spec: Any) -> list[object]:
+    """Return what is told of an open store, and where it has its keys; or the error's class."""
+    context = ts.Context()
+    try:
+        store = ts.KvStore.open(spec, context=context).result()
+    except (ValueError, NotImplementedError) as error:
+        return ["ValueError" if isinstance(error, ValueError) else "NotImplementedError"]
+    told = [
+        store.spec().to_json(),
+        store.spec(retain_context=True).to_json(include_defaults=True),
+        store.spec(unbind_context=True).to_json(),
+        ts.KvStore.open(store.spec()).result().spec().to_json(),
+        pickle.loads(pickle.dumps(store)).spec().to_json(),
+        _array(ts, spec, context).spec().kvstore.to_json(),
+        _array(ts, spec, context).kvstore.spec().to_json(),
+        ts.KvStore.Spec(spec).to_json(),
+    ]
+    for key in KEYS:
+        store[key] = b"of " + key.encode()
+    memory = ts.KvStore.open("memory://", context=context).result()
+    told.append({key: memory[key] for key in memory.list().result()})
+    told.append([store.read(key).result().value for key in KEYS])
+    told.append(sorted(store.list().result()))
+    store.delete_range(ts.KvStore.KeyRange("a/b", "abd")).result()
+    told.append(sorted(memory.list().result()))
+    return told
+
+
+@pytest.mark.parametrize("number", range(200))
+def test_layers_over_a_whole_store_are_told_by_what_each_has(number: int) -> None:
+    dice = Random(number)
+    layers = [{"base": "memory://whole/"}]
+    layers += [_layer(dice, which) for which in range(dice.randrange(1, 5))]
+    spec = {"driver": "kvstack", "layers": layers}
+    assert _told(ours, spec) == _told(theirs, spec)
+
+
+@pytest.mark.parametrize("over", ["zip", "kvstack"])
+def test_layers_below_others_are_told(over: str) -> None:
+    layers = [{"base": "memory://a/"}, {"prefix": "b", "base": "memory://b/"}]
+    stack = {"driver": "kvstack", "layers": layers, "path": "bz"}
+    spec = (
+        {"driver": over, "base": stack}
+        if over == "zip"
+        else {"driver": over, "layers": [{"base": stack}]}
+    )
+
+    def told(ts: Any) -> object:
+        return ts.KvStore.open(spec).result().spec().to_json()
+
+    assert told(ours) == told(theirs)
+
+
+def test_keys_of_a_range_that_share_nothing_lack_nothing() -> None:
+    """TensorStore removes "b" from all keys of this range, so that some are taken for others."""
+    layer = {"inclusive_min": "b", "exclusive_max": "c/", "base": "memory://"}
+    store = ours.KvStore.open({"driver": "kvstack", "layers": [layer]}).result()
+    store["b"], store["c"] = b"1", b"2"
+    assert store.list().result() == [b"b", b"c"]
+
+
+def test_keys_that_no_layer_has_are_not_told_as_if_one_had_them() -> None:
+    layers = [
+        {"exclusive_max": "b", "base": "memory://a/"},
+        {"inclusive_min": "x", "base": "memory://x/"},
+    ]
+    store = ours.KvStore.open({"driver": "kvstack", "layers": layers}).result()
+    own = [layer.get("exclusive_max") for layer in store.spec().to_json()["layers"]]
+    assert own == ["b", None]
+
+
+def test_the_end_of_a_prefix_is_text_whatever_its_last_character_is() -> None:
+    layers = [{"base": "memory://a/"}, {"prefix": "\x7f", "base": "memory://b/"}]
+    store = ours.KvStore.open({"driver": "kvstack", "layers": layers}).result()
+    assert [layer.get("inclusive_min") for layer in store.spec().to_json()["layers"]] == [
+        None,
+        None,
+        "\x80",
+    ]
+
+
+def test_half_a_character_cannot_be_left_out_of_keys() -> None:
+    layers = [{"prefix": "é", "strip_prefix": 1, "base": "memory://"}]
+    with pytest.raises(ValueError, match="Invalid strip_prefix of 1"):
+        ours.KvStore.Spec({"driver": "kvstack", "layers": layers})
