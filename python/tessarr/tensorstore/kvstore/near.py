@@ -71,7 +71,7 @@ def _files(at: Opening) -> Store:
 def _file_url(_: Mapping[str, Any], path: str) -> str:
     if not path.startswith("/"):
         raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
-    return f"file://{quoted(path)}"
+    return f"file:///{quoted(path.lstrip('/'))}"
 
 
 _FILE_RESOURCES: Final = (

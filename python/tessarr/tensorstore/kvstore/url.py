@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tessarr.errors import ArgumentError
 
-__all__ = ["parse_url", "split_pipeline"]
+__all__ = ["folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
 
 
 def parse_url(url: str) -> dict[str, Any]:
@@ -54,23 +54,46 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
         raise _wrong(url, f'unsupported URL scheme "{scheme}" in "{first}"')
     if not first.startswith(f"{scheme}://"):
         raise _wrong(url, f'Invalid kvstore URL component "{first}": "{scheme}://" is missing')
+    part = first
     try:
         found = _FIRST[scheme](first)
+        while rest and rest[0].partition(":")[0] in _FURTHER:
+            part = rest.pop(0)
+            found = _further(part, found)
     except ArgumentError as error:
-        raise _wrong(url, f'Invalid kvstore URL component "{first}": {error}') from None
-    while rest and rest[0].partition(":")[0] in _FURTHER:
-        scheme, _, path = rest.pop(0).partition(":")
-        found = {"driver": scheme, "base": found}
-        if path:
-            found["path"] = _unquoted(path)
+        raise _wrong(url, f'Invalid kvstore URL component "{part}": {error}') from None
     return found, rest
 
 
-def _wrong(url: str, why: str) -> ArgumentError:
-    return ArgumentError(f'Parsing spec from url: "{url}": {why}')
+def plain(part: str) -> str:
+    """Return what stands behind the scheme of a part, where there is no query and no fragment.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+
+    Examples
+    --------
+    >>> plain("zarr3:a"), plain("zarr3:a?")
+    ('a', 'a')
+    """
+    rest, _, fragment = part.partition("#")
+    rest, _, query = rest.partition("?")
+    for found, name in ((query, "Query string"), (fragment, "Fragment identifier")):
+        if found:
+            raise ArgumentError(f"{name} not supported")
+    return rest.partition(":")[2]
 
 
-def _unquoted(path: str) -> str:
+def unquoted(path: str) -> str:
+    """Return the path that stands in a URL.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no percent-encoded text.
+    """
     if "%" not in path:
         return path
     from urllib.parse import unquote
@@ -83,12 +106,29 @@ def _unquoted(path: str) -> str:
         raise ArgumentError("it is not UTF-8") from None
 
 
-def _plain(url: str) -> str:
-    """Return what stands behind the scheme, where there is no query and no fragment."""
-    for mark, name in (("?", "Query string"), ("#", "Fragment identifier")):
-        if mark in url:
-            raise ArgumentError(f"{name} not supported")
-    return url.partition("://")[2]
+def folder(driver: str, path: str) -> str:
+    """Return a path with a slash at its end.
+
+    A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
+    """
+    if path == "/" and driver != "file":
+        return ""
+    return path if not path or path.endswith("/") else f"{path}/"
+
+
+def inside(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the JSON of a key-value store at what a path means in its folder."""
+    driver = kvstore["driver"]
+    whole = folder(driver, kvstore.get("path", "")) + path
+    return {**kvstore, "path": _cleaned(whole) if driver == "file" else whole}
+
+
+def _wrong(url: str, why: str) -> ArgumentError:
+    return ArgumentError(f'Parsing spec from url: "{url}": {why}')
+
+
+def _place(url: str) -> str:
+    return plain(url).removeprefix("//")
 
 
 def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
@@ -96,33 +136,52 @@ def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
 
 
 def _file(url: str) -> dict[str, Any]:
-    host, slash, path = _plain(url).partition("/")
+    host, slash, path = _place(url).partition("/")
     if host not in {"", "localhost"}:
         raise ArgumentError(f'file: URIs do not support authority: "{host}"')
     if not slash:
         raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
-    return _at("file", _unquoted(slash + path))
+    return _at("file", _cleaned(unquoted(path)))
+
+
+def _cleaned(path: str) -> str:
+    """Return a path of files without empty names, "." and ".."."""
+    from posixpath import normpath
+
+    whole = normpath(f"/{path.lstrip('/')}")
+    ends = f"/{path}".endswith(("/", "/.", "/..")) and whole != "/"
+    return f"{whole}/" if ends else whole
 
 
 def _memory(url: str) -> dict[str, Any]:
-    return _at("memory", _unquoted(_plain(url)))
+    return _at("memory", unquoted(_place(url)))
 
 
 def _bucket(driver: str) -> Callable[[str], dict[str, Any]]:
     def parse(url: str) -> dict[str, Any]:
-        bucket, _, path = _plain(url).partition("/")
-        return _at(driver, _unquoted(path), bucket=bucket)
+        bucket, _, path = _place(url).partition("/")
+        return _at(driver, unquoted(path), bucket=bucket)
 
     return parse
 
 
 def _web(url: str) -> dict[str, Any]:
-    if "#" in url:
+    url, _, fragment = url.partition("#")
+    if fragment:
         raise ArgumentError("Fragment identifier not supported")
-    whole, mark, query = url.partition("?")
+    whole, _, query = url.partition("?")
     scheme, _, rest = whole.partition("://")
     host, slash, path = rest.partition("/")
-    return _at("http", _unquoted(slash + path), base_url=f"{scheme}://{host}{mark}{query}")
+    # As a path behind another one, a slash alone says nothing.
+    base, path = (host, slash + path) if path else (host + slash, "")
+    return _at("http", unquoted(path), base_url=f"{scheme}://{base}{query and f'?{query}'}")
+
+
+def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:
+    path = plain(part)
+    if path.startswith("//"):
+        raise ArgumentError("there is no host")
+    return {**_at(part.partition(":")[0], unquoted(path)), "base": base}
 
 
 _FIRST: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.kvstore.url import split_pipeline
+from tessarr.tensorstore.kvstore.url import inside, plain, split_pipeline, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,39 +26,36 @@ def spec_of_url(url: str) -> JSONObject:
     Examples
     --------
     >>> spec_of_url("memory://a|zarr2:b")
-    {'driver': 'zarr', 'kvstore': {'driver': 'memory', 'path': 'a'}, 'path': 'b'}
+    {'driver': 'zarr', 'kvstore': {'driver': 'memory', 'path': 'a/b'}}
     """
     kvstore, rest = split_pipeline(url)
     found: JSONObject | None = None
-    for part in rest:
-        scheme, _, text = part.partition(":")
-        if scheme in _FORMATS and found is None:
-            found = {"driver": _FORMATS[scheme], "kvstore": kvstore}
-            if text and scheme == "auto":
-                raise ArgumentError(f"cannot read the URL {url!r}: no path follows 'auto:'")
-            if text:
-                found["path"] = _unquoted(url, text)
-        elif scheme == "json" and found is None:
-            found = {"driver": "json", "kvstore": kvstore, "json_pointer": _unquoted(url, text)}
-        elif scheme in _VIEWS:
-            base = found or {"driver": "auto", "kvstore": kvstore}
-            found = _VIEWS[scheme](base, _unquoted(url, text))
-        else:
-            why = f"{scheme!r} does not follow an array" if found else f"{scheme!r} is no format"
-            raise ArgumentError(f"cannot read the URL {url!r}: {why}")
+    try:
+        for part in rest:
+            found = _after(part, found, kvstore)
+    except ArgumentError as error:
+        raise ArgumentError(f"cannot read the URL {url!r}: {error}") from None
     return found or {"driver": "auto", "kvstore": kvstore}
 
 
-def _unquoted(url: str, text: str) -> str:
-    from urllib.parse import unquote
-
-    for mark, name in (("?", "a query"), ("#", "a fragment")):
-        if mark in text:
-            raise ArgumentError(f"cannot read the URL {url!r}: {name} is not supported")
-    try:
-        return unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        raise ArgumentError(f"cannot read the URL {url!r}: it is not UTF-8") from None
+def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
+    """Return the JSON of what a part of the URL means, behind what is found."""
+    scheme = part.partition(":")[0]
+    text = unquoted(plain(part).removeprefix("//"))
+    if scheme in _VIEWS:
+        made: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
+        return made
+    if found is not None:
+        raise ArgumentError(f"{scheme!r} does not follow an array")
+    if scheme == "json":
+        return {"driver": "json", "kvstore": kvstore, "json_pointer": text}
+    if scheme not in _FORMATS:
+        raise ArgumentError(f"{scheme!r} is no format")
+    if text and scheme == "auto":
+        raise ArgumentError("no path follows 'auto:'")
+    if text:
+        kvstore = inside(kvstore, text)
+    return {"driver": _FORMATS[scheme], "kvstore": kvstore}
 
 
 def _cast(base: JSONObject, text: str) -> JSONObject:

@@ -27,6 +27,7 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.kvstore.url import folder
 from tessarr.tensorstore.notation.reading import members_of, take, text
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
@@ -474,15 +475,12 @@ class Zarr3Spec(ZarrSpec):
 
 
 def _folder(place: Place) -> Place:
-    """Return the place with a slash at the end of its path.
-
-    A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
-    """
-    path = place.path
-    if path == "/" and place._driver.name != "file":
+    """Return the place with a slash at the end of its path."""
+    path = folder(place._driver.name, place.path)
+    if path != place.path:
         place = place.copy()
-        place.path = ""
-    return place if not path or path.endswith("/") else place + "/"
+        place.path = path
+    return place
 
 
 def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
