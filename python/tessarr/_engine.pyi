@@ -1,6 +1,7 @@
 """The compiled part of Tessarr: chunks, codecs and stores (`rust/`)."""
 
 import builtins
+from _thread import RLock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import (
@@ -48,6 +49,7 @@ __all__ = [
     "StagedStore",
     "Store",
     "TimestampedStorageGeneration",
+    "TransactionBase",
     "Unit",
     "Unread",
     "Value",
@@ -68,6 +70,7 @@ __all__ = [
     "prefixed",
     "put",
     "read_together",
+    "rebound",
     "reduce",
     "retrying",
     "set_threads",
@@ -82,6 +85,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_Transaction = TypeVar("_Transaction", bound=TransactionBase)
 _Grids = TypeVar("_Grids", bound=tuple[Any, ...])
 _Indices: TypeAlias = NDArray[np.int64]
 _Range: TypeAlias = tuple[int, int, int]
@@ -376,6 +380,9 @@ def text_of(value: object, what: str = "a path") -> str:
 def joined(path: str, component: str) -> str:
     """Return a path with a component more, and a slash between them."""
 
+def rebound(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
+    """Return the transaction that takes the place of another; None stands for none."""
+
 @final
 class Place:
     """Where keys are.
@@ -416,7 +423,7 @@ class KvStoreBase:
         spec: Any = None,
         place: Place | None = None,
         path: str | None = None,
-        transaction: Any = None,
+        transaction: TransactionBase | None = None,
     ) -> Self: ...
     @property
     def _spec(self) -> Any: ...
@@ -431,6 +438,15 @@ class KvStoreBase:
     @_transaction.setter
     def _transaction(self, transaction: Any) -> None: ...
     def copy(self) -> Self: ...
+    def with_transaction(self, transaction: TransactionBase | None) -> Self:
+        """Return this store, its changes staged in a transaction.
+
+        Raises
+        ------
+        ArgumentError
+            If they are staged in one that is not committed.
+        """
+
     def __add__(self, suffix: str | bytes, /) -> Self: ...
     def __truediv__(self, component: str | bytes, /) -> Self: ...
     def __radd__(self, value: Never, /) -> Never: ...  # PyO3 makes them of the others
@@ -444,6 +460,46 @@ class KvStoreBase:
     def __delitem__(self, key: str | bytes, /) -> None: ...
     def _listed(self, ends: _Ends, strip: int) -> list[bytes]: ...
     def _delete(self, ends: _Ends) -> None: ...
+
+@disjoint_base
+class TransactionBase:
+    """Base of `Transaction`: how far it is, and the stores that stage its changes.
+
+    Keys in memory are staged and committed here, as long as nothing else takes part and nobody
+    waits for the end. Everything else holds ``_lock`` first, and then that is up to the subclass:
+    its methods ``commit_sync`` and ``abort`` end it, ``_end`` does what is left of an end, and
+    ``_tell`` tells of it.
+    """
+
+    def __new__(cls, atomic: bool = False, repeatable_read: bool = False) -> Self: ...
+    @property
+    def _atomic(self) -> bool: ...
+    @property
+    def _repeatable(self) -> bool: ...
+    @property
+    def _stages(self) -> dict[Any, Any]: ...
+    @property
+    def _lock(self) -> RLock: ...
+    @property
+    def _committed(self) -> bool | None: ...
+    def _close(self, committed: bool) -> bool: ...
+    @property
+    def _sealed(self) -> bool: ...
+    @_sealed.setter
+    def _sealed(self, sealed: bool) -> None: ...
+    @property
+    def _ended(self) -> bool: ...
+    @_ended.setter
+    def _ended(self, ended: bool) -> None: ...
+    @property
+    def _mixed(self) -> bool: ...
+    @_mixed.setter
+    def _mixed(self, mixed: bool) -> None: ...
+    def _commit_alone(self) -> bool: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, where: object, /
+    ) -> None: ...
 
 @disjoint_base
 class LocalStore(Store):
@@ -548,7 +604,11 @@ class Limits:
 class StagedStore(Store):
     """Keeps changes of another store aside until they are made."""
 
-    def __new__(cls, store: Store, repeatable: bool) -> Self: ...
+    def __new__(cls, store: Store, repeatable: bool, owner: Any = None) -> Self: ...
+    @property
+    def below(self) -> Store: ...
+    @property
+    def owner(self) -> Any: ...
     def changes(self) -> int: ...
     def is_small(self, most: int) -> bool: ...
     def assume(self, key: str, data: bytes, version: bytes) -> bool: ...

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
+import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -532,6 +536,61 @@ def test_who_waits_for_a_small_file_makes_it(
 
 def test_a_commit_of_nothing_is_done_at_once() -> None:
     assert ts.Transaction().commit_async().done()
+
+
+def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
+    store = ts.KvStore.open("memory://").result()
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        with ts.Transaction() as transaction:
+            staged = store.with_transaction(transaction)
+            staged["a"], staged["b"] = b"1", b"2"
+            del staged["b"]
+            found = staged["a"]
+    finally:
+        sys.setprofile(None)
+    assert (found, called, store.list().result()) == (b"1", [], [b"a"])
+
+
+def test_a_transaction_that_nobody_ended_is_forgotten() -> None:
+    store = ts.KvStore.open("memory://").result()
+    transaction = ts.Transaction()
+    store.with_transaction(transaction)["a"] = b"1"
+    gone = weakref.ref(transaction)
+    del transaction
+    gc.collect()
+    assert gone() is None
+    assert "a" not in store
+
+
+def test_who_asks_for_the_end_while_keys_are_committed_is_told() -> None:
+    store = ts.KvStore.open("memory://").result()
+    futures: list[ts.Future[None]] = []
+    current: list[ts.Transaction] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            futures.extend(transaction.future for transaction in current[-1:])
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for number in range(2000):
+        current.append(ts.Transaction())
+        store.with_transaction(current[-1])[f"{number}"] = b"1"
+        current[-1].commit_sync()
+    stop.set()
+    thread.join()
+    assert futures
+    for future in futures:
+        future.result(60)
+    assert len(store.list().result()) == 2000
 
 
 @pytest.mark.parametrize(

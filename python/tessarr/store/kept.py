@@ -27,6 +27,8 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     repeatable : bool
         Whether what is only read has to be the same in the end, too. What was read in order to
         decide a change has to be, anyway.
+    owner : Transaction, optional
+        What it takes part in.
 
     Examples
     --------
@@ -38,18 +40,12 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     (b'1', False, None, b'1')
     """
 
-    __slots__ = ("__weakref__", "below", "owner")
-
-    owner: Any
-    """What it takes part in, which is told of prefixes that are deleted."""
-
-    below: Store
-    """The store that is changed in the end."""
+    __slots__ = ("__weakref__",)
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under a prefix, in the end."""
         super().delete_prefix(prefix)
-        self.owner.forget_below(self, prefix)
+        self.owner._staging.forget_below(self, prefix)
 
     clear_prefix = delete_prefix
 

@@ -8,6 +8,7 @@ mod memory;
 mod python;
 mod split;
 mod stamped;
+mod transaction;
 mod wrap;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::ForeignStore>()?;
     module.add_class::<split::SplitStore>()?;
     keyed::register(module)?;
+    transaction::register(module)?;
     memory::register(module)?;
     counting::register(module)?;
     wrap::register(module)

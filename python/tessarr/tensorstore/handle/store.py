@@ -548,7 +548,7 @@ class TensorStore(Indexable):
         ArgumentError
             If it takes part in one that is not committed.
         """
-        using = rebound(self._transaction, of_class(transaction, Transaction, "transaction"))
+        using = rebound(self._transaction, transaction)
         return handle(self._driver, self._view, self._mode, using)
 
     def __copy__(self) -> TensorStore:

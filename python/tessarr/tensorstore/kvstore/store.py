@@ -27,7 +27,7 @@ from tessarr.tensorstore.kvstore.values import (
 )
 from tessarr.tensorstore.notation.reading import as_float, of_class
 from tessarr.tensorstore.notation.show import shown
-from tessarr.tensorstore.transaction.transaction import Transaction, during, rebound
+from tessarr.tensorstore.transaction.transaction import Transaction, during
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,19 +174,6 @@ class KvStore(KvStoreBase):
         again, (spec,) = self.__reduce__()
         opened: KvStore = again(spec._apart(memo))  # with resources of its own
         return opened
-
-    def with_transaction(self, transaction: Transaction | None) -> KvStore:
-        """Return this store, its changes staged in a transaction.
-
-        Raises
-        ------
-        ArgumentError
-            If they are staged in one that is not committed.
-        """
-        new = of_class(transaction, Transaction, "transaction")
-        made = self.copy()
-        made._transaction = rebound(self._transaction, new)
-        return made
 
     def __repr__(self) -> str:
         naming = Naming()

@@ -13,9 +13,9 @@ from tessarr.store.kept import RememberingStore, StagedStore
 from tessarr.tensorstore.transaction.arrays import StagedArrays, forget
 
 if TYPE_CHECKING:
-    from _thread import RLock
     from collections.abc import Callable
 
+    from tessarr._engine import TransactionBase
     from tessarr.array import Array
     from tessarr.store import Store
     from tessarr.store.kept import CachePool
@@ -48,12 +48,8 @@ class Staging:
 
     Parameters
     ----------
-    lock
-        That of the transaction. Who calls `close` and `abort` has it.
-    over
-        Why nothing more can take part; None while it can.
-    atomic, repeatable
-        As `Transaction` has them.
+    transaction
+        The one that it is of. Who calls `close` and `abort` has its lock.
     """
 
     __slots__ = (
@@ -68,14 +64,17 @@ class Staging:
         "_pools",
         "_repeatable",
         "_stages",
+        "_transaction",
         "_unmet",
         "ending",
     )
 
-    def __init__(self, lock: RLock, over: str | None, atomic: bool, repeatable: bool) -> None:
-        self._lock, self._over = lock, over
-        self._atomic, self._repeatable = atomic, repeatable
-        self._stages: dict[Any, StagedStore] = {}
+    def __init__(self, transaction: TransactionBase) -> None:
+        self._transaction = transaction
+        self._over: str | None = None  # why nothing more can take part
+        self._lock = transaction._lock
+        self._stages: dict[Any, StagedStore] = transaction._stages
+        self._atomic, self._repeatable = transaction._atomic, transaction._repeatable
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # made when one takes part
         self._aside: dict[Any, Aside] = {}
@@ -210,7 +209,7 @@ class Staging:
     def _stage(self, store: Store) -> Store:
         if self._over is not None:
             self.check()
-        if type(store) is StagedStore and store.owner is self:
+        if type(store) is StagedStore and store.owner is self._transaction:
             return store
         place = store
         if type(store) is RememberingStore:
@@ -221,8 +220,8 @@ class Staging:
             below = place
             if type(store) is RememberingStore and not self._atomic:
                 below = store.fresh(data=self._repeatable)  # it also remembers what is committed
-            found = self._stages[place] = StagedStore(below, self._repeatable)
-            found.owner, found.below = self, below
+            made = StagedStore(below, self._repeatable, self._transaction)
+            found = self._stages.setdefault(place, made)
         return found
 
     # Keys
@@ -267,6 +266,7 @@ class Staging:
 
     def may_redo(self, stage: Store, key: str, change: Change) -> None:
         """Have a change that was made done again in the end, if others change the value, too."""
+        self._transaction._mixed = True
         self._changes.setdefault((id(stage), key), []).append(change)
 
     def assume(self, stage: Store, key: str, value: bytes, version: bytes) -> bool:
@@ -287,6 +287,7 @@ class Staging:
         if self._arrays is None:
             with self._lock:
                 if self._arrays is None:
+                    self._transaction._mixed = True
                     self._arrays = StagedArrays(self._lock)
         return self._arrays
 

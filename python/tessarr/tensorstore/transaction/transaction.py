@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from _thread import RLock
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tessarr._engine import TransactionBase, rebound
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
@@ -21,22 +21,7 @@ __all__ = ["Transaction", "during", "rebound"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
-_ABORTED: Final = "aborted"
-_COMMITTED: Final = "commit already started"
 _SMALL_BYTES: Final = 1 << 16  # of a file, which is made before another thread has begun to
-
-
-def rebound(old: Transaction | None, new: Transaction | None) -> Transaction | None:
-    """Return the transaction that takes the place of another.
-
-    Raises
-    ------
-    ArgumentError
-        If the other one is not committed: what is staged in it would be missed.
-    """
-    if old is not None and not old.commit_started:
-        raise ArgumentError("it takes part in a transaction that is not committed yet")
-    return new
 
 
 def during(transaction: Transaction | None, begin: Callable[[], F]) -> F:
@@ -47,7 +32,7 @@ def during(transaction: Transaction | None, begin: Callable[[], F]) -> F:
     return begin() if transaction is None else transaction._during(begin)
 
 
-class Transaction:
+class Transaction(TransactionBase):
     """Stages changes of stores, which are made when it is committed.
 
     Nobody else sees them before, and reads that take part in it do. Many writes to parts of one
@@ -80,37 +65,11 @@ class Transaction:
     (b'1', b'2')
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_atomic",
-        "_ended",
-        "_error",
-        "_future",
-        "_lock",
-        "_over",
-        "_promise",
-        "_repeatable",
-        "_sealed",
-        "_staged",
-        "_under_way",
-    )
-
-    def __init__(
-        self,
-        atomic: bool = False,  # noqa: FBT002 (as TensorStore has it)
-        repeatable_read: bool = False,  # noqa: FBT002
-    ) -> None:
-        self._atomic = bool(atomic)
-        self._repeatable = bool(repeatable_read)
-        self._lock = RLock()
-        self._over: str | None = None  # why nothing more may begin
-        self._sealed = False  # whether what takes part is all that ever will
-        self._ended = False
-        self._error: BaseException | None = None
-        self._staged: Staging | None = None  # made when something takes part
-        self._under_way: UnderWay | None = None  # made when something begins
-        self._promise: Promise[None] | None = None
-        self._future: Future[None] | None = None  # made when somebody asks for it
+    _error: BaseException | None = None
+    _staged: Staging | None = None  # made when more than keys in memory takes part
+    _under_way: UnderWay | None = None  # made when something begins
+    _promise: Promise[None] | None = None
+    _future: Future[None] | None = None  # made when somebody asks for it
 
     # What it is
 
@@ -122,17 +81,17 @@ class Transaction:
     @property
     def open(self) -> bool:
         """Whether reads and writes may take part in it."""
-        return self._over is None
+        return self._committed is None
 
     @property
     def aborted(self) -> bool:
         """Whether it was given up."""
-        return self._over is _ABORTED
+        return self._committed is False
 
     @property
     def commit_started(self) -> bool:
         """Whether its changes are being made, or were."""
-        return self._over is _COMMITTED
+        return self._committed is True
 
     @property
     def future(self) -> Future[None]:
@@ -151,8 +110,10 @@ class Transaction:
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
-                    over = self._over if self._sealed else None
-                    self._staged = Staging(self._lock, over, self._atomic, self._repeatable)
+                    staged = Staging(self)
+                    if self._sealed:
+                        staged.close(self._ending)
+                    self._staged = staged
         return self._staged
 
     def _during(self, begin: Callable[[], F]) -> F:
@@ -197,15 +158,14 @@ class Transaction:
         file_bytes
             How large a file may be that is made here, too, as who calls waits for it.
         """
+        if self._commit_alone():
+            return
         try:
             with self._lock:
-                if self._over is not None:
+                if not self._close(True):
                     return
-                self._over = _COMMITTED
-            if self._seal() and not self._ended:
-                if self._staged is None:
-                    self._tell(None)
-                elif self._staged.is_brief(file_bytes):
+            if self._seal():
+                if self._staging.is_brief(file_bytes):
                     self._end((TessarrError, MemoryError))
                 else:
                     self._go_on()
@@ -223,12 +183,10 @@ class Transaction:
 
     def _give_up(self, why: BaseException) -> None:
         with self._lock:
-            if self._over is not None:
+            if not self._close(False):
                 return
-            self._over = _ABORTED
-            self._stop(why)
-        if not self._ended:
-            self._tell(why)
+            self._stop()
+        self._tell(why)
 
     def _check_places(self) -> None:
         """Give up, with an error, if all changes have to be made at once and cannot."""
@@ -249,14 +207,16 @@ class Transaction:
         under_way.force()
         return False
 
-    def _stop(self, error: BaseException | None = None) -> None:
-        """Have nothing more take part. If nothing does and nobody waits, it has ended."""
-        assert self._over is not None
+    def _stop(self) -> None:
+        """Have nothing more take part."""
         self._sealed = True
         if self._staged is not None:
-            self._staged.close(self._over)
-        elif self._promise is None and not self._ended:
-            self._error, self._ended = error, True
+            self._staged.close(self._ending)
+
+    @property
+    def _ending(self) -> str:
+        """Why nothing more can take part."""
+        return "aborted" if self.aborted else "commit already started"
 
     def _end(self, ends: _Errors = BaseException) -> None:
         """Make the changes, and tell how that ended; called again, do what is left of that.
@@ -280,8 +240,7 @@ class Transaction:
     def _tell(self, error: BaseException | None) -> None:
         """Tell who waits how it ended."""
         with self._lock:
-            if self._staged is not None:
-                self._staged.abort()  # what is left
+            self._staging.abort()  # what is left
             self._error, self._ended = error, True
             promise = self._promise
         if promise is None:
@@ -292,15 +251,6 @@ class Transaction:
             promise.set_exception(error)
 
     # Blocks
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, where: object) -> None:
-        if kind is None:
-            self.commit_sync()
-        else:
-            self.abort()
 
     def __aenter__(self) -> Future[Transaction]:
         return Future(self)

@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::{Error, Kind};
 
 use super::stamped::Octets;
+use super::transaction::{rebound, TransactionBase};
 use super::Store;
 use crate::error::{argument, to_py};
 
@@ -117,7 +118,7 @@ impl Place {
 /// What can be changed of a key-value store.
 struct Chosen {
     path: Py<PyString>,
-    transaction: Option<Py<PyAny>>,
+    transaction: Option<Py<TransactionBase>>,
 }
 
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
@@ -194,7 +195,7 @@ impl KvStoreBase {
         spec: Option<Py<PyAny>>,
         place: Option<Py<Place>>,
         path: Option<Py<PyString>>,
-        transaction: Option<Py<PyAny>>,
+        transaction: Option<Py<TransactionBase>>,
     ) -> PyResult<Self> {
         let (Some(spec), Some(place), Some(path)) = (spec, place, path) else {
             return Err(PyTypeError::new_err("key-value stores are had by KvStore.open"));
@@ -223,12 +224,12 @@ impl KvStoreBase {
 
     /// What changes are staged in.
     #[getter(_transaction)]
-    fn _transaction(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    fn _transaction(&self, py: Python<'_>) -> Option<Py<TransactionBase>> {
         self.chosen().transaction.as_ref().map(|transaction| transaction.clone_ref(py))
     }
 
     #[setter(_transaction)]
-    fn set_transaction(&self, transaction: Option<Py<PyAny>>) {
+    fn set_transaction(&self, transaction: Option<Py<TransactionBase>>) {
         let _old = std::mem::replace(&mut self.chosen().transaction, transaction);
     }
 
@@ -236,6 +237,21 @@ impl KvStoreBase {
     fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         KvStoreBase::behind(slf, slf.get().path(py).to_str(py)?)
+    }
+
+    /// Return this store, its changes staged in a transaction.
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentError
+    ///     If they are staged in one that is not committed.
+    fn with_transaction<'py>(
+        slf: &Bound<'py, Self>,
+        transaction: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let transaction = rebound(this._transaction(py), transaction)?;
+        slf.get_type().call1((&this.spec, &this.place, this.path(py), transaction))
     }
 
     fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -265,10 +281,14 @@ impl KvStoreBase {
     fn _store<'py>(slf: &Bound<'py, Self>, key: &str, writes: bool) -> PyResult<Bound<'py, Store>> {
         let (py, this) = (slf.py(), slf.get());
         KvStoreBase::check(slf, writes, "written")?;
-        if this.chosen().transaction.is_none() {
-            return Ok(this.place(py).store.bind(py).clone());
+        let store = this.place(py).store.bind(py);
+        let Some(transaction) = this._transaction(py) else {
+            return Ok(store.clone());
+        };
+        match TransactionBase::stage(transaction.bind(py), store)? {
+            Some(stage) => Ok(stage),
+            None => Ok(slf.call_method1(intern!(py, "_staged"), (key, writes))?.cast_into()?),
         }
-        Ok(slf.call_method1(intern!(py, "_staged"), (key, writes))?.cast_into()?)
     }
 
     /// The same for keys behind the path, and which of its keys they are: what all of them begin with, from

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict};
+use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::store::{self as engine, New};
 use tessarr_engine::{Error, Result};
 
@@ -262,36 +263,56 @@ fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine
 
 /// Keeps changes of another store aside until they are made.
 #[pyclass(extends = Store, subclass, frozen, module = "tessarr._engine")]
-pub(crate) struct StagedStore(Arc<engine::StagedStore>);
+pub(crate) struct StagedStore {
+    staged: Arc<engine::StagedStore>,
+    /// The store that is changed in the end.
+    #[pyo3(get)]
+    below: Py<Store>,
+    /// What it takes part in.
+    #[pyo3(get)]
+    owner: Option<Py<PyAny>>,
+}
+
+impl StagedStore {
+    pub(super) fn engine(&self) -> &engine::StagedStore {
+        &self.staged
+    }
+}
 
 #[pymethods]
 impl StagedStore {
     #[new]
-    fn new(store: &Bound<'_, Store>, repeatable: bool) -> PyClassInitializer<Self> {
+    #[pyo3(signature = (store, repeatable, owner = None))]
+    fn new(store: Bound<'_, Store>, repeatable: bool, owner: Option<Py<PyAny>>) -> PyClassInitializer<Self> {
         let staged = Arc::new(engine::StagedStore::new(store.get().engine(), repeatable));
-        initializer(StagedStore(staged.clone()), staged)
+        initializer(StagedStore { staged: staged.clone(), below: store.unbind(), owner }, staged)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.below)?;
+        visit.call(&self.owner)
     }
 
     /// How many keys, and prefixes that are deleted, are to change.
     fn changes(&self) -> usize {
-        self.0.changes()
+        self.staged.changes()
     }
 
     /// Whether no more than one key is to change, and its value has at most so many bytes.
     fn is_small(&self, most: usize) -> bool {
-        self.0.is_small(most)
+        self.staged.is_small(most)
     }
 
     /// Give a key a value, on the condition that it has the version that somebody has seen: that
     /// is compared in the end. False, and nothing, where the key was changed here.
     fn assume(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
-        py.detach(|| self.0.assume(key, seen, data.to_vec())).map_err(|error| to_py(py, error))
+        py.detach(|| self.staged.assume(key, seen, data.to_vec())).map_err(|error| to_py(py, error))
     }
 
     /// Give up all changes.
     fn abort(&self, py: Python<'_>) {
-        py.detach(|| self.0.abort());
+        py.detach(|| self.staged.abort());
     }
 
     /// Make the changes; with `atomic` all at once or none. Gives None, the key that others
@@ -310,7 +331,7 @@ impl StagedStore {
             Some(redo) => remade(redo, key, current),
             None => Ok(None),
         };
-        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.0.commit(atomic, &redone)));
+        let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.staged.commit(atomic, &redone)));
         Ok(match outcome.map_err(|error| to_py(py, error))? {
             engine::Outcome::Done => None,
             engine::Outcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),

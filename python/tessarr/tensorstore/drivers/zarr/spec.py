@@ -447,7 +447,9 @@ class ZarrSpec(PlacedSpec):
         seen = Seen()
         if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
             if isinstance(store, StagedStore):
-                store.owner.arrays.make(store, open_flow.prefix_of(at) + self._marker, meta)
+                store.owner._staging.arrays.make(
+                    store, open_flow.prefix_of(at) + self._marker, meta
+                )
             return meta, seen
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)
