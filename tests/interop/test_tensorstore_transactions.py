@@ -458,11 +458,24 @@ class Looking:
             options["codec"] = ts.CodecSpec({"driver": "zarr3", "codecs": codecs})
         self.outside = ts.open(FORMAT_3, create=True, **options).result()
         self.outside[...] = range(8)
+        self.stored = self.outside.kvstore["c/0"]
         self.transaction = ts.Transaction()
         self.inside = self.outside.with_transaction(self.transaction)
+        self.chunk = ts.KvStore.KeyRange("c/0", "c/1")
 
     def act(self, letter: str) -> Any:
         inside = self.inside
+        if letter == "d":
+            return inside.kvstore.delete_range(self.chunk).result()
+        if letter == "x":
+            return inside.kvstore.write("c/0", None).result().generation == b""
+        if letter == "p":
+            return inside.kvstore.write("c/0", self.stored).result().generation == b""
+        if letter == "e":
+            known = inside.kvstore.read("c/0").result().stamp.generation
+            return (
+                inside.kvstore.write("c/0", self.stored, if_equal=known).result().generation == b""
+            )
         if letter == "w":
             return inside[0].write(100).result()
         if letter == "W":
@@ -481,8 +494,11 @@ class Looking:
         return found.not_stored, found.fully_stored
 
     def result(self, acts: tuple[str, ...]) -> Any:
-        found = [self.act(letter) for letter in acts]
-        self.transaction.commit_async().result()
+        found: list[Any] = [self.act(letter) for letter in acts]
+        try:
+            found.append(self.transaction.commit_async().result())
+        except ValueError:
+            found.append("a conflict")
         return found, values(self.outside), sorted(self.outside.kvstore.list().result())
 
 
@@ -496,3 +512,35 @@ def test_looking_at_keys_leaves_what_was_written_aside(layout: Any, codecs: list
     for acts in product("wWzorlks", repeat=3):
         one, other = (Looking(ts, layout, codecs).result(acts) for ts in (ours, theirs))
         assert one == other, acts
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("letters", ["wWodp", "wWoxpe"])
+def test_keys_replace_what_was_written_aside(letters: str, layout: Any) -> None:
+    """Whatever others make of the chunk does not matter then, but for writes on a condition."""
+    for acts in product(letters, repeat=3):
+        one, other = (Looking(ts, layout, []).result(acts) for ts in (ours, theirs))
+        assert one == other, acts
+
+
+def test_copied_keys_leave_what_was_written_to_other_chunks() -> None:
+    """TensorStore copies no keys in memory."""
+    looking = Looking(ours, {"chunk_shape": [2]}, [])
+    looking.inside[...] = 7
+    source = ours.KvStore.open("memory://c/").result()
+    source["1"] = looking.stored
+    target = looking.inside.kvstore.copy()
+    target.path += "c/"
+    source.experimental_copy_range_to(target).result()
+    looking.transaction.commit_sync()
+    assert values(looking.outside) == [7, 7, 0, 1, 7, 7, 7, 7]
+
+
+def test_the_generation_of_what_was_written_stays() -> None:
+    looking = Looking(ours, {"chunk_shape": [4]}, [])
+    looking.act("w")
+    staged = looking.inside.kvstore
+    known = staged.read("c/0").result().stamp.generation
+    assert staged.read("c/0", if_not_equal=known).result().state == "unspecified"
+    looking.act("W")
+    assert staged.read("c/0", if_not_equal=known).result().state == "value"

@@ -157,22 +157,23 @@ impl Overlay {
 
     /// Forget the chunks that lie outside of `array` altogether.
     pub fn trim(&self, array: &Array) {
-        let inside = |cell: &PerAxis<u64>| {
+        self.forget(|cell| {
             let starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
-            starts.zip(&array.shape).all(|(start, &size)| start < size)
-        };
-        let gone: Vec<Arc<Kept>> = self.with(|shelf| {
-            let outside: Vec<_> = shelf.chunks.keys().filter(|cell| !inside(cell)).cloned().collect();
-            outside.iter().filter_map(|cell| shelf.chunks.remove(cell)).collect()
+            starts.zip(&array.shape).any(|(start, &size)| start >= size)
         });
-        drop(gone);
+    }
+
+    fn forget(&self, unwanted: impl Fn(&[u64]) -> bool) {
+        for (cell, kept) in self.some(unwanted) {
+            self.remove(&cell, &kept);
+        }
     }
 
     fn some(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
-        self.with(|shelf| {
-            let found = shelf.chunks.iter().filter(|(cell, _)| wanted(cell));
-            found.map(|(cell, kept)| (cell.clone(), kept.clone())).collect()
-        })
+        let copied = |(cell, kept): (&PerAxis<u64>, &Arc<Kept>)| (cell.clone(), kept.clone());
+        let mut found: Vec<_> = self.with(|shelf| shelf.chunks.iter().map(copied).collect());
+        found.retain(|(cell, _)| wanted(cell)); // perhaps Python is asked
+        found
     }
 
     fn remove(&self, cell: &[u64], kept: &Arc<Kept>) {
@@ -280,19 +281,40 @@ pub unsafe fn read(
     Ok(arena)
 }
 
-/// Store what the overlay `above` the store keeps of chunks whose keys are not below `first`, but below `last`, unless that
-/// is empty; it is not kept any more then, unless it `stays`. Who reads or writes one of the chunks
-/// meanwhile waits until it is stored.
+/// Keys that are not below the first, but below the last, unless that is empty.
+#[derive(Clone, Copy)]
+pub struct Keys<'a> {
+    /// The first.
+    pub first: &'a [u8],
+    /// The last, which is not among them.
+    pub last: &'a [u8],
+}
+
+impl Keys<'_> {
+    /// Whether the key of a chunk is one of them.
+    fn contain(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
+        if self.first.is_empty() && self.last.is_empty() {
+            return Ok(true);
+        }
+        let mut key = String::new();
+        operation.array.format_key(operation.prefix, cell, &mut key)?;
+        Ok(self.first <= key.as_bytes() && (self.last.is_empty() || key.as_bytes() < self.last))
+    }
+}
+
+/// Forget what the overlay `above` the store keeps of chunks with such keys.
+pub fn forget(operation: Operation<'_>, above: &Above, keys: Keys<'_>) {
+    above.overlay.forget(|cell| keys.contain(operation, cell).unwrap_or(false));
+}
+
+/// Store what the overlay `above` the store keeps of chunks with such keys; it is not kept any more then,
+/// unless it `stays`. Who reads or writes one of the chunks meanwhile waits until it is stored.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, above: &Above, first: &[u8], last: &[u8], stays: bool) -> Result<()> {
-    let chunks = above.overlay.some(|cell| {
-        let mut key = String::new();
-        let all = first.is_empty() && last.is_empty();
-        all || operation.array.format_key(operation.prefix, cell, &mut key).is_err()
-            || first <= key.as_bytes() && (last.is_empty() || key.as_bytes() < last)
-    });
+pub fn store(operation: Operation<'_>, above: &Above, keys: Keys<'_>, stays: bool) -> Result<()> {
+    // Where it has no key, that is told below.
+    let chunks = above.overlay.some(|cell| keys.contain(operation, cell).unwrap_or(true));
     let Some((first, _)) = chunks.first() else { return Ok(()) };
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
     let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());

@@ -275,13 +275,17 @@ impl ArrayBase {
         last: Option<PyBackedBytes>,
         stays: bool,
     ) -> PyResult<()> {
-        let (first, last) = (first.as_deref().unwrap_or(&[]), last.as_deref().unwrap_or(&[]));
         let Some(above) = self.above.get() else { return Ok(()) };
-        let state = self.state();
-        py.detach(|| {
-            pool::guarded(|| overlay::store(self.operation(&state, None), above, first, last, stays))
-        })
-        .map_err(|error| to_py(py, error))
+        let (state, keys) = (self.state(), keys(first.as_deref(), last.as_deref()));
+        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), above, keys, stays)))
+            .map_err(|error| to_py(py, error))
+    }
+
+    /// Forget what is kept aside of the same chunks.
+    fn _forget_kept(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
+        let Some(above) = self.above.get() else { return };
+        let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
+        py.detach(|| overlay::forget(self.operation(&state, None), above, keys));
     }
 
     /// Whether chunks are encoded, decoded and named without asking Python.
@@ -452,6 +456,10 @@ impl ArrayBase {
 
 /// First bytes in the array's item and in the buffer's, and how many.
 type Fields = Vec<(usize, usize, usize)>;
+
+fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> overlay::Keys<'a> {
+    overlay::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default() }
+}
 
 /// Check the buffer against the array's data type or its fields, and the selection against its shape.
 fn checked(

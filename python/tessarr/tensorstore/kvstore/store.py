@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
-    from tessarr.tensorstore.transaction.staging import Change, Staging
+    from tessarr.tensorstore.transaction.staging import Change
 
 __all__ = ["KvStore"]
 
@@ -304,17 +304,26 @@ class KvStore(KvStoreBase):
         data = None if value is None else as_bytes(value, "a value")
         most = self._spec._driver.at_once
         try:
-            store = self._store(full, True)
-            if most == inf and known is None:
-                return finished(store.write_stamped(full, data))
-            write = store.write_stamped
             if known is not None and self._transaction is not None:
-                write = partial(_write_staged, self._transaction._staging, store)
+                return self._do(self._write_staged, full, data, known, whole=True)
+            store = self._store(full, True)
+            write = store.write_stamped
             if most == inf or (len(data or b"") <= most and changes_at_once(store)):
                 return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         return during(self._transaction, partial(start, write, full, data, known, whole=True))
+
+    def _write_staged(
+        self, key: str, data: bytes | None, known: bytes
+    ) -> TimestampedStorageGeneration:
+        """Stage a write on a condition, which decides about the whole transaction."""
+        if self._place.only_reads:
+            raise self._refused("written")
+        assert self._transaction is not None
+        staging, store = self._transaction._staging, self._place.store
+        made: TimestampedStorageGeneration = staging.write(store, key, data, known)
+        return made
 
     def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
         """Remove all keys in a range.
@@ -357,11 +366,10 @@ class KvStore(KvStoreBase):
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
-        there, end, *_ = target._range(chosen, True)
         for key in map(bytes.decode, self._listed(chosen, 0)):
             value = source.get(begin + key)
             if value is not None:
-                there.put(end + key, value)
+                target[key] = value
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""
@@ -397,14 +405,3 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
     if last is not None and (first < 0 or last < first):
         raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
     return first, last
-
-
-def _write_staged(
-    staging: Staging, store: Store, key: str, data: bytes | None, known: bytes | None
-) -> TimestampedStorageGeneration:
-    """Stage a write on a condition, which decides about the whole transaction."""
-    stamp = store.write_stamped(key, data, known)
-    if stamp.generation:
-        return stamp
-    staging.refuse(key)
-    return store.write_stamped(key, data)

@@ -123,20 +123,27 @@ class StagedArrays:
             kept.array = aside(array, array._store, kept.overlay)
             return kept
 
+    def _in(self, stage: Store) -> list[Kept]:
+        some = (here for (number, _), here in self._kept.items() if number == id(stage))
+        return [kept for here in some for kept in here]
+
     def settle(self, stage: Store, first: bytes, last: bytes) -> None:
         """Stage what was written to chunks that have the keys from one to another."""
-        for (number, _), here in self._kept.items():
-            if number == id(stage):
-                for kept in here:
-                    kept.array._store_kept(first, last)
+        for kept in self._in(stage):
+            kept.array._store_kept(first, last)
+
+    def forget(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Forget what was written to such chunks, and what such documents tell."""
+        for kept in self._in(stage):
+            kept.array._forget_kept(first, last)
+        forget(self._made, stage, first, last)
 
     def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
         """Return a store to be read, which also has what was written to such chunks.
 
         It stays aside: so it can be put together with what others store until the end.
         """
-        some = (here for (number, _), here in self._kept.items() if number == id(stage))
-        return _shown(stage, [kept for here in some for kept in here], first, last)
+        return _shown(stage, self._in(stage), first, last)
 
     def shown_array(self, array: Array) -> Array:
         """Return an array of the transaction in such a store, of the chunks that it has."""
@@ -144,13 +151,6 @@ class StagedArrays:
             stage = array._store
             store = _shown(stage, self._kept.get((id(stage), array._path), []))
             return aside(array, store, Overlay())
-
-    def forget_below(self, stage: Store, prefix: str) -> None:
-        """Forget what was written to arrays that are deleted."""
-        for (number, path), here in self._kept.items():
-            if number == id(stage) and f"{path}/".removeprefix("/").startswith(prefix):
-                for kept in here:
-                    kept.overlay.clear()
 
     # Documents
 
@@ -203,10 +203,6 @@ class StagedArrays:
                 made = _Made(reshaped(known, shape), known, made.changes)
                 self._made[id(stage), key] = made
             return None if made is None else made.meta
-
-    def forget_made(self, stage: Store, first: bytes, last: bytes) -> None:
-        """Forget what documents tell that are written as keys now, from one to another."""
-        forget(self._made, stage, first, last)
 
 
 def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b"") -> Store:

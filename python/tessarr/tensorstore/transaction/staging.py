@@ -229,40 +229,64 @@ class Staging:
     def keys(self, store: Store, first: bytes, last: bytes, *, writes: bool) -> Store:
         """Return what stages changes of a store, for reads or writes of keys from one to another.
 
-        The last is not among them; if it is empty, there is no end.
+        Writes replace what the keys have, whatever that is. The last is not among them; if it is
+        empty, there is no end.
         """
         with self._lock:
             stage = self._stage(store)
-            if not writes:
-                return stage if self._arrays is None else self._arrays.shown(stage, first, last)
-            if self._arrays is not None:
-                self._arrays.settle(stage, first, last)
-                self._arrays.forget_made(stage, first, last)
-            forget(self._changes, stage, first, last)
+            if writes:
+                self._forget(stage, first, last)
+            elif self._arrays is not None:
+                return self._arrays.shown(stage, first, last)
             return stage
 
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
         """Return the same for one key."""
         with self._lock:
             if self._arrays is not None or self._changes:
-                first = key.encode()
-                return self.keys(store, first, first + b"\0", writes=writes)
+                return self.keys(store, *_only(key), writes=writes)
             return self._stage(store)
+
+    def _forget(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Forget what was changed of keys that are replaced."""
+        if self._arrays is not None:
+            self._arrays.forget(stage, first, last)
+        forget(self._changes, stage, first, last)
+
+    def forget_below(self, stage: Store, prefix: str) -> None:
+        """Forget what was changed of keys with a prefix, which are deleted."""
+        with self._lock:
+            self._forget(stage, prefix.encode(), prefix.encode() + b"\xff")  # in no text
+
+    def write(self, store: Store, key: str, data: bytes | None, known: bytes) -> Any:
+        """Replace a value that has a version; if it has another one, the commit fails.
+
+        Return the stamp of the new value.
+        """
+        with self._lock:
+            stage = self._settled(store, key)
+            self._forget(stage, *_only(key))
+            stamp = stage.write_stamped(key, data, known)
+            if not stamp.generation:
+                self._unmet = key
+                stamp = stage.write_stamped(key, data)
+            return stamp
 
     def change(self, store: Store, key: str, change: Change) -> None:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
         with self._lock:
-            stage = self._stage(store)
-            if self._arrays is not None:
-                self._arrays.settle(stage, key.encode(), key.encode() + b"\0")
+            stage = self._settled(store, key)
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
             self.may_redo(stage, key, change)
 
-    def refuse(self, key: str) -> None:
-        """Have the commit fail: the value of a key is not the one that a write of it asks for."""
-        self._unmet = key
+    def _settled(self, store: Store, key: str) -> Store:
+        """Return what stages changes of a key, and has what was written to its chunk."""
+        stage = self._stage(store)
+        if self._arrays is not None:
+            self._arrays.settle(stage, *_only(key))
+        return stage
 
     def may_redo(self, stage: Store, key: str, change: Change) -> None:
         """Have a change that was made done again in the end, if others change the value, too."""
@@ -302,12 +326,6 @@ class Staging:
         with self._lock:
             return self.arrays.add(self._stage(array._store), array)
 
-    def forget_below(self, stage: Store, prefix: str) -> None:
-        """Forget what was written to arrays that are deleted."""
-        with self._lock:
-            if self._arrays is not None:
-                self._arrays.forget_below(stage, prefix)
-
     # Others
 
     def others(self, key: Any, make: Callable[[], Aside]) -> Any:
@@ -322,6 +340,11 @@ class Staging:
     def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
         """Have a function called when all changes are made, or also where only some were."""
         (self._in_any_case if in_any_case else self._in_the_end).append(call)
+
+
+def _only(key: str) -> tuple[bytes, bytes]:
+    """Return the range in which a key is alone."""
+    return key.encode(), key.encode() + b"\0"
 
 
 def _pools(store: Store) -> frozenset[CachePool]:

@@ -33,11 +33,6 @@ struct Value {
 /// Counts every value ever stored, in all memory stores of the process.
 static STATES: AtomicU64 = AtomicU64::new(1);
 
-/// The version of a value that was never stored before.
-pub(super) fn fresh_version() -> Version {
-    version_of(STATES.fetch_add(1, Ordering::Relaxed))
-}
-
 fn version_of(state: u64) -> Version {
     // No device has this number, so no file has this version.
     Version::of([u64::MAX, 0, 0, state])

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
-use super::memory::{fresh_version, take_or_join};
+use super::memory::take_or_join;
 use super::{folder_of, fork, read_from, readonly};
 use super::{Change, KeyRange, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
@@ -68,7 +68,6 @@ impl Deleted {
 struct Staged {
     expected: Expected,
     new: New,
-    version: Version,
 }
 
 /// What a key is here.
@@ -162,9 +161,7 @@ impl StagedStore {
             self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
         let here = |object| Ok(Current { object, found: None, deletions });
         match staged {
-            Some(Staged { new: New::Value(bytes), version, .. }) => {
-                return here(Some(Box::new(StagedObject { bytes, version })));
-            }
+            Some(Staged { new: New::Value(bytes), .. }) => return here(Some(Box::new(StagedObject(bytes)))),
             Some(Staged { new: New::Nothing, .. }) => return here(None),
             _ if hidden => return here(None),
             _ => {}
@@ -189,7 +186,6 @@ impl StagedStore {
             if deletions.is_some_and(|deletions| deletions != stage.deletions) {
                 return Ok(false);
             }
-            let version = fresh_version();
             match stage.keys.get_mut(key) {
                 Some(staged) => {
                     let differs = |now: &Expected| *now != staged.expected;
@@ -207,12 +203,12 @@ impl StagedStore {
                         }
                     }
                     if !matches!(new, New::Same) {
-                        (staged.new, staged.version) = (new, version);
+                        staged.new = new;
                     }
                 }
                 None => {
                     let expected = found.unwrap_or(Expected::Anything);
-                    stage.keys.insert(key.to_owned(), Staged { expected, new, version });
+                    stage.keys.insert(key.to_owned(), Staged { expected, new });
                 }
             }
             Ok(true)
@@ -240,9 +236,7 @@ impl Store for StagedStore {
             });
             return match staged {
                 Ok(()) => self.inner.open(key, want),
-                Err(Some(Staged { new: New::Value(bytes), version, .. })) => {
-                    Ok(Some(Box::new(StagedObject { bytes, version })))
-                }
+                Err(Some(Staged { new: New::Value(bytes), .. })) => Ok(Some(Box::new(StagedObject(bytes)))),
                 Err(_) => Ok(None),
             };
         }
@@ -344,25 +338,24 @@ impl Store for StagedStore {
     }
 }
 
-struct StagedObject {
-    bytes: Arc<Vec<u8>>,
-    version: Version,
-}
+/// A value that is kept aside. It has no version but its bytes: those that are encoded in order to be
+/// looked at are then the same as those that are staged later.
+struct StagedObject(Arc<Vec<u8>>);
 
 impl Object for StagedObject {
     fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.0.len() as u64
     }
 
     fn version(&self) -> Option<Version> {
-        Some(self.version)
+        None
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.bytes, offset, out)
+        read_from(&self.0, offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.bytes)
+        Some(&self.0)
     }
 }

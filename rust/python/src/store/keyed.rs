@@ -76,6 +76,7 @@ pub(crate) struct Place {
     store: Py<Store>,
     prefix: Box<str>,
     rooted: bool,
+    #[pyo3(get)]
     only_reads: bool,
 }
 
