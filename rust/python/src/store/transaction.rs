@@ -196,19 +196,21 @@ impl TransactionBase {
             return Ok(false);
         }
         this.set_sealed(true);
+        let mut done = true;
         for stage in &stages {
-            if !this.commit_stage(&stage)? {
-                slf.call_method0("_end")?;
-                return Ok(false);
-            }
+            done = done && this.commit_stage(&stage)?;
         }
-        if this.lock.get(py).is_some() {
-            slf.call_method1("_tell", (py.None(),))?; // somebody came meanwhile
+        if done && this.lock.get(py).is_none() {
+            this.set_ended(true);
+            this.stages.bind(py).clear();
             return Ok(true);
         }
-        this.set_ended(true);
-        this.stages.bind(py).clear();
-        Ok(true)
+        // Or somebody came meanwhile, and waits for the end.
+        if let Err(interrupted) = slf.call_method0("_end") {
+            slf.call_method0("_go_on")?;
+            return Err(interrupted);
+        }
+        Ok(false)
     }
 
     fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
