@@ -6,6 +6,7 @@ Left out is what the guide tells of, and the error of what is wrong in two ways.
 from __future__ import annotations
 
 import itertools
+import pickle
 from typing import Any
 
 import pytest
@@ -157,5 +158,34 @@ def test_where_arrays_in_memory_are(driver: str, path: str) -> None:
         array[...] = 1
         place = array.kvstore
         return place.path, place.url, place.list().result(), array.spec().url, array.url
+
+    assert answer(ours) == answer(theirs)
+
+
+_ALSO = [
+    also
+    for n in range(4)
+    for also in itertools.combinations(["create", "delete_existing", "assume_metadata"], n)
+]
+
+
+@pytest.mark.parametrize("how", ["keywords", "mode", "open"])
+@pytest.mark.parametrize("also", _ALSO)
+def test_a_format_that_is_found_out_opens_what_there_is(how: str, also: tuple[str, ...]) -> None:
+    flags = {"open": True, **dict.fromkeys(also, True)}
+
+    def answer(ts: Any) -> Any:
+        context = ts.Context()
+        ts.open(_BASE, context=context, create=True, dtype="int8", shape=[3]).result()[...] = 5
+        spec = ts.Spec("memory://")
+        spec.update(**({"open_mode": ts.OpenMode(**flags)} if how == "mode" else flags))
+        given = flags if how == "open" else {}
+        opened = ts.open("memory://" if given else spec, context=context, **given).result()
+        said = (
+            repr(spec.open_mode),
+            spec.to_json(),
+            repr(pickle.loads(pickle.dumps(spec)).open_mode),
+        )
+        return *said, repr(opened.spec().open_mode), opened.read().result().tolist()
 
     assert answer(ours) == answer(theirs)

@@ -149,7 +149,7 @@ def _kinds() -> tuple[Kind, ...]:
         _concurrency("s3_request_concurrency"),
         _retries("s3_request_retries", 32),
         _with_defaults("experimental_s3_rate_limiter", _RATES),
-        Kind("aws_credentials", _credentials, {"type": "default"}, {}),
+        Kind("aws_credentials", _credentials, {"type": "default"}, {}, plain=True),
         _concurrency("http_request_concurrency"),
         _retries("http_request_retries", 32),
         _with_defaults("ocdbt_coordinator", {"address": text, "lease_duration": duration}),

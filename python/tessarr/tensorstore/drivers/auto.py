@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,7 +59,7 @@ class AutoSpec(PlacedSpec):
         asked = OpenMode().changed(options.mode, options.flags)
         if any(asked._values()) and not asked.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
-        made._formats = {}
+        made._mode, made._formats = self._mode, {}  # what there is is opened, whatever is asked
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -122,8 +121,7 @@ class AutoSpec(PlacedSpec):
         """Return what the spec says, in a format, without where."""
         found = self._formats.get(name)
         if found is None:
-            options = replace(self._rechecks, mode=self._mode)
-            made = driver_spec(name).parse({}, self.schema).changed(options)
+            made = driver_spec(name).parse({}, self.schema).changed(self._rechecks)
             assert isinstance(made, PlacedSpec)
             found = self._formats[name] = made
         return found

@@ -158,9 +158,10 @@ class KvStore(KvStoreBase):
         unbind_context
             Say in JSON which resources are shared.
         """
-        if retain_context:
-            return self._own()
-        return self._own()._unbound() if unbind_context else self._own()._stripped()
+        own = self._own()
+        if unbind_context:
+            return own._unbound()
+        return own if retain_context else own._stripped()
 
     def __copy__(self) -> KvStore:
         return self.copy()

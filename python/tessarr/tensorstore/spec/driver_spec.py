@@ -259,7 +259,7 @@ class DriverSpec:
 
     def assuming(self) -> Self:
         """Return the spec that opens the same again, and reads no metadata for it."""
-        return self.changed(Options(flags={"open": True, "assume_cached_metadata": True}))
+        return self.changed(Options(flags={"assume_cached_metadata": True}))
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources of contexts are used, each as often as it is."""

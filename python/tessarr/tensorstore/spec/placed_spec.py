@@ -87,9 +87,9 @@ class PlacedSpec(ReferringSpec):
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
-        super().see(naming)
         if self._place is not None:
             self._place._see(naming)
+        super().see(naming)
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""

@@ -1,0 +1,118 @@
+"""Resources in specs of every store: bound, unbound and removed, as in TensorStore."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="what is told of resources is compared with it")
+
+STORES: dict[str, dict[str, Any]] = {
+    "memory": {"driver": "memory", "path": "a/"},
+    "file": {"driver": "file", "path": "/a/"},
+    "s3": {"driver": "s3", "bucket": "abc", "path": "a/"},
+    "gcs": {"driver": "gcs", "bucket": "abc", "path": "a/"},
+    "http": {"driver": "http", "base_url": "http://a", "path": "/a/"},
+    "zip": {"driver": "zip", "base": {"driver": "memory", "path": "a.zip"}},
+    "kvstack": {"driver": "kvstack", "layers": [{"base": "memory://a/"}]},
+}
+RESOURCES: dict[str, Any] = {
+    "cache_pool": {"total_bytes_limit": 7},
+    "data_copy_concurrency": {"limit": 3},
+    "memory_key_value_store": {},
+    "file_io_concurrency": {"limit": 2},
+    "file_io_sync": False,
+    "file_io_locking": {"mode": "none"},
+    "file_io_mode": {"mode": "memmap"},
+    "file_io_retries": {"max_retries": 3},
+    "s3_request_concurrency": {"limit": 4},
+    "s3_request_retries": {"max_retries": 2},
+    "aws_credentials": {"type": "anonymous"},
+    "experimental_s3_rate_limiter": {"read_rate": 5},
+    "gcs_request_concurrency": {"limit": 4},
+    "gcs_request_retries": {"max_retries": 3},
+    "gcs_user_project": {"project_id": "x"},
+    "experimental_gcs_rate_limiter": {"read_rate": 5},
+    "http_request_concurrency": {"limit": 4},
+    "http_request_retries": {"max_retries": 3},
+}
+CHANGES: list[dict[str, bool]] = [{}, {"unbind_context": True}, {"strip_context": True}]
+KEPT: list[dict[str, bool]] = [
+    {},
+    {"retain_context": True},
+    {"unbind_context": True},
+    {"retain_context": True, "unbind_context": True},
+]
+
+
+def _changed(ts: Any, spec: Any, context: Any) -> list[Any]:
+    """Return what is told of a spec, bound or not, after each change."""
+    told = []
+    for change in CHANGES:
+        one = spec.copy()
+        if context is not None:
+            one.update(context=ts.Context(context))
+        one.update(**change)
+        told += [one.to_json(), one.to_json(include_defaults=True), repr(one)]
+        told.append(pickle.loads(pickle.dumps(one)).to_json())
+    return told
+
+
+def _opened(ts: Any, place: Any, context: Any) -> list[Any]:
+    """Return what is told of an open store, and of an array in it."""
+    opened = ts.Context(context)
+    store = ts.KvStore.open(place, context=opened).result()
+    spec = {
+        "driver": "zarr3",
+        "kvstore": place,
+        "metadata": {"data_type": "int8", "shape": [2]},
+        "assume_metadata": True,
+    }
+    array = ts.open(spec, context=opened).result()
+    again = pickle.loads(pickle.dumps(array))
+    told = [repr(store), repr(array), again.spec(retain_context=True).to_json()]
+    for how in KEPT:
+        told += [repr(store.spec(**how)), repr(array.spec(**how))]
+    return told
+
+
+def _pairs() -> list[tuple[str, str]]:
+    """Return the resources that each store uses, and one that only arrays do."""
+    return [
+        (store, resource)
+        for store, place in STORES.items()
+        for resource in RESOURCES
+        if resource in {*ours.KvStore.Spec(place).to_json(include_defaults=True), "cache_pool"}
+    ]
+
+
+@pytest.mark.parametrize(("store", "resource"), _pairs())
+def test_what_is_told_of_resources(
+    store: str, resource: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_GCE_CHECK", "true")  # nobody is asked for credentials
+    place, value = STORES[store], RESOURCES[resource]
+    contexts: list[Any] = [{}, {resource: value}]
+    cases = [(place, context) for context in contexts]
+    if resource in ours.KvStore.Spec(place).to_json(include_defaults=True):
+        named = {**place, resource: f"{resource}#a"}
+        cases += [(named, {f"{resource}#a": value}), ({**place, resource: value}, {})]
+    cases += [({**place, "context": {resource: value}}, context) for context in contexts]
+    for given, context in cases:
+
+        def told(ts: Any, given: Any = given, context: Any = context) -> Any:
+            of_array = {"driver": "zarr3", "kvstore": given}
+            return [
+                *_changed(ts, ts.KvStore.Spec(given), None),
+                *_changed(ts, ts.KvStore.Spec(given), context),
+                *_changed(ts, ts.Spec(of_array), None),
+                *_changed(ts, ts.Spec(of_array), context),
+            ]
+
+        assert told(ours) == told(theirs), (given, context)
+    given, context = cases[-1]
+    assert _opened(ours, given, context) == _opened(theirs, given, context)
