@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
@@ -15,7 +14,7 @@ from tessarr.errors import (
     TessarrError,
     UnsupportedError,
 )
-from tessarr.space import Bracket, Indexable, IndexDomain, IndexTransform, View
+from tessarr.space import Bracket, IndexTransform, View
 from tessarr.space.names import integer
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
@@ -24,15 +23,11 @@ from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
+from tessarr.tensorstore.handle.facts import Facts, StorageStatistics
 from tessarr.tensorstore.handle.values import taken
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.bounds import explicit, propagated
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import layout_through
-from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.schema.through import array_through
-from tessarr.tensorstore.schema.units import units_through
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.telling import pickled, told
@@ -44,28 +39,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import DTypeLike
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-    from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
-    from tessarr.tensorstore.schema.units import Units
-    from tessarr.types import Shape
 
 __all__ = ["TensorStore", "handle"]
-
-
-@dataclass(slots=True, kw_only=True)
-class StorageStatistics:
-    """Whether nothing, or everything, of a domain is stored; None for what was not asked.
-
-    What is stored is so by whole chunks: an element may be stored that was never written.
-    """
-
-    not_stored: bool | None = None
-    fully_stored: bool | None = None
-
-
-StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
 
 
 def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
@@ -81,7 +57,7 @@ class _Assignable(Bracket["TensorStore"]):
         self[key].write(source).result()
 
 
-class TensorStore(Indexable):
+class TensorStore(Facts):
     """An array, or a view of one, that is read and written asynchronously.
 
     Made by `open`, and by indexing another one.
@@ -92,13 +68,7 @@ class TensorStore(Indexable):
     counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
     """
 
-    __slots__ = ("__weakref__", "_driver", "_layout", "_mode", "_transaction", "_view")
-
-    _driver: Driver
-    _view: IndexTransform
-    _mode: str
-    _transaction: Any
-    _layout: tuple[LayoutConstraints, LayoutConstraints] | None  # of the driver, of the view
+    __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
         raise TypeError("a TensorStore is made by open")
@@ -124,62 +94,7 @@ class TensorStore(Indexable):
         """Index by arrays that are taken together; their dimensions come first."""
         return _Assignable(self, "vindex")
 
-    # What it is
-
-    @property
-    def domain(self) -> IndexDomain:
-        """The positions, with labels; bounds that `resize` can change are implicit."""
-        return self._view.domain
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the elements."""
-        return self._driver.dtype
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return len(self._view.domain.dims)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._view.domain.dims)
-
-    @property
-    def shape(self) -> Shape:
-        """The size of each dimension."""
-        return self._view.domain.shape
-
-    @property
-    def origin(self) -> Shape:
-        """The least index of each dimension."""
-        return self._view.domain.origin
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._view.domain.size
-
-    @property
-    def mode(self) -> str:
-        """What the handle may do: ``"r"``, ``"w"`` or ``"rw"``."""
-        return self._mode
-
-    @property
-    def readable(self) -> bool:
-        """Whether the handle may read."""
-        return "r" in self._mode
-
-    @property
-    def writable(self) -> bool:
-        """Whether the handle may write."""
-        return "w" in self._mode
-
-    @property
-    def transaction(self) -> Any:
-        """The transaction that reads and writes take part in, or None."""
-        return self._transaction
+    # What it is of
 
     @property
     def kvstore(self) -> Any:
@@ -422,52 +337,6 @@ class TensorStore(Indexable):
 
     # As a spec
 
-    @property
-    def url(self) -> str:
-        """The URL that opens the array again, without the view."""
-        self._check_open()
-        return self._driver.url
-
-    @property
-    def chunk_layout(self) -> ChunkLayout:
-        """How the array is cut into chunks, along the dimensions of the view."""
-        found: ChunkLayout | None = self._driver.chunk_layout
-        if found is None:
-            return ChunkLayout(rank=self.rank)
-        return ChunkLayout.of(self._layout_of(found.constraints))
-
-    def _layout_of(self, whole: LayoutConstraints) -> LayoutConstraints:
-        """Return what the driver's constraints are of the view, or recall it."""
-        found = self._layout
-        if found is None or found[0] is not whole:
-            found = self._layout = whole, layout_through(whole, self._view)
-        return found[1]
-
-    @property
-    def codec(self) -> CodecSpec | None:
-        """How chunks are encoded, or None if there are none."""
-        found: CodecSpec | None = self._driver.codec
-        return found
-
-    @property
-    def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored; it broadcasts to the domain. None if unknown."""
-        found = self._driver.fill_value
-        if found is None or not found.ndim:
-            return found
-        return array_through(found, self._view, self._driver.domain)
-
-    @property
-    def dimension_units(self) -> Units:
-        """What one step along each dimension is, or None."""
-        return units_through(self._driver.dimension_units, self._view)
-
-    @property
-    def schema(self) -> Schema:
-        """All that is known of the array, of the dimensions of the view."""
-        whole = self._driver.schema
-        return whole.viewed(self._view, self._layout_of(whole.layout))
-
     def spec(
         self,
         *,
@@ -501,11 +370,6 @@ class TensorStore(Indexable):
         if unbind_context:
             return made._unbound()
         return made if retain_context else made._stripped()
-
-    def _check_open(self) -> None:
-        """Refuse what is asked of a transaction that is no longer open."""
-        if self._transaction is not None:
-            self._transaction._staging.check()
 
     def _spec(self, *, minimal: bool = False) -> Spec:
         """Return the spec with the resources of this handle."""
