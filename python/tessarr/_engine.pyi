@@ -55,6 +55,7 @@ __all__ = [
     "Value",
     "View",
     "as_bytes",
+    "as_flag",
     "asked_of_files",
     "chosen",
     "convert",
@@ -374,6 +375,12 @@ class Unread:
 
 def as_bytes(value: object, what: str) -> bytes:
     """Return text in UTF-8, or bytes as they are; `what` says in the error what is neither."""
+
+def as_flag(value: object, name: str) -> bool:
+    """Return whether something is true, if it may be taken for a boolean.
+
+    None may, and numbers; texts and lists may not. ``name`` is what the error calls it.
+    """
 
 def text_of(value: object, what: str = "a path") -> str:
     """Return a path or a key as text; bytes are UTF-8. `what` says in the error what is not."""

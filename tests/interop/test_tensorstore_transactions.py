@@ -544,3 +544,14 @@ def test_the_generation_of_what_was_written_stays() -> None:
     assert staged.read("c/0", if_not_equal=known).result().state == "unspecified"
     looking.act("W")
     assert staged.read("c/0", if_not_equal=known).result().state == "value"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_reading_elements_lists_no_key_that_was_removed(layout: Any) -> None:
+    """In TensorStore the key is there again, until the commit."""
+    looking = Looking(ours, layout, [])
+    looking.act("x")
+    before = looking.act("l")
+    looking.act("r")
+    assert looking.act("l") == before == [b"c/1", b"zarr.json"]
+    assert looking.act("s") == (False, False)

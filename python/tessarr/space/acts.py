@@ -6,9 +6,9 @@ The engine carries them out (`View.after` of `_engine.pyi`); here is only read w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from tessarr._engine import as_flag
 from tessarr.space.brackets import Key, parsed
 from tessarr.space.names import LEAST, MOST, integer, names_of
 
@@ -118,12 +118,7 @@ def _flags(key: Any) -> slice | bool:
 
 
 def _flag(value: Any) -> bool | None:
-    if value is None:
-        return None
-    if hasattr(value, "__bool__"):
-        with suppress(ValueError):  # arrays of several items
-            return bool(value)
-    raise TypeError(f"{value!r} is neither None nor a boolean")
+    return None if value is None else as_flag(value, "mark_bounds_implicit")
 
 
 _READ: Final[dict[str, Callable[[Any], Any]]] = {

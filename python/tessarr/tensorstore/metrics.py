@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tessarr._engine import asked_of_files
+from tessarr._engine import as_flag, asked_of_files
 
 __all__ = [
     "experimental_collect_matching_metrics",
@@ -49,10 +49,11 @@ def experimental_collect_matching_metrics(
     >>> ts.experimental_collect_matching_metrics("/tensorstore/kvstore/file/none")
     []
     """
+    with_zeros = as_flag(include_zero_metrics, "include_zero_metrics")
     return [
         {"name": name, "values": [{"value": count}]}
         for name, _, count in _matching(metric_prefix)
-        if count or include_zero_metrics
+        if count or with_zeros
     ]
 
 

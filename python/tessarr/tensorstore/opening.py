@@ -12,7 +12,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
@@ -85,10 +85,9 @@ def open(
     made = spec_of(spec)
     if keywords:
         made = made._changed(keywords)
+    read, write = as_flag(read, "read"), as_flag(write, "write")
     any_way = not read and not write
-    opening = Opening(
-        bool(read) or any_way, bool(write) or any_way, transaction, batch, bool(read and write)
-    )
+    opening = Opening(read or any_way, write or any_way, transaction, batch, read and write)
     return open_spec(made, opening, context)
 
 

@@ -9,6 +9,7 @@ mod convert;
 mod description;
 mod elements;
 mod error;
+mod flag;
 mod kept;
 mod layers;
 mod making;
@@ -30,6 +31,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     blocks::register(module)?;
     codec::register(module)?;
     convert::register(module)?;
+    flag::register(module)?;
     layers::register(module)?;
     making::register(module)?;
     memory::register(module)?;

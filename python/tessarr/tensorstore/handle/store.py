@@ -25,7 +25,7 @@ from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
 from tessarr.tensorstore.handle.facts import Facts, StorageStatistics
 from tessarr.tensorstore.handle.values import taken
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.bounds import explicit, propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
@@ -251,8 +251,9 @@ class TensorStore(Facts):
             Of a handle with the bounds of now.
         """
         begin = partial(self._driver.resolve, self._using(batch))
+        fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
         future = during(self._transaction, begin)
-        return converted(future, lambda driver: self._settled(driver, fix=fix_resizable_bounds))
+        return converted(future, lambda driver: self._settled(driver, fix=fix))
 
     def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
         view = propagated(self._view, driver.domain)
@@ -287,6 +288,10 @@ class TensorStore(Facts):
             Of a handle with the new bounds. This one keeps its own.
         """
         bounds = _bounds(inclusive_min), _bounds(exclusive_max)
+        metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")
+        tied = as_flag(resize_tied_bounds, "resize_tied_bounds")
+        expands = as_flag(expand_only, "expand_only")
+        shrinks = as_flag(shrink_only, "shrink_only")
         try:
             for given in bounds:
                 if given is not None and len(given) != self.rank:
@@ -295,10 +300,10 @@ class TensorStore(Facts):
                 raise ReadOnlyError("this was opened for reading only: resizing is refused")
             if not self._driver.resizable:
                 raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
-            lower, upper, within = self._as_view().moved(*bounds, resize_tied_bounds)
+            lower, upper, within = self._as_view().moved(*bounds, tied)
         except TessarrError as error:
             return failed(error)
-        how = Resizing(lower, upper, resize_metadata_only, expand_only, shrink_only, within)
+        how = Resizing(lower, upper, metadata_only, expands, shrinks, within)
         begin = partial(self._driver.resize, how, self._using(None))
         return converted(during(self._transaction, begin), self._settled)
 
@@ -315,8 +320,8 @@ class TensorStore(Facts):
         begin = partial(
             self._driver.storage_statistics,
             self._view,
-            not_stored=bool(query_not_stored),
-            fully_stored=bool(query_fully_stored),
+            not_stored=as_flag(query_not_stored, "query_not_stored"),
+            fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
             using=self._using(None),
         )
         return converted(during(self._transaction, begin), _statistics)
@@ -364,12 +369,14 @@ class TensorStore(Facts):
             If it takes part in a transaction that is no longer open.
         """
         self._check_open()
-        made = self._spec(minimal=bool(minimal_spec))
+        retains = as_flag(retain_context, "retain_context")
+        unbinds = as_flag(unbind_context, "unbind_context")
+        made = self._spec(minimal=as_flag(minimal_spec, "minimal_spec"))
         if keywords:
             made.update(**keywords)
-        if unbind_context:
+        if unbinds:
             return made._unbound()
-        return made if retain_context else made._stripped()
+        return made if retains else made._stripped()
 
     def _spec(self, *, minimal: bool = False) -> Spec:
         """Return the spec with the resources of this handle."""

@@ -15,7 +15,7 @@ from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import Place, joined, text_of
 from tessarr.tensorstore.notation.members import expected, within
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.verbose import told
@@ -240,9 +240,9 @@ class Spec:
         """
         of_class(context, Context, "context")
         changed = self
-        if unbind_context:
+        if as_flag(unbind_context, "unbind_context"):
             changed = changed._unbound()
-        if strip_context:
+        if as_flag(strip_context, "strip_context"):
             changed = changed._stripped()
         if context is not None:
             changed = changed._bound(context)

@@ -25,7 +25,7 @@ from tessarr.tensorstore.kvstore.values import (
     TimestampedStorageGeneration,
     as_bytes,
 )
-from tessarr.tensorstore.notation.reading import as_float, of_class
+from tessarr.tensorstore.notation.reading import as_flag, as_float, of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.transaction.transaction import Transaction, during
 
@@ -159,9 +159,10 @@ class KvStore(KvStoreBase):
             Say in JSON which resources are shared.
         """
         own = self._own()
-        if unbind_context:
+        retains = as_flag(retain_context, "retain_context")
+        if as_flag(unbind_context, "unbind_context"):
             return own._unbound()
-        return own if retain_context else own._stripped()
+        return own if retains else own._stripped()
 
     def __copy__(self) -> KvStore:
         return self.copy()

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from tessarr._engine import as_flag
 from tessarr._json import MAX_DEPTH
 from tessarr.errors import ArgumentError, NotJSONError
 from tessarr.problems import Problems
@@ -15,6 +16,7 @@ from tessarr.space.domain import MAX_RANK
 from tessarr.tensorstore.notation.members import refusal
 
 __all__ = [
+    "as_flag",
     "as_float",
     "as_integer",
     "beside_json",

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeAlias
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.notation.reading import (
+    as_flag,
     as_integer,
     beside_json,
     integer,
@@ -114,7 +115,7 @@ class ChunkLayout:
         made = _with(self._constraints, given)
         if given:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")
-        self._constraints = _final(made) if finalize else made
+        self._constraints = _final(made) if as_flag(finalize, "finalize") else made
 
     @property
     def constraints(self) -> LayoutConstraints:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.reading import as_flag
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
@@ -99,7 +100,7 @@ class OpenMode:
             What is allowed in addition to `given`. If this says neither that existing arrays are
             opened nor that new ones are created, it is in addition to this mode.
         """
-        asked = {name for name, value in flags.items() if value}
+        asked = {name for name, value in flags.items() if as_flag(value, name)}
         if given is None and not asked:
             return self
         if given is not None:

@@ -14,6 +14,7 @@ from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.notation.members import refusal
 from tessarr.tensorstore.notation.reading import (
+    as_flag,
     given,
     integer,
     members_of,
@@ -329,11 +330,11 @@ class Spec(Indexable):
         """
         of_class(context, Context, "context")
         made = self._changed(keywords) if keywords else self
-        if minimal_spec:
+        if as_flag(minimal_spec, "minimal_spec"):
             made = made._minimal()
-        if unbind_context:
+        if as_flag(unbind_context, "unbind_context"):
             made = made._unbound()
-        if strip_context:
+        if as_flag(strip_context, "strip_context"):
             made = made._stripped()
         if context is not None:
             made = made._bound(context)
@@ -464,7 +465,7 @@ class Spec(Indexable):
         include_defaults
             Whether to name members that are as they are by default.
         """
-        if include_defaults:
+        if as_flag(include_defaults, "include_defaults"):
             found: JSONObject = ordered(
                 everything(self, naming_of(self._driver), include_defaults=True)
             )

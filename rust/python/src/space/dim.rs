@@ -8,8 +8,8 @@ use pyo3::types::{PyBytes, PyDict, PyRange, PyString, PyTuple};
 use tessarr_engine::space::{self, END, INFINITE};
 
 use super::keys::label_of;
-use super::stated::flag;
 use super::{argument, told};
+use crate::flag::as_flag;
 
 /// An interval of indices along one dimension, and what the dimension is called.
 ///
@@ -88,7 +88,7 @@ impl<'py> Said<'py> {
 /// Whether something is true, or what holds where nothing is said.
 fn flag_or(value: &Said<'_>, otherwise: bool) -> PyResult<bool> {
     match value {
-        Said::Is(value) => flag(value),
+        Said::Is(value) => as_flag(value, "implicit"),
         _ => Ok(otherwise),
     }
 }
@@ -224,7 +224,7 @@ impl Dim {
 
     #[setter]
     fn set_implicit_lower(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.implicit.0 = flag(implicit)?;
+        self.0.implicit.0 = as_flag(implicit, "implicit_lower")?;
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Dim {
 
     #[setter]
     fn set_implicit_upper(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.implicit.1 = flag(implicit)?;
+        self.0.implicit.1 = as_flag(implicit, "implicit_upper")?;
         Ok(())
     }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 use tessarr_engine::space::{self, Dim, PerDimension, END, INFINITE, MAX_RANK};
 
 use super::json::listed;
 use super::keys::label_of;
 use super::{argument, told};
+use crate::flag::as_flag;
 
 /// A bound, and whether it is implicit.
 pub(super) type End = (i64, bool);
@@ -46,7 +46,7 @@ impl Stated {
     ) -> PyResult<Stated> {
         let bounds =
             |given, name| column(given, name, "an integer of 64 bits", |one| Ok((one.extract()?, false)));
-        let flags = |given, name| column(given, name, "a boolean", flag);
+        let flags = |given, name| column(given, name, "a boolean", |item| as_flag(item, name));
         Ok(Stated {
             rank: rank.map(|rank| rank.extract().map_err(|_| no(rank, "rank", "an integer"))).transpose()?,
             inclusive_min: bounds(lower, "inclusive_min")?,
@@ -164,14 +164,6 @@ pub(super) fn column<T>(
     let items = listed(given, name).map_err(|_| no(given, name, "a list"))?;
     let items = items.iter().map(|item| read(item).map_err(|_| no(item, name, kind)));
     items.collect::<PyResult<_>>().map(Some)
-}
-
-/// Whether something is true, if it may be taken for a boolean: texts and lists may not.
-pub(super) fn flag(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_instance_of::<PyBool>() || value.hasattr("__bool__")? {
-        return value.is_truthy();
-    }
-    Err(no(value, "implicit", "a boolean"))
 }
 
 /// The exception of an argument of a wrong type.

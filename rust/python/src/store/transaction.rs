@@ -14,6 +14,7 @@ use super::memory::MemoryStore;
 use super::wrap::StagedStore;
 use super::Store;
 use crate::error::argument;
+use crate::flag::as_flag;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TransactionBase>()?;
@@ -115,15 +116,24 @@ impl TransactionBase {
 #[pymethods]
 impl TransactionBase {
     #[new]
-    #[pyo3(signature = (atomic = false, repeatable_read = false))]
-    fn new(py: Python<'_>, atomic: bool, repeatable_read: bool) -> Self {
-        TransactionBase {
-            atomic,
-            repeatable: repeatable_read,
+    #[pyo3(
+        signature = (atomic = None, repeatable_read = None),
+        text_signature = "(atomic=False, repeatable_read=False)"
+    )]
+    fn new(
+        py: Python<'_>,
+        atomic: Option<&Bound<'_, PyAny>>,
+        repeatable_read: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let is_set =
+            |flag: Option<&Bound<'_, PyAny>>, name| flag.map_or(Ok(false), |flag| as_flag(flag, name));
+        Ok(TransactionBase {
+            atomic: is_set(atomic, "atomic")?,
+            repeatable: is_set(repeatable_read, "repeatable_read")?,
             stages: PyDict::new(py).unbind(),
             lock: PyOnceLock::new(),
             progress: Mutex::default(),
-        }
+        })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
