@@ -555,3 +555,28 @@ def test_reading_elements_lists_no_key_that_was_removed(layout: Any) -> None:
     looking.act("r")
     assert looking.act("l") == before == [b"c/1", b"zarr.json"]
     assert looking.act("s") == (False, False)
+
+
+@pytest.mark.parametrize("package", [ours, theirs])
+@pytest.mark.parametrize("half", ["copy", "commit"])
+def test_a_write_that_is_cancelled_is_committed_as_a_whole(package: Any, half: str) -> None:
+    options = {"dtype": package.int8, "shape": [20_000]}
+    chunks = package.ChunkLayout(chunk_shape=[1])
+    made = package.open(FORMAT_3, create=True, chunk_layout=chunks, **options).result()
+    with package.Transaction() as transaction:
+        writing = made.with_transaction(transaction).write(1)
+        getattr(writing, half).cancel()
+    assert made.read().result().all()
+
+
+def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
+    """TensorStore commits elements of another store that it has read by then."""
+    store = ours.KvStore.open("memory://").result()
+    made = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
+    values = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()
+    values[...] = 3
+    with ours.Transaction() as transaction:
+        made.with_transaction(transaction).write(values).cancel()
+        store.with_transaction(transaction).write("a", b"1").cancel()
+    assert made.read().result().tolist() == [3] * 100
+    assert store["a"] == b"1"

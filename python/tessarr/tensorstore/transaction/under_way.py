@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tessarr.tensorstore.futures.future import Future
+from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures.future import Future, T
 from tessarr.tensorstore.futures.writes import WriteFutures
 
 if TYPE_CHECKING:
@@ -40,14 +41,17 @@ class UnderWay:
         self._end: tuple[Callable[[], object], Callable[[], object]] | None = None
 
     def begun(self, begin: Callable[[], F]) -> F:
-        """Return the future that `begin` gives, or those of a write, counted as one that begins."""
+        """Return the future that `begin` gives, or those of a write, counted as one that begins.
+
+        It goes on though nobody waits for it any more: it is there as a whole, or not at all.
+        """
         future = None
         try:
-            made = begin()
+            made: Any = begin()
             future = made.commit if isinstance(made, WriteFutures) else made
         finally:
             self._add(future)
-        return made
+        return made if made.done() else _apart(made)
 
     def _add(self, future: Future[Any] | None) -> None:
         with self._lock:
@@ -93,3 +97,16 @@ class UnderWay:
             waiting = [*self._futures]
         for future in waiting:
             future.force()
+
+
+def _apart(made: Any) -> Any:
+    """Return futures that end as others do, and which can be cancelled without these."""
+    if not isinstance(made, WriteFutures):
+        return converted(made, _same)
+    commit = converted(made.commit, _same)
+    copy = commit if made.copy is made.commit else converted(made.copy, _same)
+    return WriteFutures._of(copy, commit)
+
+
+def _same(value: T) -> T:
+    return value
