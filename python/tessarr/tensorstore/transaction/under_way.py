@@ -47,11 +47,14 @@ class UnderWay:
         """
         future = None
         try:
-            made: Any = begin()
+            made = begin()
             future = made.commit if isinstance(made, WriteFutures) else made
         finally:
             self._add(future)
-        return made if made.done() else _apart(made)
+        if made.done():
+            return made
+        apart: F = _apart(made)
+        return apart
 
     def _add(self, future: Future[Any] | None) -> None:
         with self._lock:
