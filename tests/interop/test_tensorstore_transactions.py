@@ -580,3 +580,27 @@ def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
         store.with_transaction(transaction).write("a", b"1").cancel()
     assert made.read().result().tolist() == [3] * 100
     assert store["a"] == b"1"
+
+
+@pytest.mark.parametrize("format_name", ["zarr", "zarr3"])
+@pytest.mark.parametrize("others", [6, 7, 9])
+def test_grown_several_times(format_name: str, others: int) -> None:
+    """What a transaction makes larger is made of what others have made of it."""
+
+    def told(package: Any) -> Any:
+        spec = {"driver": format_name, "kvstore": "memory://"}
+        layout = package.ChunkLayout(chunk_shape=[4])
+        options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
+        made = package.open(spec, create=True, **options).result()
+        with package.Transaction() as transaction:
+            inside = made.with_transaction(transaction)
+            for size in (9, 12):
+                inside = inside.resize(exclusive_max=[size], expand_only=True).result()
+            inside[8:11] = 3
+            before = values(inside)
+            made.resize(exclusive_max=[others]).result()
+            inside[0] = 4
+            found = before, values(inside), inside.resolve().result().shape
+        return found, values(made.resolve().result())
+
+    assert told(ours) == told(theirs)

@@ -82,6 +82,7 @@ class ZarrDriver(Driver):
         "_looked_s",
         "_meta",
         "_opened_by",
+        "_outer",
         "_place",
         "_rechecks",
         "_seen",
@@ -100,6 +101,7 @@ class ZarrDriver(Driver):
         seen: Seen | None = None,
     ) -> None:
         self._array = array
+        self._outer: ZarrDriver | None = None  # that without the bounds of a transaction
         self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
@@ -239,7 +241,8 @@ class ZarrDriver(Driver):
     @property
     def _outside(self) -> ArrayMeta:
         """What is known of the metadata outside of transactions."""
-        return self._array._meta if self._known is None else self._known.meta
+        outer = self if self._outer is None else self._outer
+        return outer._array._meta if self._known is None else self._known.meta
 
     @property
     def _document(self) -> str:
@@ -373,7 +376,7 @@ class ZarrDriver(Driver):
         """Return the driver with the bounds that the array has in a transaction."""
         array = self._again(staged._meta, self._array._store)
         made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
-        made._keepers = self._keepers
+        made._keepers, made._outer = self._keepers, self._outer or self
         made._staged[using.transaction] = self._staged[using.transaction] = staged
         return made
 
