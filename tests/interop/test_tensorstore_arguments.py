@@ -246,3 +246,27 @@ def test_values_are_converted_before_a_transaction_is_asked(
         return store.write(given).result()
 
     assert outcome(lambda: written(ours)) == outcome(lambda: written(theirs))
+
+
+_CONTEXTS: list[tuple[Any, ...]] = [
+    *((), (None,), ({},), ({}, None), ({}, "parent"), (None, None), (5,), ({}, 5), ("spec", None)),
+]
+_NAMED: list[dict[str, Any]] = [
+    *({}, {"parent": None}, {"parent": "parent"}, {"spec": None}, {"spec": "spec"}, {"spec": {}}),
+    *({"json": None}, {"json": {}, "parent": None}, {"spec": None, "parent": "parent"}),
+]
+
+
+@pytest.mark.parametrize("named", _NAMED, ids=str)
+@pytest.mark.parametrize("given", _CONTEXTS, ids=str)
+def test_contexts(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def told(ts: Any) -> Any:
+        values = {"parent": ts.Context(), "spec": ts.Context.Spec({})}
+        meant = [values[one] if isinstance(one, str) else one for one in given]
+        by_name = {
+            name: values[one] if isinstance(one, str) else one for name, one in named.items()
+        }
+        made = ts.Context(*meant, **by_name)
+        return made.spec and made.spec.to_json(), made.parent is values["parent"]
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import RLock
+from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
 from tessarr.errors import ArgumentError
@@ -185,30 +186,34 @@ class Context:
     def __init__(
         self,
         json: Any = ...,
-        parent: Context | None = None,
+        parent: Context | EllipsisType | None = ...,
         *,
-        spec: ContextSpec | None = None,
+        spec: ContextSpec | EllipsisType | None = ...,
     ) -> None:
         self._found: dict[str, Resource] = {}
-        self._parent = parent
+        self._parent: Context | None = None
         self._spec: ContextSpec | None = None
         self._refers = False
         """Whether a resource is said by the name of another, which may be none."""
-        if parent is None and spec is None and json is ...:
-            return
-        if parent is not None and not isinstance(parent, Context):
-            raise TypeError(f"the parent of a context is one, not {parent!r}")
-        if spec is not None and not isinstance(spec, ContextSpec):
-            raise TypeError(f"spec: {spec!r} is not a Context.Spec: give it as json")
-        given = json if json is not ... else spec
-        if given is None or given is ...:
-            if json is None:
-                raise expected("object", None)
-            if parent is not None:
+        if json is ... and spec is ...:
+            if parent is not ...:
                 raise TypeError("a context that has a parent needs a spec")
-        else:
-            self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
-            self._refers = self._spec.refers or (parent is not None and parent._refers)
+            return
+        if json is not ... and spec is not ...:
+            raise TypeError("json and spec are two names of one argument: give one")
+        if spec is not ... and not isinstance(spec, ContextSpec | None):
+            raise TypeError(f"spec: {spec!r} is not a Context.Spec: give it as json")
+        if parent is not ... and not isinstance(parent, Context | None):
+            raise TypeError(f"the parent of a context is one, not {parent!r}")
+        given = spec if json is ... else json
+        if given is None and json is None:
+            raise expected("object", None)
+        if given is None:
+            return  # as if nothing was given, whatever the parent is
+        self._parent = None if parent is ... else parent
+        self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
+        above = self._parent is not None and self._parent._refers
+        self._refers = self._spec.refers or above
 
     def _says(self, kinds: Iterable[str]) -> bool:
         """Whether anything is said of resources of some kinds."""

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.recheck import asked
@@ -186,6 +186,8 @@ class DriverSpec:
     schema: Schema
     told: dict[str, tuple[JSONObject, Context | None]] | None = None
     """Its JSON by its form, and what stands beside it, if that is kept: not to be modified."""
+    ranked: bool = True
+    """Whether its rank is its own, and not only that of what it is a view of."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -310,7 +312,10 @@ class DriverSpec:
     def base_of(self, view: IndexTransform) -> Any:
         """Return the spec of what a view of this is one of; None if it is one of no other."""
         base = self.base
-        return None if base is None else base[view]
+        try:
+            return None if base is None else base[view]
+        except SelectionError as error:
+            raise ArgumentError(f"the base has no such view: {error}") from error
 
     @property
     def url(self) -> str:

@@ -96,7 +96,8 @@ def _parts(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSO
         all_known = known.to_json()
         if spec._view is not None:
             all_known["rank"] = spec._view.output_rank
-        schema.update({name: all_known[name] for name in ("rank", "dtype") if name in all_known})
+        own = ("rank", "dtype") if spec._driver.ranked else ("dtype",)
+        schema.update({name: all_known[name] for name in own if name in all_known})
     if known.dtype is not None:
         result["dtype"] = known.dtype.to_json()
     if schema or include_defaults:

@@ -38,6 +38,7 @@ class CastSpec(ViewSpec):
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
         made._set_base(base, shown=True)
+        made.ranked = schema.rank is not None or base.transform is not None
         made._constrain(schema)
         made.schema = made.schema.merged(Schema(rank=schema.rank))
         return made
@@ -84,18 +85,18 @@ class CastSpec(ViewSpec):
         json = nested_json(base, naming, include_defaults=include_defaults)
         if base._view is None:
             json.pop("transform", None)  # that of the cast
-        if include_defaults and base._view is None and rank is not None:
-            json.update(rank=rank, schema={**json["schema"], "rank": rank})
-        elif not include_defaults and rank is not None:
+        if not include_defaults and rank is not None:
             json.pop("rank", None)  # the same
+        ranked = base._view is None and base._driver.ranked
+        if include_defaults and ranked and rank is not None:
+            json.update(rank=rank, schema={**json["schema"], "rank": rank})
         return {"base": json}
 
     def outline(self) -> Schema:
         """Return what is known of data type and domain, and of the rank if that was stated."""
-        known = self.effective()
-        if self.schema.rank is None and known.domain is None:
-            return Schema(dtype=known.dtype)
-        return known
+        domain, stated = self._nested[0].domain, self.schema
+        rank = stated.rank if domain is None else domain.rank
+        return Schema(rank=rank, dtype=stated.dtype, domain=domain)
 
     def _effective(self) -> Schema:
         base, target = self._nested[0]._seen(), self.schema.dtype
@@ -129,6 +130,14 @@ class CastSpec(ViewSpec):
     def base(self) -> Spec:
         """What is viewed."""
         return self._nested[0]
+
+    def base_of(self, view: IndexTransform) -> Spec:
+        """Return what a view of the cast is one of."""
+        base = self._nested[0]
+        if base.rank is None:
+            return Spec._of(base._driver, view, base._context)
+        found: Spec = super().base_of(view)
+        return found
 
     @property
     def url(self) -> str:
