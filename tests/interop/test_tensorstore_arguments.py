@@ -270,3 +270,15 @@ def test_contexts(given: tuple[Any, ...], named: dict[str, Any]) -> None:
         return made.spec and made.spec.to_json(), made.parent is values["parent"]
 
     assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("rank", [True, False, np.int8(2), -1, 32, 33, 2.0, "2"])
+def test_ranks_of_layouts(rank: Any) -> None:
+    def told(ts: Any) -> Any:
+        layout, grid = ts.ChunkLayout(rank=rank), ts.ChunkLayout.Grid(rank=rank)
+        chunked = outcome(lambda: ts.ChunkLayout(rank=rank, read_chunk_shape=[3]).to_json())
+        return layout.rank, layout.to_json(), grid.rank, grid.to_json(), chunked
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+    of_json = outcome(lambda: ours.ChunkLayout({"rank": rank}).rank)
+    assert of_json == outcome(lambda: theirs.ChunkLayout({"rank": rank}).rank)

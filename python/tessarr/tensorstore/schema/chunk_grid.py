@@ -222,6 +222,8 @@ class Grid:
         if unknown:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
         check_keywords(given)
+        if "rank" in given:
+            given["rank"] = int(given["rank"])  # True is 1, but not in JSON
         self._add(given)
 
     def _add(self, given: dict[str, Any]) -> None:

@@ -110,8 +110,9 @@ class ChunkLayout:
         """
         given = {name: value for name, value in parts.items() if value is not None}
         check_keywords(given)
-        if given.get("rank") == -1:
-            del given["rank"]
+        rank = int(given.pop("rank", -1))  # True is 1, but not in JSON
+        if rank != -1:
+            given["rank"] = rank
         made = _with(self._constraints, given)
         if given:
             raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")
