@@ -282,3 +282,41 @@ def test_ranks_of_layouts(rank: Any) -> None:
     assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
     of_json = outcome(lambda: ours.ChunkLayout({"rank": rank}).rank)
     assert of_json == outcome(lambda: theirs.ChunkLayout({"rank": rank}).rank)
+
+
+_GRIDS = [{"shape": [2, 3]}, {"shape_soft_constraint": [4, None]}, {"elements": 6}]
+_OF_LAYOUTS: dict[str, list[Any]] = {
+    "rank": [2, -1, 33, "x", True],
+    "inner_order": [[0, 1], [1, 0], [0, 0], 5, [5]],
+    "grid_origin": [[0, 0], [1, None], ["x"], [2**63]],
+    "shape": [[2, 2], [5, None], [-5], ["x"], 5, [4, 6]],
+    "elements": [6, 5, -1, "x"],
+    "aspect_ratio": [[1, 1], [2, 1], 5, [-1], ["x"]],
+}
+
+
+@pytest.mark.parametrize("number", range(150))
+def test_layouts_by_several_keywords(number: int) -> None:
+    """Keywords are taken one after another: what is wrong first is told, soft ones hold first."""
+    draw = random.Random(number)
+    given: dict[str, Any] = {}
+    for _ in range(draw.randrange(1, 6)):
+        name = draw.choice([*_OF_LAYOUTS, "grid"])
+        chunk = draw.choice(["chunk", "write_chunk", "read_chunk"])
+        if name == "grid":
+            given[chunk] = draw.choice(_GRIDS)
+            continue
+        value = draw.choice(_OF_LAYOUTS[name])
+        key = f"{chunk}_{name}" if name in {"shape", "elements", "aspect_ratio"} else name
+        given[key + ("" if name == "rank" else draw.choice(["", "_soft_constraint"]))] = value
+
+    def told(ts: Any) -> Any:
+        keywords = {
+            key: ts.ChunkLayout.Grid(value) if isinstance(value, dict) else value
+            for key, value in given.items()
+        }
+        layout = ts.ChunkLayout(chunk_shape_soft_constraint=[7, 7])
+        layout.update(**keywords)
+        return ts.ChunkLayout(**keywords).to_json(), layout.to_json()
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs)), given

@@ -45,9 +45,19 @@ __all__ = ["ChunkLayout"]
 _WRITE, _READ, _CODEC = range(len(USAGES))
 _MAX_RANK: Final = 32
 _PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in USAGES))
-_MEMBERS: Final = frozenset(
-    {"rank", "inner_order", "inner_order" + SOFT, "grid_origin", "grid_origin" + SOFT, *_PREFIXES}
+_WHOLE: Final = (
+    *("rank", "inner_order", "inner_order" + SOFT, "grid_origin", "grid_origin" + SOFT),
+    *_PREFIXES,
 )
+_MEMBERS: Final = frozenset(_WHOLE)
+_ROWS: Final = tuple(
+    f"{prefix}_{name}{soft}"
+    for name in ("shape", "aspect_ratio", "elements")
+    for prefix in _PREFIXES
+    for soft in ("", SOFT)
+)
+_KEYWORDS: Final = {name: place for place, name in enumerate(_WHOLE + _ROWS)}
+"""Keywords, in the order in which they are taken: of soft constraints the first one holds."""
 _new: Final = object.__new__
 
 
@@ -108,14 +118,19 @@ class ChunkLayout:
         ArgumentError
             If constraints contradict each other.
         """
-        given = {name: value for name, value in parts.items() if value is not None}
-        check_keywords(given)
-        rank = int(given.pop("rank", -1))  # True is 1, but not in JSON
-        if rank != -1:
-            given["rank"] = rank
-        made = _with(self._constraints, given)
-        if given:
-            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(given)))}")
+        unknown = parts.keys() - _KEYWORDS.keys()
+        if unknown:
+            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        made = self._constraints
+        for name in sorted(parts, key=_KEYWORDS.__getitem__):
+            value = parts[name]
+            if value is None:
+                continue
+            check_keywords({name: value})
+            if name == "rank":
+                value = int(value)  # True is 1, but not in JSON
+            if name != "rank" or value != -1:
+                made = _with(made, {name: value})
         self._constraints = _final(made) if as_flag(finalize, "finalize") else made
 
     @property
