@@ -604,3 +604,23 @@ def test_grown_several_times(format_name: str, others: int) -> None:
         return found, values(made.resolve().result())
 
     assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("format_name", ["zarr", "zarr3"])
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_others_change_the_bounds_while_it_is_used(format_name: str, *, repeatable: bool) -> None:
+    def told(package: Any) -> Any:
+        spec = {"driver": format_name, "kvstore": "memory://"}
+        layout = package.ChunkLayout(chunk_shape=[4])
+        options = {"dtype": package.int32, "shape": [6], "chunk_layout": layout}
+        made = package.open(spec, create=True, **options).result()
+        transaction = package.Transaction(repeatable_read=repeatable)
+        inside = made.with_transaction(transaction)
+        inside[0] = 1
+        made.resize(exclusive_max=[10]).result()
+        inside.write(8).result()
+        found = values(inside), inside.domain.shape, inside.resolve().result().shape
+        transaction.commit_sync()
+        return found, values(made.resolve().result())
+
+    assert told(ours) == told(theirs)

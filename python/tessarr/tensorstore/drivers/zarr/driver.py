@@ -116,7 +116,7 @@ class ZarrDriver(Driver):
         self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._arrays: WeakKeyDictionary[Any, Array] | None = None
+        self._arrays: WeakKeyDictionary[Any, tuple[Array, ArrayMeta]] | None = None
         self._keepers: list[Keeper] | None = None  # not looked for yet
 
     # What it is
@@ -212,8 +212,8 @@ class ZarrDriver(Driver):
     # Reading and writing
 
     @property
-    def _staged(self) -> WeakKeyDictionary[Any, Array]:
-        """The arrays as transactions have them."""
+    def _staged(self) -> WeakKeyDictionary[Any, tuple[Array, ArrayMeta]]:
+        """The arrays as transactions have them, and what was known outside of these by then."""
         if self._arrays is None:
             self._arrays = WeakKeyDictionary()
         return self._arrays
@@ -226,13 +226,16 @@ class ZarrDriver(Driver):
         staging = using.transaction._staging
         staging.check()
         document, outside = self._document, self._outside
-        staged = self._staged.get(using.transaction)
+        staged, known = self._staged.get(using.transaction, (None, outside))
         if staged is None:
             staged = staging.array(array)
             if staging.arrays.made_of(staged._store, document, outside) is None:
                 staged = staging.array(self._followed(array))
-            self._staged[using.transaction] = staged
+            self._staged[using.transaction] = staged, outside
         made = staging.arrays.made_of(staged._store, document, outside)
+        if known is not outside:
+            self._staged[using.transaction] = staged, outside
+            made = made or outside
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
             staged._set_meta(made)
@@ -377,7 +380,7 @@ class ZarrDriver(Driver):
         array = self._again(staged._meta, self._array._store)
         made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
         made._keepers, made._outer = self._keepers, self._outer or self
-        made._staged[using.transaction] = self._staged[using.transaction] = staged
+        made._staged[using.transaction] = self._staged[using.transaction] = staged, self._outside
         return made
 
     @property
