@@ -189,3 +189,13 @@ def test_a_format_that_is_found_out_opens_what_there_is(how: str, also: tuple[st
         return *said, repr(opened.spec().open_mode), opened.read().result().tolist()
 
     assert answer(ours) == answer(theirs)
+
+
+@pytest.mark.parametrize("mode", ["open", 5, {}, True])
+def test_an_open_mode_is_nothing_else(mode: Any) -> None:
+    opened = ours.open(_BASE, create=True, dtype="int8", shape=[3]).result()
+    for given in (ours.Spec(_BASE).update, opened.spec):
+        with pytest.raises(TypeError, match="open_mode"):
+            given(open_mode=mode)
+    with pytest.raises(TypeError, match="open_mode"):
+        ours.open(_BASE, open_mode=mode)

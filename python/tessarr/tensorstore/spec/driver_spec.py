@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
+from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.recheck import asked
@@ -129,7 +130,7 @@ class Options:
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
         both, metadata, data = (None if one is None else asked(one, name) for name, one in given)
         return cls(
-            mode=keywords.pop("open_mode", None),
+            mode=of_class(keywords.pop("open_mode", None), OpenMode, "open_mode"),
             kvstore=keywords.pop("kvstore", None),
             recheck_metadata=metadata if both is None else both,
             recheck_data=data if both is None else both,
