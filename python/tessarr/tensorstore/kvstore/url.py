@@ -181,7 +181,7 @@ def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:
     path = plain(part)
     if path.startswith("//"):
         raise ArgumentError("there is no host")
-    return {**_at(part.partition(":")[0], unquoted(path)), "base": base}
+    return _at(part.partition(":")[0], unquoted(path), base=base)
 
 
 _FIRST: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
