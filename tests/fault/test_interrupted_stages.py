@@ -92,6 +92,37 @@ def test_ctrl_c_ends_the_wait_for_a_chunk_and_not_its_commit(codecs: list[Any]) 
     assert array.read().result().tolist() == [1, 7, 7, 1]
 
 
+@pytest.mark.parametrize("block", [False, True])
+def test_ctrl_c_ends_the_wait_for_a_key_and_not_its_commit(block: bool) -> None:
+    """Also where the engine makes all changes, as they are of keys in memory."""
+    memory = MemoryStore()
+    memory["a"] = b"1"
+    store = ts.KvStore.open({"driver": "tessarr", "store": memory}).result()
+    transaction = ts.Transaction(repeatable_read=True)
+    staged = store.with_transaction(transaction)
+    staged["a"] += b"2"
+    held, may = threading.Event(), threading.Event()
+
+    def change() -> None:
+        held.set()
+        may.wait(60)
+
+    threading.Thread(target=memory.hold, args=("a", change)).start()
+    assert held.wait(60)
+    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            if block:
+                transaction.__exit__(None, None, None)
+            else:
+                transaction.commit_sync()
+    finally:
+        may.set()
+    transaction.future.result(60)
+    assert store["a"] == b"12"
+
+
 def _output(program: str) -> str:
     options = ["-W", "ignore::DeprecationWarning"]  # of fork, where there are threads
     done = subprocess.run(

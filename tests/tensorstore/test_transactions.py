@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr._engine import read_together
-from tessarr.errors import ConflictError
+from tessarr.errors import ArgumentError, ConflictError
 from tessarr.space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
@@ -556,6 +556,29 @@ def test_keys_in_memory_are_staged_and_committed_by_the_engine() -> None:
     finally:
         sys.setprofile(None)
     assert (found, called, store.list().result()) == (b"1", [], [b"a"])
+
+
+def test_keys_are_staged_while_others_look_what_takes_part() -> None:
+    """Who looks holds the transaction, but the engine adds a store of keys in memory any time."""
+    transaction = ts.Transaction(atomic=True)
+    first, second = (
+        ts.KvStore.open("memory://").result().with_transaction(transaction) for _ in range(2)
+    )
+    first["a"] = b"1"
+
+    def stage(_frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and function.__name__ == "changes":
+            sys.setprofile(None)
+            second["a"] = b"2"
+
+    sys.setprofile(stage)
+    try:
+        transaction._check_places()
+    finally:
+        sys.setprofile(None)
+    assert transaction.open
+    with pytest.raises(ArgumentError, match="2 places"):
+        transaction.commit_sync()
 
 
 def test_a_transaction_that_nobody_ended_is_forgotten() -> None:

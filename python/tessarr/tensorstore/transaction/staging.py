@@ -85,6 +85,10 @@ class Staging:
         self.ending = allocate_lock()
         """Held by who ends it."""
 
+    def _all(self) -> list[StagedStore]:
+        """Return what stages changes by now: the engine may add one at any time."""
+        return [*self._stages.values()]
+
     # The end
 
     def close(self, why: str) -> None:
@@ -95,7 +99,7 @@ class Staging:
 
     def abort(self) -> None:
         """Give up all changes."""
-        for stage in self._stages.values():
+        for stage in self._all():
             stage.abort()
         self._stages.clear()
         self._changes.clear()
@@ -113,7 +117,7 @@ class Staging:
         """
         if self._changes or self._aside or self._in_the_end or self._in_any_case:
             return False
-        for stage in self._stages.values():
+        for stage in self._all():
             if type(stage.below) is not MemoryStore:
                 is_one = len(self._stages) == 1 and self._arrays is None
                 is_file = is_one and type(stage.below) is LocalStore
@@ -137,7 +141,7 @@ class Staging:
             for call in self._in_any_case:
                 call()
             if self._pools:
-                past = (_pools(stage.below) for stage in self._stages.values())
+                past = (_pools(stage.below) for stage in self._all())
                 for pool in self._pools.difference(*past):
                     pool.forget()  # what was changed past it
         self._changes.clear()  # nothing that took part is kept any longer
@@ -161,12 +165,12 @@ class Staging:
         if self._atomic:
             self.check_places()
         again = self._changes and not self._repeatable
-        for stage in self._stages.values():
+        for stage in self._all():
             found = stage.commit(self._atomic, partial(self._redo, stage) if again else None)
             if found is not None:
                 raise _refused(found)
         if written and direct:
-            below = {id(stage): stage.below for stage in self._stages.values()}
+            below = {id(stage): stage.below for stage in self._all()}
             for kept in written:
                 array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
                 array._store_kept()
@@ -176,7 +180,7 @@ class Staging:
     def check_places(self) -> None:
         """Raise an error if what is changed is in several places."""
         with self._lock:
-            several = sum(1 for stage in self._stages.values() if stage.changes())
+            several = sum(1 for stage in self._all() if stage.changes())
             several += sum(others.places() for others in self._aside.values())
         if several > 1:
             raise ArgumentError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tessarr._engine import TransactionBase, rebound
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
-from tessarr.tensorstore.futures.threads import submit, submit_whole
+from tessarr.tensorstore.futures.threads import submit_whole
 from tessarr.tensorstore.transaction.staging import Staging
 from tessarr.tensorstore.transaction.under_way import UnderWay
 
@@ -166,16 +167,17 @@ class Transaction(TransactionBase):
                     return
             if self._seal():
                 if self._staging.is_brief(file_bytes):
-                    self._end((TessarrError, MemoryError))
+                    self._end()
                 else:
                     self._go_on()
         except BaseException:
             if self.commit_started:
-                submit(self._end)
+                self._go_on()
             raise
 
     def _go_on(self) -> None:
-        self.future._work = submit_whole(self._end)
+        """Have another thread make the changes that are not made yet."""
+        self.future._work = submit_whole(partial(self._end, BaseException))
 
     def abort(self) -> None:
         """Give up the changes; without effect where they are being made already."""
@@ -218,7 +220,7 @@ class Transaction(TransactionBase):
         """Why nothing more can take part."""
         return "aborted" if self.aborted else "commit already started"
 
-    def _end(self, ends: _Errors = BaseException) -> None:
+    def _end(self, ends: _Errors = (TessarrError, MemoryError)) -> None:
         """Make the changes, and tell how that ended; called again, do what is left of that.
 
         Parameters

@@ -6,14 +6,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyList, PyType};
 use pyo3::{PyTraverseError, PyVisit};
-use tessarr_engine::store as engine;
+use tessarr_engine::{pool, store as engine};
 
 use super::memory::MemoryStore;
 use super::wrap::StagedStore;
 use super::Store;
-use crate::error::argument;
+use crate::error::{argument, to_py};
 use crate::flag::as_flag;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -105,11 +105,18 @@ impl TransactionBase {
         Ok(if is_open() { Some(stage.cast_into()?) } else { None })
     }
 
-    /// Make the changes of one store. False: that did not come to its end, or is refused.
-    fn commit_stage(&self, stage: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let staged = stage.cast::<StagedStore>()?.get();
-        let done = stage.py().detach(|| staged.engine().commit(self.atomic, &|_, _| Ok(None)));
-        Ok(matches!(done, Ok(engine::Outcome::Done)))
+    /// Make the changes of stores, one after another. False: those of one are refused.
+    fn commit_stages(&self, stages: &Bound<'_, PyList>) -> PyResult<bool> {
+        for stage in stages {
+            let staged = stage.cast::<StagedStore>()?.get();
+            let done = || pool::guarded(|| staged.engine().commit(self.atomic, &|_, _| Ok(None)));
+            match stage.py().detach(done) {
+                Ok(engine::Outcome::Done) => {}
+                Ok(_) => return Ok(false),
+                Err(error) => return Err(to_py(stage.py(), error)),
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -206,17 +213,14 @@ impl TransactionBase {
             return Ok(false);
         }
         this.set_sealed(true);
-        let mut done = true;
-        for stage in &stages {
-            done = done && this.commit_stage(&stage)?;
-        }
-        if done && this.lock.get(py).is_none() {
+        let done = this.commit_stages(&stages);
+        if matches!(done, Ok(true)) && this.lock.get(py).is_none() {
             this.set_ended(true);
             this.stages.bind(py).clear();
             return Ok(true);
         }
         // Or somebody came meanwhile, and waits for the end.
-        if let Err(interrupted) = slf.call_method0("_end") {
+        if let Err(interrupted) = done.and_then(|_| slf.call_method0("_end")) {
             slf.call_method0("_go_on")?;
             return Err(interrupted);
         }
