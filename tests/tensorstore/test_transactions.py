@@ -228,6 +228,18 @@ def test_a_condition_that_does_not_hold_ends_the_transaction(
     assert (store["a"], "b" in store) == (b"2", False)
 
 
+def test_conditions_hold_though_the_key_is_deleted_with_others(store: ts.KvStore) -> None:
+    store["a"] = b"0"
+    transaction = ts.Transaction()
+    staged = store.with_transaction(transaction)
+    staged.write("a", b"1", if_equal=staged.read("a").result().stamp.generation).result()
+    store["a"] = b"others"
+    staged.delete_range(Range()).result()
+    with pytest.raises(ConflictError):
+        transaction.commit_sync()
+    assert store["a"] == b"others"
+
+
 def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:
     store["d/a"], store["d/b"], store["e"] = b"1", b"2", b"3"
     transaction = ts.Transaction()

@@ -271,7 +271,9 @@ class Staging:
             stage = self._settled(store, key)
             self._forget(stage, *_only(key))
             stamp = stage.write_stamped(key, data, known)
-            if not stamp.generation:
+            if stamp.generation:
+                stage.ask(key)
+            else:
                 self._unmet = key
                 stamp = stage.write_stamped(key, data)
             return stamp
@@ -285,9 +287,10 @@ class Staging:
                 current = stage.get(key)
             self.may_redo(stage, key, change)
 
-    def _settled(self, store: Store, key: str) -> Store:
+    def _settled(self, store: Store, key: str) -> StagedStore:
         """Return what stages changes of a key, and has what was written to its chunk."""
         stage = self._stage(store)
+        assert isinstance(stage, StagedStore)
         if self._arrays is not None:
             self._arrays.settle(stage, *_only(key))
         return stage

@@ -67,6 +67,8 @@ impl Deleted {
 #[derive(Clone, Debug)]
 struct Staged {
     expected: Expected,
+    /// Somebody asked for that: it has to be so, whatever the key is to be in the end.
+    asked: bool,
     new: New,
 }
 
@@ -98,9 +100,10 @@ impl Stage {
     }
 
     /// Forgets what a key was to be, since it is deleted with others; not what it has to be before,
-    /// where reads have to repeat.
+    /// where somebody asked for that or reads have to repeat.
     fn forget(&mut self, key: &str, repeatable: bool) -> Option<New> {
-        let staged = self.keys.get_mut(key).filter(|it| repeatable && it.expected != Expected::Anything);
+        let stays = |it: &Staged| it.asked || (repeatable && it.expected != Expected::Anything);
+        let staged = self.keys.get_mut(key).filter(|it| stays(it));
         match staged {
             Some(staged) => Some(std::mem::replace(&mut staged.new, New::Nothing)),
             None => self.keys.remove(key).map(|staged| staged.new),
@@ -208,11 +211,21 @@ impl StagedStore {
                 }
                 None => {
                     let expected = found.unwrap_or(Expected::Anything);
-                    stage.keys.insert(key.to_owned(), Staged { expected, new });
+                    stage.keys.insert(key.to_owned(), Staged { expected, asked: false, new });
                 }
             }
             Ok(true)
         })
+    }
+
+    /// What the key was found to be, when a change of it was decided, it has to be in the end even if
+    /// it is deleted with others.
+    pub fn ask(&self, key: &str) {
+        self.with(|stage| {
+            if let Some(staged) = stage.keys.get_mut(key) {
+                staged.asked = staged.expected != Expected::Anything;
+            }
+        });
     }
 
     /// Gives everything up; later changes are refused.

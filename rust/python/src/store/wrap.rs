@@ -310,6 +310,12 @@ impl StagedStore {
         py.detach(|| self.staged.assume(key, seen, data.to_vec())).map_err(|error| to_py(py, error))
     }
 
+    /// What a key was found to be, when a change of it was decided, it has to be in the end even if it is
+    /// deleted with others.
+    fn ask(&self, key: &str) {
+        self.staged.ask(key);
+    }
+
     /// Give up all changes.
     fn abort(&self, py: Python<'_>) {
         py.detach(|| self.staged.abort());
