@@ -12,7 +12,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.notation.reading import as_flag, of_class
+from tessarr.tensorstore.notation.reading import as_flag, check_known, of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
@@ -78,14 +78,16 @@ def open(
     >>> store[2].read().result()
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
+    # What is wrong in two ways is told as TensorStore tells it.
+    check_known(keywords, SpecKeywords)
+    made = spec_of(spec)
     of_class(context, Context, "context")
     of_class(transaction, Transaction, "transaction")
     of_class(batch, Batch, "batch")
     transaction = _staging(transaction, spec, keywords.get("kvstore"))
-    made = spec_of(spec)
+    read, write = as_flag(read, "read"), as_flag(write, "write")
     if keywords:
         made = made._changed(keywords)
-    read, write = as_flag(read, "read"), as_flag(write, "write")
     any_way = not read and not write
     opening = Opening(read or any_way, write or any_way, transaction, batch, read and write)
     return open_spec(made, opening, context)

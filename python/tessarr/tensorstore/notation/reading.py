@@ -20,6 +20,7 @@ __all__ = [
     "as_float",
     "as_integer",
     "beside_json",
+    "check_known",
     "choice",
     "compare",
     "copied",
@@ -59,6 +60,19 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     return dict(given)
 
 
+def check_known(keywords: Mapping[str, Any], known: type[Any]) -> None:
+    """Refuse keywords that are not known.
+
+    Raises
+    ------
+    TypeError
+        If there is one.
+    """
+    unknown = [name for name in keywords if name not in known.__annotations__]
+    if unknown:
+        raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+
+
 def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     """Return the keywords that are not None.
 
@@ -67,9 +81,7 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     TypeError
         If one is not known.
     """
-    unknown = [name for name in keywords if name not in known.__annotations__]
-    if unknown:
-        raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+    check_known(keywords, known)
     return {name: value for name, value in keywords.items() if value is not None}
 
 

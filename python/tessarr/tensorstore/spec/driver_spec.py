@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.recheck import asked
@@ -115,7 +115,7 @@ class Options:
     """
 
     mode: OpenMode | None = None
-    flags: dict[str, bool | None] = field(default_factory=dict)
+    flags: dict[str, bool] = field(default_factory=dict)
     schema: Schema | None = None
     kvstore: Any = None
     place: Any = None
@@ -127,6 +127,7 @@ class Options:
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
+        flags = {n: as_flag(keywords.pop(n), n) for n in OpenMode.names() if n in keywords}
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
         both, metadata, data = (None if one is None else asked(one, name) for name, one in given)
         return cls(
@@ -134,7 +135,7 @@ class Options:
             kvstore=keywords.pop("kvstore", None),
             recheck_metadata=metadata if both is None else both,
             recheck_data=data if both is None else both,
-            flags={name: keywords.pop(name) for name in OpenMode.names() if name in keywords},
+            flags=flags,
         )
 
 

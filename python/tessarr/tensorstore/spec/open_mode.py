@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.notation.reading import as_flag
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
@@ -89,7 +88,7 @@ class OpenMode:
         """Whether opening begins by looking for metadata: it does not where all is made anew."""
         return self.open and not (self.assume_metadata or self.assume_cached_metadata)
 
-    def changed(self, given: OpenMode | None, flags: dict[str, bool | None]) -> OpenMode:
+    def changed(self, given: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
         """Return the mode after an update.
 
         Parameters
@@ -100,7 +99,7 @@ class OpenMode:
             What is allowed in addition to `given`. If this says neither that existing arrays are
             opened nor that new ones are created, it is in addition to this mode.
         """
-        asked = {name for name, value in flags.items() if as_flag(value, name)}
+        asked = {name for name, value in flags.items() if value}
         if given is None and not asked:
             return self
         if given is not None:
