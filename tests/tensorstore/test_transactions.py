@@ -240,6 +240,28 @@ def test_conditions_hold_though_the_key_is_deleted_with_others(store: ts.KvStore
     assert store["a"] == b"others"
 
 
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_commit_in_memory_that_is_refused_changes_nothing(atomic: bool) -> None:
+    """Keys before the one that is refused, and ranges, stay, too."""
+    store = ts.KvStore.open("memory://").result()
+    for key in ("a", "b", "z"):
+        store[key] = b"old"
+    known = store.read("z").result().stamp.generation
+    transaction = ts.Transaction(atomic=atomic)
+    staged = store.with_transaction(transaction)
+    staged["a"] = staged["c"] = b"new"
+    staged.delete_range(ts.KvStore.KeyRange("b", "c")).result()
+    staged.write("z", b"new", if_equal=known).result()
+    store["z"] = b"other"
+    with pytest.raises(ConflictError, match="z"):
+        transaction.commit_sync()
+    assert {key: store[key] for key in store.list().result()} == {
+        b"a": b"old",
+        b"b": b"old",
+        b"z": b"other",
+    }
+
+
 def test_ranges_are_deleted_in_the_end(store: ts.KvStore) -> None:
     store["d/a"], store["d/b"], store["e"] = b"1", b"2", b"3"
     transaction = ts.Transaction()

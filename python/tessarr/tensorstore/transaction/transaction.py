@@ -51,7 +51,8 @@ class Transaction(TransactionBase):
     -----
     What has begun in it when it is committed belongs to it: the changes are made when that has
     ended. Where it is not atomic, chunks are changed one after another, each at once, and
-    elements of a chunk that were not written keep what others have written to them meanwhile.
+    elements of a chunk that were not written keep what others have written to them meanwhile;
+    keys of a store in memory are changed all at once, or none.
 
     Examples
     --------

@@ -7,7 +7,7 @@ use super::{hides, Stage, Staged, StagedStore};
 use crate::error::Result;
 use crate::pool;
 use crate::store::exchange::{Exchange, Expected, New};
-use crate::store::{read_all, Change, Need, Part, Want};
+use crate::store::{read_all, Change, Need, Part, Store, Want};
 
 /// What a change makes of the value that others have given a key meanwhile; None: it cannot be
 /// made of any other than the one that it was decided on.
@@ -27,9 +27,9 @@ pub enum Outcome {
 impl StagedStore {
     /// Makes the changes in the store below; later ones are refused.
     ///
-    /// With `atomic` all at once or none. Otherwise what was only read is compared first, and
-    /// then each key by itself when it is changed, so that a conflict may leave others changed.
-    /// Where one key is changed by itself, `redo` is asked before that is a conflict.
+    /// With `atomic`, and where that takes no longer, all at once or none. Otherwise what was only
+    /// read is compared first, and then each key by itself when it is changed, so that a conflict
+    /// may leave others changed. Before something is a conflict, `redo` is asked.
     /// Called again it tells how it ended, for those who were interrupted before they could see it;
     /// after an error it makes those changes that were not made.
     pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
@@ -51,8 +51,11 @@ impl StagedStore {
 
     /// Makes changes in the store below. What is made leaves the stage.
     fn change(&self, stage: &mut Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
-        if atomic {
-            return self.commit_at_once(&self.all_exchanges(stage)?, redo);
+        if atomic || is_brief_below(&*self.inner) {
+            match self.change_at_once(stage, redo)? {
+                Outcome::NotAtomic(_) if !atomic => {}
+                outcome => return Ok(outcome),
+            }
         }
         for (key, staged) in &stage.keys {
             let looks = matches!(staged.new, New::Same) || stage.hides(key);
@@ -111,28 +114,38 @@ impl StagedStore {
         Ok(conflict.map_or(Outcome::Done, Outcome::Conflict))
     }
 
-    fn commit_at_once(&self, exchanges: &[Exchange], redo: Redo<'_>) -> Result<Outcome> {
-        let conflict = || exchanges.first().map_or_else(String::new, |exchange| exchange.key.clone());
-        match exchanges {
-            [] => Ok(Outcome::Done),
-            [one] => Ok(match self.commit_one(one, redo)? {
-                true => Outcome::Done,
-                false => Outcome::Conflict(one.key.clone()),
-            }),
-            _ => Ok(match self.inner.exchange(exchanges)? {
-                None => Outcome::NotAtomic(exchanges.len()),
-                Some(true) => Outcome::Done,
-                Some(false) => Outcome::Conflict(self.conflict(exchanges)?.unwrap_or_else(conflict)),
-            }),
+    /// Makes all changes at once.
+    fn change_at_once(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Outcome> {
+        loop {
+            let exchanges = self.all_exchanges(stage)?;
+            let done = match &*exchanges {
+                [] => Some(true),
+                [one] => Some(self.commit_one(one, redo)?),
+                _ => self.inner.exchange(&exchanges)?,
+            };
+            match (done, &*exchanges) {
+                (Some(true), _) => return Ok(Outcome::Done),
+                (None, _) => return Ok(Outcome::NotAtomic(exchanges.len())),
+                (Some(false), [one]) => return Ok(Outcome::Conflict(one.key.clone())),
+                (Some(false), _) => {}
+            }
+            if let Some(key) = self.decide_again(stage, redo)? {
+                return Ok(Outcome::Conflict(key));
+            }
         }
     }
 
-    /// Which of the keys is not what was expected, as far as can be told later.
-    fn conflict(&self, exchanges: &[Exchange]) -> Result<Option<String>> {
-        for exchange in exchanges {
-            if !self.is_expected(&exchange.key, &exchange.expected)? {
-                return Ok(Some(exchange.key.clone()));
+    /// Decides changes of keys again that are not what was expected; a key of which it cannot.
+    fn decide_again(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Option<String>> {
+        for (key, staged) in &mut stage.keys {
+            if self.is_expected(key, &staged.expected)? {
+                continue;
             }
+            let object = self.inner.open(key, Want::Whole)?;
+            let bytes = object.as_deref().map(read_all).transpose()?;
+            let Some(new) = redo(key, bytes.as_deref())? else { return Ok(Some(key.clone())) };
+            staged.expected = Expected::of(object.as_deref())?;
+            staged.new = new;
         }
         Ok(None)
     }
@@ -166,6 +179,11 @@ impl StagedStore {
         })?;
         Ok(matched)
     }
+}
+
+/// Whether nobody is waited for, behind whatever else is asked first.
+fn is_brief_below(store: &dyn Store) -> bool {
+    store.is_brief() || store.inner().is_some_and(is_brief_below)
 }
 
 /// The change of a key.

@@ -44,7 +44,8 @@ fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<(
 
 #[test]
 fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
-    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let folder = Folder::new();
+    let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
     for key in ["a", "d/x", "d/y", "z"] {
         inner.put(key, b"old")?;
     }
@@ -70,6 +71,62 @@ fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
     assert_eq!(staged.commit(false, &redo)?, Outcome::Done);
     assert_eq!(inner.list("")?, ["a", "z"]);
     assert_eq!(inner.get("z")?.as_deref(), Some(&b"again"[..]));
+    Ok(())
+}
+
+#[test]
+fn a_commit_in_memory_that_is_refused_changes_nothing() -> Result<()> {
+    for atomic in [false, true] {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        for key in ["a", "d/x", "m", "z"] {
+            inner.put(key, b"old")?;
+        }
+        let staged = StagedStore::new(inner.clone(), false);
+        let above: &dyn Store = &staged;
+        above.delete_prefix("d/")?;
+        above.put("b", b"new")?;
+        for key in ["a", "m", "z"] {
+            above.replace(key, Some(b"new"), Some(b"old"))?;
+        }
+        for key in ["m", "z"] {
+            inner.put(key, b"other")?;
+        }
+        let redo = |key: &str, current: Option<&[u8]>| {
+            assert_eq!(current, Some(&b"other"[..]));
+            Ok((key == "m").then(|| New::Value(Arc::new(b"again".to_vec()))))
+        };
+        assert_eq!(staged.commit(atomic, &redo)?, Outcome::Conflict("z".into()));
+        assert_eq!(inner.list("")?, ["a", "d/x", "m", "z"]);
+        assert_eq!(inner.get("a")?.as_deref(), Some(&b"old"[..]));
+        assert_eq!(inner.get("m")?.as_deref(), Some(&b"other"[..]));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
+    for atomic in [false, true] {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let staged = StagedStore::new(inner.clone(), false);
+        let above: &dyn Store = &staged;
+        for key in ["a", "b"] {
+            inner.put(key, b"old")?;
+            above.replace(key, Some(b"new"), Some(b"old"))?;
+        }
+        inner.put("b", b"other")?;
+        // Others change it once more while it is decided.
+        let redo = |key: &str, current: Option<&[u8]>| {
+            assert_eq!(key, "b");
+            if current == Some(b"other") {
+                inner.put("b", b"another")?;
+            }
+            let current = current.unwrap_or_default();
+            Ok(Some(New::Value(Arc::new([current, b" again"].concat()))))
+        };
+        assert_eq!(staged.commit(atomic, &redo)?, Outcome::Done);
+        assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
+        assert_eq!(inner.get("b")?.as_deref(), Some(&b"another again"[..]));
+    }
     Ok(())
 }
 
