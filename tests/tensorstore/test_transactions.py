@@ -475,12 +475,24 @@ def test_texts_and_records_are_staged() -> None:
     outside=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), max_size=3),
     atomic=st.booleans(),
     shards=st.sampled_from([None, (4, 4)]),
+    compressors=st.sampled_from([None, "auto"]),
 )
 def test_writes_in_any_order_are_as_without(
-    boxes: list[Any], outside: list[tuple[int, int]], *, atomic: bool, shards: Any
+    boxes: list[Any],
+    outside: list[tuple[int, int]],
+    *,
+    atomic: bool,
+    shards: Any,
+    compressors: Any,
 ) -> None:
     array = tessarr.create_array(
-        MemoryStore(), shape=(7, 5), chunks=(2, 2), shards=shards, dtype="i4", fill_value=-5
+        MemoryStore(),
+        shape=(7, 5),
+        chunks=(2, 2),
+        shards=shards,
+        compressors=compressors,
+        dtype="i4",
+        fill_value=-5,
     )
     expected = np.full((7, 5), -5, "i4")
     transaction = ts.Transaction(atomic=atomic)
@@ -498,6 +510,48 @@ def test_writes_in_any_order_are_as_without(
     assert np.array_equal(read(transaction, array), expected)
     transaction.commit_sync()
     assert np.array_equal(array[...], expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_shards_without_codecs_are_stored_as_without_a_transaction(
+    location: str, order: list[int], dtype: str
+) -> None:
+    """They are kept as they are stored, in whatever parts they were written."""
+    inner = {
+        "chunk_shape": [2, 2],
+        "codecs": [
+            {"name": "transpose", "configuration": {"order": order}},
+            {"name": "bytes", "configuration": {"endian": "little"}}
+            if dtype == "int32"
+            else "bytes",
+        ],
+        "index_location": location,
+    }
+    metadata = {
+        "shape": [8, 12],
+        "data_type": dtype,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 6]}},
+        "codecs": [{"name": "sharding_indexed", "configuration": inner}],
+    }
+    values = np.arange(1, 97).reshape(8, 12).astype(dtype)
+    values[:2, :2] = 0  # a subchunk that is not stored
+    for parts in ([slice(0, 8)], [slice(k, k + 1) for k in range(8)], [slice(0, 3), slice(2, 8)]):
+        spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata}
+        alone, staged = (ts.open(spec, create=True).result() for _ in range(2))
+        alone[...] = values
+        with ts.Transaction() as transaction:
+            inside = staged.with_transaction(transaction)
+            for part in parts:
+                inside[part] = ~values[part]
+                inside[part] = values[part]
+            keys = alone.kvstore.list().result()
+            # What is looked at stays as it is, and can be written again.
+            assert [inside.kvstore[key] for key in keys] == [alone.kvstore[key] for key in keys]
+            inside[4, 7] = alone[4, 7] = ~values[4, 7]
+        assert staged.kvstore.list().result() == keys
+        assert [staged.kvstore[key] for key in keys] == [alone.kvstore[key] for key in keys]
 
 
 def test_arrays_without_axes() -> None:

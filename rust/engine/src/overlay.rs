@@ -8,23 +8,25 @@
 //! not be read again then.
 
 mod leaf;
+mod pad;
+mod room;
 mod written;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::array::{Array, Body, Level, PerAxis, Shard};
+use crate::array::{Array, PerAxis};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Operation, Portion, Run};
-use crate::pool;
+use crate::operation::{Address, Operation, Run};
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
 use crate::store::{fork, CachePool, CachedStore, Fresh, Store, Wait};
 use crate::vlen::Arena;
-use crate::write::{self, New, Parts, Touched, Work, Writer};
-use leaf::{Leaf, Target};
+use crate::write::{self, Writer};
+use leaf::Target;
+use pad::Pad;
 
 /// What was written to an array, and is not stored yet.
 pub struct Overlay {
@@ -97,13 +99,6 @@ impl Kept {
 
 /// Nobody here knows how that ended.
 const FORKED: &str = "it was being stored by another thread when this process was forked";
-
-/// What is kept of a chunk, shard or subchunk.
-enum Pad {
-    Leaf(Leaf),
-    /// By their numbers in the index of the shard, with their places.
-    Shard(BTreeMap<usize, (PerAxis<u64>, Pad)>),
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -350,235 +345,5 @@ impl Above {
     /// The operation, in the store that remembers.
     fn asks<'a>(&'a self, operation: Operation<'a>) -> Operation<'a> {
         Operation { store: &self.store, ..operation }
-    }
-}
-
-impl Pad {
-    fn of(level: &Level) -> Pad {
-        if let Body::Shard(_) = level.body {
-            return Pad::Shard(BTreeMap::new());
-        }
-        Pad::Leaf(Leaf::default())
-    }
-
-    /// How many bytes of elements there are.
-    fn bytes(&self) -> usize {
-        match self {
-            Pad::Leaf(leaf) => leaf.bytes(),
-            Pad::Shard(kept) => kept.values().map(|(_, pad)| pad.bytes()).sum(),
-        }
-    }
-
-    /// Keep the elements of `portion`.
-    ///
-    /// # Safety
-    /// As for [`write::write`], for what is selected by the portion.
-    unsafe fn put(
-        &mut self,
-        portion: &Portion<'_, '_>,
-        value: Address,
-        array: &Array,
-        spread: bool,
-    ) -> Result<()> {
-        let (kept, shard) = match (self, &portion.level.body) {
-            // SAFETY: the caller's promise.
-            (Pad::Leaf(leaf), _) => return unsafe { leaf.put(portion, value, array) },
-            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
-            (Pad::Shard(_), _) => return Err(mismatch()),
-        };
-        for_subchunks(kept, portion, shard, true, spread, &|portion, pad, _| {
-            // SAFETY: the caller's promise.
-            unsafe { pad.put(portion, value, array, false) }
-        })
-    }
-
-    /// Store what is kept of a chunk at `key`, which `level` is of. If it `stays`, or cannot be
-    /// stored, it is as it was then.
-    fn store(
-        &mut self,
-        key: &str,
-        level: &Level,
-        origin: &[u64],
-        writer: &Writer<'_>,
-        stays: bool,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let mut raw = match self {
-            Pad::Leaf(leaf) => leaf.take_raw(level, writer.array),
-            Pad::Shard(_) => None,
-        };
-        let new = KeptNew { pad: self, level, origin };
-        // What was taken is given back also where something panics.
-        let done = pool::guarded(|| match (&mut raw, &*self) {
-            (Some(raw), Pad::Leaf(leaf)) => {
-                writer.raw_chunk(key, &new, &mut |rest| leaf.completed(raw, level, rest), scratch)
-            }
-            _ => writer.chunk(key, &new, scratch),
-        });
-        if let (true, Some(raw), Pad::Leaf(leaf)) = (stays || done.is_err(), raw, self) {
-            leaf.give_raw(raw);
-        }
-        done
-    }
-
-    /// Everything that is selected by `portion` is kept here.
-    fn covers(&self, portion: &Portion<'_, '_>) -> Result<bool> {
-        let (kept, shard) = match (self, &portion.level.body) {
-            (Pad::Leaf(leaf), _) => return Ok(leaf.covers(portion)),
-            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
-            (Pad::Shard(_), _) => return Err(mismatch()),
-        };
-        let division = portion.divide(&shard.cuts)?;
-        let mut cell = PerAxis::new();
-        for task in 0..division.tasks() {
-            let piece = &division.task(task, &mut cell);
-            let Some((_, pad)) = kept.get(&shard.number(&cell)) else { return Ok(false) };
-            let origin = &origin_of(portion.origin, &cell, &shard.level.shape);
-            if !pad.covers(&Portion { level: &shard.level, piece, origin })? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Every element is kept here.
-    fn is_full(&self, level: &Level) -> bool {
-        match (self, &level.body) {
-            (Pad::Leaf(leaf), _) => leaf.is_full(level),
-            (Pad::Shard(kept), Body::Shard(shard)) => {
-                kept.len() == shard.entries && kept.values().all(|(_, pad)| pad.is_full(&shard.level))
-            }
-            (Pad::Shard(_), _) => false,
-        }
-    }
-
-    /// Put what is kept of `portion` into the caller's buffer.
-    ///
-    /// # Safety
-    /// As for [`crate::read::read`], for what is selected by the portion.
-    unsafe fn read(
-        &mut self,
-        portion: &Portion<'_, '_>,
-        target: &Target<'_>,
-        spread: bool,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (kept, shard) = match (self, &portion.level.body) {
-            // SAFETY: the caller's promise.
-            (Pad::Leaf(leaf), _) => return unsafe { leaf.read(portion, target, scratch) },
-            (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
-            (Pad::Shard(_), _) => return Err(mismatch()),
-        };
-        for_subchunks(kept, portion, shard, false, spread, &|portion, pad, scratch| {
-            // SAFETY: the caller's promise.
-            unsafe { pad.read(portion, target, false, scratch) }
-        })
-    }
-}
-
-fn mismatch() -> Error {
-    Error::internal("a shard is kept for a chunk that is none")
-}
-
-/// Do `work` with each subchunk that `portion` touches, and what is kept of it; with `make` of
-/// all of them, else of those of which something is.
-fn for_subchunks(
-    kept: &mut BTreeMap<usize, (PerAxis<u64>, Pad)>,
-    portion: &Portion<'_, '_>,
-    shard: &Shard,
-    make: bool,
-    spread: bool,
-    work: &(dyn Fn(&Portion<'_, '_>, &mut Pad, &mut Scratch) -> Result<()> + Sync),
-) -> Result<()> {
-    let level = &shard.level;
-    let division = portion.divide(&shard.cuts)?;
-    let mut tasks: Vec<(usize, usize)> = Vec::new();
-    let mut cell = PerAxis::new();
-    for task in 0..division.tasks() {
-        division.task(task, &mut cell);
-        let number = shard.number(&cell);
-        if make && !kept.contains_key(&number) {
-            kept.insert(number, (cell.clone(), Pad::of(level)));
-        }
-        tasks.push((number, task));
-    }
-    tasks.sort_unstable();
-    let (Some(&(first, _)), Some(&(last, _))) = (tasks.first(), tasks.last()) else { return Ok(()) };
-    let mut wanted = tasks.iter().peekable();
-    let mut found: Vec<(usize, Mutex<&mut Pad>)> = Vec::new();
-    for (number, (_, pad)) in kept.range_mut(first..=last) {
-        while wanted.next_if(|(want, _)| want < number).is_some() {}
-        if let Some((_, task)) = wanted.next_if(|(want, _)| want == number) {
-            found.push((*task, Mutex::new(pad)));
-        }
-    }
-    let run = if spread { Run::decide(found.len(), level.decoded_bytes, 0) } else { Run::Here };
-    // Nobody is asked whether to stop: the chunk is held, and the answer may want it.
-    run.each(found.len(), None, &|place, scratch| {
-        let (task, pad) = &found[place];
-        let mut cell = PerAxis::new();
-        let piece = &division.task(*task, &mut cell);
-        let origin = &origin_of(portion.origin, &cell, &level.shape);
-        work(&Portion { level, piece, origin }, &mut lock(pad), scratch)
-    })
-}
-
-/// What a write makes of a chunk of which something is kept.
-struct KeptNew<'a, 'p> {
-    pad: &'a Pad,
-    level: &'p Level,
-    origin: &'p [u64],
-}
-
-impl<'a> New<'a> for KeptNew<'a, '_> {
-    fn level(&self) -> &Level {
-        self.level
-    }
-
-    fn origin(&self) -> &[u64] {
-        self.origin
-    }
-
-    /// Also outside of the array: it may be larger by now than who wrote to it knew.
-    fn is_full(&self, _array: &Array) -> bool {
-        self.pad.is_full(self.level)
-    }
-
-    fn run(&self) -> Option<&'a [u8]> {
-        match self.pad {
-            Pad::Leaf(leaf) => leaf.whole(self.level),
-            Pad::Shard(_) => None,
-        }
-    }
-
-    fn put(&self, chunk: &mut [u8]) {
-        if let Pad::Leaf(leaf) = self.pad {
-            leaf.merge(self.level, chunk);
-        }
-    }
-
-    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>> {
-        let Pad::Shard(kept) = self.pad else { return Err(mismatch()) };
-        Ok(Box::new(KeptParts { kept: kept.iter().collect(), shard, origin: self.origin }))
-    }
-}
-
-/// The subchunks of which something is kept.
-struct KeptParts<'a, 'n> {
-    kept: Vec<(&'a usize, &'a (PerAxis<u64>, Pad))>,
-    shard: &'n Shard,
-    origin: &'n [u64],
-}
-
-impl<'a> Parts<'a> for KeptParts<'a, '_> {
-    fn touched(&self) -> Result<Vec<Touched>> {
-        Ok(self.kept.iter().enumerate().map(|(task, (&number, _))| Touched { number, task }).collect())
-    }
-
-    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()> {
-        let (_, (cell, pad)) = self.kept[task];
-        let level = &self.shard.level;
-        let origin = &origin_of(self.origin, cell, &level.shape);
-        work(cell, &KeptNew { pad, level, origin })
     }
 }

@@ -44,6 +44,23 @@ impl Shard {
         cell.iter().zip(&self.entry_strides).map(|(cell, stride)| cell * stride).sum::<u64>() as usize
     }
 
+    /// Where the first subchunk of those that we write begins.
+    pub fn first_byte(&self) -> usize {
+        if self.index_at_start {
+            self.index_bytes
+        } else {
+            0
+        }
+    }
+
+    /// The index of a shard whose subchunks all have the size of decoded ones, in their order.
+    pub fn in_order(&self) -> Result<Vec<[u64; 2]>> {
+        let (first, size) = (self.first_byte() as u64, self.level.decoded_bytes as u64);
+        let mut index = repeated([first, size], self.entries)?;
+        index.iter_mut().enumerate().for_each(|(number, entry)| entry[0] += number as u64 * size);
+        Ok(index)
+    }
+
     /// The most bytes that an encoded shard may have before it is refused
     /// unread: twice what we would write, and room for gaps.
     pub fn most_bytes(&self) -> usize {
@@ -152,7 +169,14 @@ pub fn encode_index(
     unsafe {
         copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
     }
+    let before = out.len();
     let done = level.pipeline.encode(raw, out, scratch);
     scratch.give(buffer);
-    done
+    done?;
+    let bytes = out.len() - before;
+    if bytes != shard.index_bytes {
+        let message = format!("a shard index took {bytes} bytes, not {}", shard.index_bytes);
+        return Err(Error::internal(message));
+    }
+    Ok(())
 }

@@ -132,6 +132,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Gives the key of a chunk a value that was made of all of it.
+    pub(crate) fn made(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<()> {
+        let write = || Change::Write(vec![Part::Shared(value.clone())]);
+        self.operation.store.update(key, Need::NOTHING, &mut |_| Ok(write())).map(drop)
+    }
+
     /// What is made of the elements that a chunk has that no codec changes, or of fill.
     fn with_rest(
         &self,
@@ -335,7 +341,8 @@ impl<'a> Writer<'a> {
         done.map(|()| true)
     }
 
-    fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
+    /// All of it is fill, and so it is not stored.
+    pub(crate) fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
         if self.array.store_fill {
             return false;
         }

@@ -1,8 +1,11 @@
 //! What is kept of a chunk, or subchunk, of elements.
 
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use super::room::{
+    initialised, initialised_all, initialised_mut, uninitialised, uninitialised_all, uninitialised_mut, Room,
+};
 use super::written::Written;
 use crate::array::{Array, Body, Level};
 use crate::copy;
@@ -20,7 +23,7 @@ pub(super) struct Leaf {
     /// As they are stored without codecs; none before the first. Memory is not cleared in order
     /// to be written: what was not is not initialised. But handles and booleans, which are looked
     /// at where they are, are zeros.
-    values: Vec<MaybeUninit<u8>>,
+    values: Room,
     written: Written,
     /// What items point to that are handles.
     elements: Vec<Vec<u8>>,
@@ -33,6 +36,16 @@ pub(super) struct Target<'a> {
 }
 
 impl Leaf {
+    /// Nothing yet, and where it is to be.
+    pub(super) fn at(values: Room) -> Leaf {
+        Leaf { values, ..Leaf::default() }
+    }
+
+    /// Have the elements elsewhere; what they are is up to whoever moves them.
+    pub(super) fn move_to(&mut self, values: Room) {
+        self.values = values;
+    }
+
     /// How many bytes of elements there are.
     pub(super) fn bytes(&self) -> usize {
         self.values.len() + self.elements.iter().map(Vec::len).sum::<usize>()
@@ -59,8 +72,10 @@ impl Leaf {
         array: &Array,
     ) -> Result<()> {
         let has_handles = matches!(portion.level.body, Body::Vlen(_));
-        if self.values.is_empty() {
-            self.values = blank(portion.level.decoded_bytes)?;
+        if self.written.is_nothing() {
+            if self.values.is_empty() {
+                self.values = Room::Own(blank(portion.level.decoded_bytes)?);
+            }
             if (has_handles || array.is_bool) && !portion.is_everything() {
                 self.values.fill(MaybeUninit::new(0));
             }
@@ -127,14 +142,17 @@ impl Leaf {
 
     /// The elements of a chunk that no codec changes; which of them were written is still told.
     pub(super) fn take_raw(&mut self, level: &Level, array: &Array) -> Option<Raw> {
-        let is_raw = level.is_raw() && !self.values.is_empty();
-        is_raw.then(|| Raw { begun: std::mem::take(&mut self.values), whole: None, is_bool: array.is_bool })
+        let begun = match &mut self.values {
+            Room::Own(values) if level.is_raw() && !values.is_empty() => std::mem::take(values),
+            _ => return None,
+        };
+        Some(Raw { begun, whole: None, is_bool: array.is_bool })
     }
 
     /// Have the elements of such a chunk again, as they are not stored.
     pub(super) fn give_raw(&mut self, mut raw: Raw) {
         raw.begin();
-        self.values = raw.begun;
+        self.values = Room::Own(raw.begun);
     }
 
     /// All elements of such a chunk: those that were not written from `rest`, which is only needed
@@ -191,44 +209,4 @@ unsafe fn gathered(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u
         Some(unsafe { vlen::gather(values, places) })
     });
     own.ok_or_else(|| Error::internal("fields of elements of any length"))?
-}
-
-/// # Safety
-/// They are.
-unsafe fn initialised(bytes: &[MaybeUninit<u8>]) -> &[u8] {
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
-}
-
-/// # Safety
-/// They are.
-unsafe fn initialised_mut(bytes: &mut [MaybeUninit<u8>]) -> &mut [u8] {
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
-}
-
-/// # Safety
-/// They are.
-unsafe fn initialised_all(bytes: Vec<MaybeUninit<u8>>) -> Vec<u8> {
-    let mut bytes = ManuallyDrop::new(bytes);
-    // SAFETY: the caller's promise; the one is laid out as the other, and not dropped.
-    unsafe { Vec::from_raw_parts(bytes.as_mut_ptr().cast(), bytes.len(), bytes.capacity()) }
-}
-
-fn uninitialised_all(bytes: Vec<u8>) -> Vec<MaybeUninit<u8>> {
-    let mut bytes = ManuallyDrop::new(bytes);
-    // SAFETY: what is initialised may be; the one is laid out as the other, and not dropped.
-    unsafe { Vec::from_raw_parts(bytes.as_mut_ptr().cast(), bytes.len(), bytes.capacity()) }
-}
-
-fn uninitialised(bytes: &[u8]) -> &[MaybeUninit<u8>] {
-    // SAFETY: what is initialised may be.
-    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
-}
-
-/// # Safety
-/// Nothing is copied to it that is not initialised.
-unsafe fn uninitialised_mut(bytes: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
 }

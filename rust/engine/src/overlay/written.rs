@@ -168,6 +168,11 @@ fn joined(one: &[Range<u64>], other: &[Range<u64>]) -> Option<PerAxis<Range<u64>
 }
 
 impl Written {
+    /// No element was written.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self, Written::Nothing)
+    }
+
     /// What is selected by `portion` has been written, too.
     pub(super) fn add(&mut self, portion: &Portion<'_, '_>) -> Result<()> {
         let whole_items = portion.piece.has_whole_items();

@@ -185,8 +185,7 @@ fn assemble<'a>(
 ) -> Result<Option<Vec<Part<'a>>>> {
     let mut index = repeated([ABSENT, ABSENT], shard.entries)?;
     let mut parts: Vec<Part<'a>> = Vec::new();
-    let start = if shard.index_at_start { shard.index_bytes as u64 } else { 0 };
-    let mut end = start;
+    let mut end = shard.first_byte() as u64;
     let mut next = 0;
     for (range, encoded) in groups.iter().zip(encoded) {
         let first = touched[range.start].number;
@@ -213,13 +212,6 @@ fn assemble<'a>(
     let mut bytes = scratch.take();
     bytes.clear();
     shard::encode_index(shard, &index, &mut bytes, scratch)?;
-    if bytes.len() != shard.index_bytes {
-        return Err(Error::internal(format!(
-            "a shard index took {} bytes, not {}",
-            bytes.len(),
-            shard.index_bytes
-        )));
-    }
     let place = if shard.index_at_start { 0 } else { parts.len() };
     parts.insert(place, Part::Owned(bytes));
     Ok(Some(parts))
