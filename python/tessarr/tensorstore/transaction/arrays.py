@@ -197,6 +197,10 @@ class StagedArrays:
             self._made[place] = made
             array._trim_kept(ends)
 
+    def has_made(self, stage: Store, key: str) -> bool:
+        """Return whether what a document tells was changed here, and not replaced since."""
+        return (id(stage), key) in self._made
+
     def made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
         """Return what a document tells that was changed here; None if it was not.
 

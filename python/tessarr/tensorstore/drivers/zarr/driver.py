@@ -441,6 +441,8 @@ class ZarrDriver(Driver):
         staging.arrays.resize(array, document, self._outside, how.applied, ends)
 
         def after() -> None:
+            if not staging.arrays.has_made(array._store, document):
+                return  # the document was replaced since
             self._accept(self._array, kept.array._meta)
             if overtaken:  # what others made longer, and the transaction did not use since
                 self._refresh(self._array)
