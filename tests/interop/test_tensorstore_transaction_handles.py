@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,31 @@ def test_what_others_resized_has_its_new_length_in_a_transaction(
         return [*shapes, ts.open(spec).result().read().result().tolist()]
 
     assert seen(ours) == seen(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("others", ["before", "after", "never"])
+def test_a_document_that_was_resized_and_then_replaced(driver: str, others: str) -> None:
+    """What others do to it is no conflict any more, and handles do not take the resize for it."""
+
+    def told(ts: Any) -> list[Any]:
+        spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()
+        new = {"create": True, "dtype": "int8", "shape": [4], "fill_value": 0}
+        made = ts.open(spec, context=context, **new).result()
+        key = "zarr.json" if driver == "zarr3" else ".zarray"
+        document = {**json.loads(made.kvstore[key]), "shape": [20]}
+        with ts.Transaction() as transaction:
+            inside = made.with_transaction(transaction)
+            inside.resize(exclusive_max=[6]).result()
+            if others == "before":
+                made.resize(exclusive_max=[30]).result()
+            inside.kvstore[key] = json.dumps(document)
+            if others == "after":
+                made.resize(exclusive_max=[30]).result()
+        known = made.read().result().shape
+        return [known, json.loads(made.kvstore[key])["shape"]]
+
+    assert told(ours) == told(theirs)
 
 
 @pytest.mark.parametrize("how", ["commit_sync", "abort"])

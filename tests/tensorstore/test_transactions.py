@@ -200,6 +200,27 @@ def test_conditions_are_checked_again(store: ts.KvStore) -> None:
     assert store["a"] == b"3"
 
 
+def test_where_a_condition_is_not_met_in_the_end_nothing_is_changed(store: ts.KvStore) -> None:
+    generation = store.write("b", b"1").result().generation
+    transaction = ts.Transaction()
+    inside = store.with_transaction(transaction)
+    inside["a"] = inside["c"] = b"2"
+    inside.write("b", b"2", if_equal=generation).result()
+    store["b"] = b"3"
+    with pytest.raises(ConflictError, match="nothing was changed"):
+        transaction.commit_sync()
+    assert (store.list().result(), store["b"]) == ([b"b"], b"3")
+
+
+def test_a_condition_has_to_be_met_in_the_end_only(store: ts.KvStore) -> None:
+    missing = store.read("a").result().stamp.generation
+    store["a"] = b"others"
+    with ts.Transaction() as transaction:
+        store.with_transaction(transaction).write("a", b"mine", if_equal=missing).result()
+        del store["a"]
+    assert store["a"] == b"mine"
+
+
 @pytest.mark.parametrize("repeatable", [False, True])
 @pytest.mark.parametrize(
     "later",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -234,3 +235,76 @@ def test_what_was_written_is_seen_while_another_thread_lists_keys() -> None:
         thread.join()
     transaction.commit_sync()
     assert (array.read().result().reshape(200, 64) == np.arange(64)).all()
+
+
+# Shrinking while others write
+
+SHRUNK = {"chunk_layout": ts.ChunkLayout(chunk_shape=[4, 3]), "dtype": ts.int8}
+
+
+def begun(size: int = 20) -> tuple[ts.TensorStore, ts.Transaction, Any]:
+    """Return an array, a transaction, and its array as who begins to write now knows it."""
+    made = ts.open(
+        {"driver": "zarr3", "kvstore": "memory://"}, create=True, shape=[size, 3], **SHRUNK
+    ).result()
+    transaction = ts.Transaction()
+    made.with_transaction(transaction)[0, 0] = 1
+    return made, transaction, transaction._staging.array(made._driver.array)
+
+
+def test_what_is_written_outside_while_an_array_shrinks_is_gone() -> None:
+    made, transaction, before = begun()
+    inside = made.with_transaction(transaction)
+    shorter = inside.resize(exclusive_max=[10, None]).result()
+    before[...] = 7  # it has begun before
+    chunks = [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
+    assert inside.kvstore.list().result() == chunks
+    longer = shorter.resize(exclusive_max=[20, None]).result()
+    assert longer[12:].read().result().max() == 0
+    longer[17] = 5
+    transaction.commit_sync()
+    found = made.resolve().result().read().result()[:, 0].tolist()
+    assert found == [7] * 12 + [0] * 5 + [5] + [0] * 2
+    assert made.kvstore.list().result() == [*chunks[:3], b"c/4/0", b"zarr.json"]
+
+
+def test_what_is_longer_again_takes_what_is_written() -> None:
+    """By the transaction, by others along another axis, or as the document is another one."""
+    made, transaction, _ = begun()
+    inside = made.with_transaction(transaction)
+    document = inside.kvstore["zarr.json"]
+    inside.resize(exclusive_max=[10, None]).result()
+    made.resize(exclusive_max=[None, 9]).result()
+    inside[:, 8] = 2
+    assert inside.resize(exclusive_max=[18, None]).result().shape == (18, 9)
+    inside[17] = 3
+    inside.resize(exclusive_max=[4, None]).result()
+    inside.kvstore["zarr.json"] = document
+    again = ts.open(
+        {"driver": "zarr3", "kvstore": inside.kvstore.spec(retain_context=True)},
+        transaction=transaction,
+    ).result()
+    again[19] = 4
+    assert again[19].read().result().tolist() == [4, 4, 4]
+    assert again.kvstore.list().result() == [b"c/0/0", b"c/0/2", b"c/4/0", b"zarr.json"]
+
+
+def test_an_array_shrinks_while_threads_write() -> None:
+    for _ in range(20):
+        made, transaction, _ = begun(400)
+        inside, shrinking = made.with_transaction(transaction), threading.Event()
+
+        def write(inside: Any = inside, shrunk: Any = shrinking) -> None:
+            while not shrunk.is_set():
+                with contextlib.suppress(ValueError):
+                    inside.write(7).result()
+
+        threads = [threading.Thread(target=write) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        inside.resize(exclusive_max=[4, None]).result()
+        shrinking.set()
+        for thread in threads:
+            thread.join()
+        transaction.commit_sync()
+        assert set(made.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}

@@ -48,8 +48,16 @@ pub struct Above {
 #[derive(Default)]
 struct Shelf {
     chunks: BTreeMap<PerAxis<u64>, Arc<Kept>>,
+    /// Where the array ends, along axes of which somebody has said so.
+    ends: PerAxis<Option<u64>>,
     /// Nothing more is taken.
     closed: bool,
+}
+
+/// Whether a chunk lies outside of `ends` altogether.
+fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
+    let mut starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
+    ends.iter().any(|end| starts.next().zip(*end).is_some_and(|(start, end)| start >= end))
 }
 
 /// What is kept of one chunk.
@@ -150,12 +158,22 @@ impl Overlay {
         self.memory.clear();
     }
 
-    /// Forget the chunks that lie outside of `array` altogether.
-    pub fn trim(&self, array: &Array) {
-        self.forget(|cell| {
-            let starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
-            starts.zip(&array.shape).any(|(start, &size)| start >= size)
+    /// Have `array` end there, along axes where that is said: chunks that lie outside altogether are forgotten,
+    /// and not taken of who has begun to write before.
+    pub fn trim(&self, array: &Array, ends: &[Option<u64>]) {
+        let ends = self.with(|shelf| {
+            shelf.ends.resize(array.cuts.len(), None);
+            for (end, new) in shelf.ends.iter_mut().zip(ends) {
+                *end = new.or(*end);
+            }
+            shelf.ends.clone()
         });
+        self.forget(|cell| is_outside(&ends, array, cell));
+    }
+
+    /// Forget where the array ends: what is there is somebody else's to say.
+    pub fn unbound(&self) {
+        self.with(|shelf| shelf.ends.clear());
     }
 
     fn forget(&self, unwanted: impl Fn(&[u64]) -> bool) {
@@ -183,17 +201,21 @@ impl Overlay {
         self.with(|shelf| shelf.chunks.get(cell).cloned())
     }
 
-    fn find_or_make(&self, cell: &[u64]) -> Result<Arc<Kept>> {
+    /// None: there is no such chunk any more.
+    fn find_or_make(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<Kept>>> {
         self.with(|shelf| {
             if shelf.closed {
                 return Err(Error::new(Kind::Argument, "the transaction is over"));
             }
             if let Some(kept) = shelf.chunks.get(cell) {
-                return Ok(kept.clone());
+                return Ok(Some(kept.clone()));
+            }
+            if is_outside(&shelf.ends, array, cell) {
+                return Ok(None);
             }
             let kept = Arc::<Kept>::default();
             shelf.chunks.insert(cell.into(), kept.clone());
-            Ok(kept)
+            Ok(Some(kept))
         })
     }
 }
@@ -222,7 +244,11 @@ pub unsafe fn write(
             // SAFETY: the caller's promise.
             unsafe { pad.put(&chunk.portion, value, operation.array, chunk.spread) }.map(|()| true)
         };
-        while !overlay.find_or_make(chunk.cell)?.once_there(put)? {}
+        while let Some(kept) = overlay.find_or_make(operation.array, chunk.cell)? {
+            if kept.once_there(put)? {
+                break;
+            }
+        }
         Ok(())
     })
 }

@@ -81,6 +81,11 @@ impl Overlay {
         self.0.close();
     }
 
+    /// Forget where the array ends.
+    fn unbound(&self) {
+        self.0.unbound();
+    }
+
     /// Forget everything.
     fn clear(&self, py: Python<'_>) {
         py.detach(|| self.0.clear());
@@ -294,10 +299,10 @@ impl ArrayBase {
         self.state().array.is_native()
     }
 
-    /// Forget what is kept aside of chunks that are outside of the array now.
-    fn _trim_kept(&self, py: Python<'_>) {
+    /// Have the array end there, where that is not None: forget what is kept aside of chunks outside.
+    fn _trim_kept(&self, py: Python<'_>, ends: Vec<Option<u64>>) {
         let state = self.state();
-        py.detach(|| self.above.get().map(|above| above.overlay.trim(&state.array)));
+        py.detach(|| self.above.get().map(|above| above.overlay.trim(&state.array, &ends)));
     }
 
     /// Say whether changes are refused, and whether basic keys are handled here.

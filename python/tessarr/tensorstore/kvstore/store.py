@@ -299,7 +299,8 @@ class KvStore(KvStoreBase):
             None removes the key.
         if_equal
             A generation: where the value has another one, nothing is changed, and that of
-            the result is empty. In a transaction the commit fails then, and changes nothing.
+            the result is empty. In a transaction it is what the value has to have when that is
+            committed: else that fails, and changes nothing.
         """
         full = self._key(key)
         known = None if if_equal is None else as_bytes(if_equal, "a generation")

@@ -11,7 +11,7 @@ from tessarr.store.kept import StagedStore
 
 if TYPE_CHECKING:
     from _thread import RLock
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
@@ -136,7 +136,9 @@ class StagedArrays:
         """Forget what was written to such chunks, and what such documents tell."""
         for kept in self._in(stage):
             kept.array._forget_kept(first, last)
-        forget(self._made, stage, first, last)
+        if forget(self._made, stage, first, last):
+            for kept in self._in(stage):
+                kept.overlay.unbound()
 
     def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
         """Return a store to be read, which also has what was written to such chunks.
@@ -154,32 +156,50 @@ class StagedArrays:
 
     # Documents
 
-    def make(
+    def make(self, stage: Store, key: str, meta: ArrayMeta) -> None:
+        """Have all handles that take part know what a document tells that is new here."""
+        with self._lock:
+            self._made[id(stage), key] = _Made(meta)
+
+    def resize(
         self,
-        stage: Store,
+        array: Array,
         key: str,
-        meta: ArrayMeta,
-        known: ArrayMeta | None = None,
-        *changes: _Reshape,
+        known: ArrayMeta,
+        change: _Reshape,
+        ends: Sequence[int | None],
     ) -> None:
-        """Have all handles that take part know what a document tells that was changed here.
+        """Have all handles that take part know the shape that an array was given here.
 
         Parameters
         ----------
-        stage, key
-            The document.
-        meta
-            What it tells.
+        array
+            The array, in its stage.
+        key
+            Its document.
         known
-            What is known of it outside; None: it is made here.
-        *changes
-            From the shape there to the shape here.
+            What is known of that outside.
+        change
+            From the shape there, or before, to the shape here.
+        ends
+            Where it ends, along axes of which that was said: who has begun to write by now may
+            know of chunks that it has not any more.
         """
         with self._lock:
-            before = self._made.get((id(stage), key))
-            new = known is None or (before is not None and before.known is None)
-            all_changes = changes if before is None else (*before.changes, *changes)
-            self._made[id(stage), key] = _Made(meta) if new else _Made(meta, known, all_changes)
+            place = id(array._store), key
+            before = self._made.get(place)
+            if before is None:
+                made = _Made(array._meta, known, (change,))
+            elif before.known is None:
+                made = _Made(array._meta)
+            else:
+                made = _Made(array._meta, known, (*before.changes, change))
+            self._made[place] = made
+            array._trim_kept(ends)
+
+    def has_made(self, stage: Store, key: str) -> bool:
+        """Return whether what a document tells was changed here, and not replaced since."""
+        return (id(stage), key) in self._made
 
     def made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
         """Return what a document tells that was changed here; None if it was not.
@@ -215,11 +235,19 @@ def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b""
     return made
 
 
-def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> None:
-    """Forget what is known of the keys of a stage from one to another; empty: there is no end."""
-    for number, key in list(known):
-        if number == id(stage) and first <= key.encode() and (not last or key.encode() < last):
-            del known[number, key]
+def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> bool:
+    """Forget what is known of the keys of a stage from one to another; empty: there is no end.
+
+    Return whether something was.
+    """
+    gone = [
+        (number, key)
+        for number, key in list(known)
+        if number == id(stage) and first <= key.encode() and (not last or key.encode() < last)
+    ]
+    for place in gone:
+        del known[place]
+    return bool(gone)
 
 
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:

@@ -55,6 +55,7 @@ class Staging:
     __slots__ = (
         "_arrays",
         "_aside",
+        "_asked",
         "_atomic",
         "_changes",
         "_in_any_case",
@@ -79,7 +80,8 @@ class Staging:
         self._arrays: StagedArrays | None = None  # made when one takes part
         self._aside: dict[Any, Aside] = {}
         self._pools = _NO_POOLS
-        self._unmet: str | None = None  # the key that is not what a write of it asks for
+        self._asked = False  # a write asks for what its key has below in the end
+        self._unmet: str | None = None  # the key that cannot be what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
         self._in_any_case: list[Callable[[], object]] = []
         self.ending = allocate_lock()
@@ -150,11 +152,12 @@ class Staging:
             self._in_the_end.pop(0)()
 
     def _commit(self) -> None:
-        if self._unmet is not None:
+        unmet = self._found_unmet() if self._asked and self._unmet is None else self._unmet
+        if unmet is not None:
             raise ConflictError(
-                f'ABORTED: Error writing "{self._unmet}": Generation mismatch: its value was not '
+                f'ABORTED: Error writing "{unmet}": Generation mismatch: its value was not '
                 "the one that a write of it asked for; nothing was changed",
-                key=self._unmet,
+                key=unmet,
             )
         arrays = () if self._arrays is None else self._arrays.all()
         written = [kept for kept in arrays if kept.overlay]
@@ -176,6 +179,14 @@ class Staging:
                 array._store_kept()
         for others in self._aside.values():
             others.commit()
+
+    def _found_unmet(self) -> str | None:
+        """Return a key that is not what a write of it asks for, if anything else is changed."""
+        stages = self._all()
+        changes = sum(stage.changes() for stage in stages)
+        if changes == 1 and self._arrays is None and not self._aside:
+            return None  # it is compared when it is changed
+        return next(filter(None, (stage.unmet() for stage in stages)), None)
 
     def check_places(self) -> None:
         """Raise an error if what is changed is in several places."""
@@ -247,7 +258,7 @@ class Staging:
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
         """Return the same for one key."""
         with self._lock:
-            if self._arrays is not None or self._changes:
+            if self._transaction._mixed:
                 return self.keys(store, *_only(key), writes=writes)
             return self._stage(store)
 
@@ -270,12 +281,14 @@ class Staging:
         with self._lock:
             stage = self._settled(store, key)
             self._forget(stage, *_only(key))
-            stamp = stage.write_stamped(key, data, known)
-            if stamp.generation:
-                stage.ask(key)
-            else:
+            try:
+                stamp = stage.write_asked(key, data, known)
+            except ConflictError:  # others changed it after this transaction had read it
+                stamp = None
+            if stamp is None or not stamp.generation:
                 self._unmet = key
-                stamp = stage.write_stamped(key, data)
+                return stage.write_stamped(key, data)
+            self._asked = True
             return stamp
 
     def change(self, store: Store, key: str, change: Change) -> None:

@@ -243,7 +243,8 @@ class Transaction(TransactionBase):
     def _tell(self, error: BaseException | None) -> None:
         """Tell who waits how it ended."""
         with self._lock:
-            self._staging.abort()  # what is left
+            if self._staged is not None or self._stages:
+                self._staging.abort()  # what is left
             self._error, self._ended = error, True
             promise = self._promise
         if promise is None:

@@ -145,17 +145,40 @@ impl StagedStore {
         })
     }
 
-    /// Gives a key a value, on the condition that below it has the version that somebody has
-    /// seen; that is compared in the end. False, and nothing, where the key was changed here.
-    pub fn assume(&self, key: &str, seen: Version, value: Vec<u8>) -> Result<bool> {
-        self.keys().check(key)?;
+    /// Changes a key on the condition that it is below what somebody has seen; that is compared in
+    /// the end. False, and nothing, where the key was changed here, or read as something else.
+    pub fn assume(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
         let _held = self.changing.hold(key)?;
-        let untouched = |stage: &Stage| !stage.keys.contains_key(key) && !stage.hides(key);
+        self.assume_held(key, seen, new)
+    }
+
+    fn assume_held(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
+        self.keys().check(key)?;
+        self.check_writable(key)?;
+        let fits = |it: &Staged| matches!(it.new, New::Same) && it.expected == seen;
+        let untouched = |stage: &Stage| stage.keys.get(key).is_none_or(fits) && !stage.hides(key);
         let Some(deletions) = self.with(|stage| untouched(stage).then_some(stage.deletions)) else {
             return Ok(false);
         };
-        let (found, new) = (Expected::Version(seen), New::Value(Arc::new(value)));
-        self.stage(key, Some(found), new, Some(deletions))
+        self.stage(key, Some(seen), new, Some(deletions))
+    }
+
+    /// Has it compared in the end whether a key is below what somebody asks for, whatever it is to be then.
+    /// False, and nothing, as [`Self::assume`].
+    pub fn expect(&self, key: &str, asked: Expected) -> Result<bool> {
+        let _held = self.changing.hold(key)?;
+        let done = self.assume_held(key, asked, New::Same)?;
+        if done {
+            self.ask(key);
+        }
+        Ok(done)
+    }
+
+    fn check_writable(&self, key: &str) -> Result<()> {
+        match self.inner.read_only() {
+            true => Err(readonly::refusal().at_key(key)),
+            false => Ok(()),
+        }
     }
 
     /// What the key is here, and what it was found to be below, if it was looked at now.
@@ -205,6 +228,10 @@ impl StagedStore {
                             staged.expected = found;
                         }
                     }
+                    let blind = deletions.is_none();
+                    if blind && !staged.asked && !self.repeatable {
+                        staged.expected = Expected::Anything; // what it is does not come of that any more
+                    }
                     if !matches!(new, New::Same) {
                         staged.new = new;
                     }
@@ -226,6 +253,20 @@ impl StagedStore {
                 staged.asked = staged.expected != Expected::Anything;
             }
         });
+    }
+
+    /// A key that is not, below, what somebody asked for.
+    pub fn unmet(&self) -> Result<Option<String>> {
+        let asked = |(key, staged): (&String, &Staged)| {
+            staged.asked.then(|| (key.clone(), staged.expected.clone()))
+        };
+        let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(asked).collect());
+        for (key, expected) in conditions {
+            if !expected.matches(self.inner.open(&key, Want::Ranges)?.as_deref())? {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
     }
 
     /// Gives everything up; later changes are refused.
@@ -263,9 +304,7 @@ impl Store for StagedStore {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.keys().check(key)?;
-        if self.inner.read_only() {
-            return Err(readonly::refusal().at_key(key));
-        }
+        self.check_writable(key)?;
         let _held = self.changing.hold(key)?;
         loop {
             let (object, found, deletions) = match need.current {

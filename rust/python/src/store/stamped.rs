@@ -554,21 +554,25 @@ fn change(
     expected: Option<&[u8]>,
 ) -> Result<(bool, Option<engine::Version>)> {
     store.keys().check(key)?; // also where no generation is like the expected one
-    let expected = match expected {
-        None | Some([]) => engine::Expected::Anything,
-        Some(generation) if *generation == MISSING => engine::Expected::Absent,
-        Some([VERSION, version @ ..]) => match engine::Version::new(version) {
-            Some(version) => engine::Expected::Version(version),
-            None => return Ok((false, None)),
-        },
-        Some(generation @ [DIGEST, ..]) => {
+    match (expected_of(expected), expected) {
+        (Some(expected), _) => store.write(key, data, &expected),
+        (None, Some(generation @ [DIGEST, ..])) => {
             let has = |current: Option<&dyn engine::Object>| match current {
                 Some(object) => has_digest(&engine::read_all(object)?, generation),
                 None => Ok(false),
             };
-            return store.write_if(key, data, engine::Need::CURRENT, has);
+            store.write_if(key, data, engine::Need::CURRENT, has)
         }
-        Some(_) => return Ok((false, None)), // that of no value
-    };
-    store.write(key, data, &expected)
+        (None, _) => Ok((false, None)), // that of no value
+    }
+}
+
+/// What a key is that has a generation, where that can be told without its value.
+pub(super) fn expected_of(generation: Option<&[u8]>) -> Option<engine::Expected> {
+    match generation {
+        None | Some([]) => Some(engine::Expected::Anything),
+        Some(generation) if *generation == MISSING => Some(engine::Expected::Absent),
+        Some([VERSION, version @ ..]) => engine::Version::new(version).map(engine::Expected::Version),
+        Some(_) => None,
+    }
 }

@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::store::{self as engine, New};
 use tessarr_engine::{Error, Result};
 
+use super::stamped::{self, expected_of, TimestampedStorageGeneration};
 use super::{initializer, Store};
 use crate::error::{argument, foreign, raised_by, to_py};
 use crate::kept::Kept;
@@ -307,13 +308,29 @@ impl StagedStore {
     /// is compared in the end. False, and nothing, where the key was changed here.
     fn assume(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
-        py.detach(|| self.staged.assume(key, seen, data.to_vec())).map_err(|error| to_py(py, error))
+        let (seen, new) = (engine::Expected::Version(seen), New::Value(Arc::new(data.to_vec())));
+        py.detach(|| self.staged.assume(key, seen, new)).map_err(|error| to_py(py, error))
     }
 
-    /// What a key was found to be, when a change of it was decided, it has to be in the end even if it is
-    /// deleted with others.
-    fn ask(&self, key: &str) {
-        self.staged.ask(key);
+    /// A key that does not have by now what somebody asked for.
+    fn unmet(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        py.detach(|| self.staged.unmet()).map_err(|error| to_py(py, error))
+    }
+
+    /// Change `key` to `data` (None: remove it) if it has a generation in the end, whatever becomes of it here.
+    /// Where it was changed here, or its value has to be looked at, only if that has it now: as `write_stamped`.
+    fn write_asked(
+        slf: &Bound<'_, Self>,
+        key: &str,
+        data: Option<&Bound<'_, PyAny>>,
+        generation: &[u8],
+    ) -> PyResult<TimestampedStorageGeneration> {
+        let (py, staged) = (slf.py(), &slf.get().staged);
+        let expect = || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.expect(key, asked));
+        let is_later = py.detach(expect).map_err(|error| to_py(py, error))?;
+        let stamp = stamped::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
+        staged.ask(key);
+        Ok(stamp)
     }
 
     /// Give up all changes.

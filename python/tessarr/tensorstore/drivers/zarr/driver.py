@@ -436,11 +436,13 @@ class ZarrDriver(Driver):
             self._resize(array, how)
             if before is not None:  # what is staged does not tell what others changed since
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
-            array._trim_kept()
         staging.may_redo(array._store, document, change)
-        staging.arrays.make(array._store, document, array._meta, self._outside, how.applied)
+        ends = how.upper[: array._meta.rank]
+        staging.arrays.resize(array, document, self._outside, how.applied, ends)
 
         def after() -> None:
+            if not staging.arrays.has_made(array._store, document):
+                return  # the document was replaced since
             self._accept(self._array, kept.array._meta)
             if overtaken:  # what others made longer, and the transaction did not use since
                 self._refresh(self._array)

@@ -447,9 +447,8 @@ class ZarrSpec(PlacedSpec):
         seen = Seen()
         if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
             if isinstance(store, StagedStore):
-                store.owner._staging.arrays.make(
-                    store, open_flow.prefix_of(at) + self._marker, meta
-                )
+                document = open_flow.prefix_of(at) + self._marker
+                store.owner._staging.arrays.make(store, document, meta)
             return meta, seen
         if self._mode.open:  # somebody else created it in the meantime
             existing = self._existing(store, at)

@@ -10,8 +10,9 @@ fn what_was_seen_is_compared_in_the_end() -> Result<()> {
         let seen = inner.load_version("a", None)?.and_then(|(_, version)| version).unwrap();
         let counted = Arc::new(CountingStore::new(inner.clone()));
         let staged = StagedStore::new(counted.clone(), false);
-        assert!(staged.assume("a", seen, b"2".to_vec())?);
-        assert!(!staged.assume("a", seen, b"3".to_vec())?);
+        let new = |value: &[u8]| New::Value(Arc::new(value.to_vec()));
+        assert!(staged.assume("a", Expected::Version(seen), new(b"2"))?);
+        assert!(!staged.assume("a", Expected::Version(seen), new(b"3"))?);
         assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"2"[..]));
         assert_eq!(counted.counts(), Counts::default());
         if others {
