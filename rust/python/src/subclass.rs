@@ -7,7 +7,7 @@ use pyo3::types::PyType;
 use pyo3::PyClass;
 
 /// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
-/// than what is done with a small object. PyO3 has no other way to it.
+/// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
 pub(crate) fn made_as<'py, T: PyClass>(
     class: &Bound<'py, PyType>,
     value: impl Into<PyClassInitializer<T>>,
