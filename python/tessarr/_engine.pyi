@@ -415,6 +415,8 @@ class Place:
     def store(self) -> Store: ...
     @property
     def only_reads(self) -> bool: ...
+    @staticmethod
+    def in_memory() -> Place: ...
     def through(self, store: Store) -> Place: ...
     def below(self, path: str) -> Place: ...
     def key(self, path: str) -> str: ...
@@ -425,8 +427,9 @@ _Ends: TypeAlias = tuple[bytes, bytes]
 class KvStoreBase:
     """Base of `KvStore`: what it is, where its keys are, and what stands before each.
 
-    The spec is bound, and its path not used. The methods ``_staged`` and ``_staged_range`` of the
-    subclass give the store that stages changes, and ``_refused`` the error of what cannot be done.
+    The spec is bound, and its path not used. Keys in memory are changed here; else the methods
+    ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and ``_staged_range`` give the
+    store that stages changes, and ``_refused`` the error of what cannot be done.
     """
 
     def __new__(
@@ -469,6 +472,36 @@ class KvStoreBase:
     def __contains__(self, key: str | bytes, /) -> bool: ...
     def __setitem__(self, key: str | bytes, value: str | bytes | None, /) -> None: ...
     def __delitem__(self, key: str | bytes, /) -> None: ...
+    def write(
+        self,
+        key: str | bytes,
+        value: str | bytes | None,
+        *,
+        if_equal: str | bytes | None = None,
+    ) -> Any:
+        """Replace the value of a key.
+
+        Parameters
+        ----------
+        key
+            Behind the path.
+        value
+            None removes the key.
+        if_equal
+            A generation: where the value has another one, nothing is changed, and that of
+            the result is empty. In a transaction it is what the value has to have when that is
+            committed: else that fails, and changes nothing.
+        """
+
+    def delete_range(self, range: Any) -> Any:
+        """Remove all keys in a range.
+
+        Parameters
+        ----------
+        range
+            Which ones.
+        """
+
     def _listed(self, ends: _Ends, strip: int) -> list[bytes]: ...
     def _delete(self, ends: _Ends) -> None: ...
 

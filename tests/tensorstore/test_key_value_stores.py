@@ -191,6 +191,43 @@ def test_memory_is_that_of_the_context() -> None:
     assert ts.KvStore.open("memory://").result().list().result() == []
 
 
+@pytest.mark.parametrize("where", ["memory://a/", "file:///tmp/"])
+def test_opening_makes_no_context_that_nobody_asks_for(where: str) -> None:
+    ts.KvStore.open(where).result()
+    calls = calls_of(lambda: ts.KvStore.open(where).result())
+    assert "Context.__init__" not in calls.names
+    assert len(calls.python) <= 15
+
+
+def test_a_context_that_somebody_asks_for_is_that_of_the_store() -> None:
+    """Copies of the store have it, too, also where several ask for it at a time."""
+    store = ts.KvStore.open("memory://a/").result()
+    store["x"] = b"1"
+    others = [store, store.copy(), store / "b", store.with_transaction(ts.Transaction())]
+    with ThreadPoolExecutor() as threads:
+        specs = [*threads.map(lambda one: one.spec(retain_context=True), others)]
+    for spec in specs:
+        spec.path = "a/"
+        assert spec == specs[0]
+        assert ts.KvStore.open(spec).result()["x"] == b"1"
+    again = pickle.loads(pickle.dumps((store.spec(retain_context=True), store / "c")))
+    assert again[0] / "c" == again[1].spec(retain_context=True)
+    other = ts.KvStore.open("memory://a/").result()
+    assert other.list().result() == []
+    assert other.spec(retain_context=True) != specs[0]
+    assert other.spec() == store.spec()
+
+
+def test_a_spec_that_is_changed_changes_no_store_that_it_opened() -> None:
+    spec = ts.KvStore.Spec("memory://a/")
+    store = ts.KvStore.open(spec).result()
+    store["x"] = b"1"
+    spec.path = "b/"
+    spec.update(context=ts.Context())
+    assert store.url == "memory://a/"
+    assert ts.KvStore.open(store.spec(retain_context=True)).result()["x"] == b"1"
+
+
 def test_specs_say_what_is_shared() -> None:
     context = ts.Context({"memory_key_value_store#a": {}})
     spec = ts.KvStore.Spec(
@@ -453,6 +490,20 @@ def test_brackets_and_paths_need_no_python() -> None:
         assert (store / "b" / "c" + "d").copy().path == "b/cd"
 
     assert [*calls_of(use).names][1:] == ["KvStore.path"]
+
+
+def test_changes_in_memory_call_nothing_but_futures() -> None:
+    store = ts.KvStore.open("memory://").result()
+    everything = Range()
+
+    def use() -> None:
+        assert store.write("a", b"1").result().generation
+        assert store.write("a", b"2", if_equal="no such").result().generation == b""
+        assert store.write("b", None).result().generation
+        assert store.delete_range(everything).result() is None
+
+    assert [*calls_of(use).names][1:] == ["finished", "Future.result"]
+    assert store.list().result() == []
 
 
 def test_a_store_is_had_by_opening_it() -> None:

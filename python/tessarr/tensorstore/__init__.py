@@ -45,6 +45,10 @@ from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.verbose import (
+    experimental_update_verbose_logging,
+    parse_tensorstore_flags,
+)
 from tessarr.tensorstore.metrics import (
     experimental_collect_matching_metrics,
     experimental_collect_prometheus_format_metrics,
@@ -91,10 +95,6 @@ from tessarr.tensorstore.spec.driver_spec import driver_spec as _driver_spec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import Transaction
-from tessarr.tensorstore.verbose import (
-    experimental_update_verbose_logging,
-    parse_tensorstore_flags,
-)
 from tessarr.tensorstore.views import cast, downsample
 
 _driver_spec("zarr3")  # what is opened most, so that it takes no longer the first time

@@ -22,6 +22,7 @@ mod show;
 mod space;
 mod store;
 mod strings;
+mod subclass;
 mod unit;
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.

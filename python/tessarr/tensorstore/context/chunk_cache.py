@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections import OrderedDict
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -40,11 +41,9 @@ class ChunkShelf:
     def find(self, keys: Sequence[Any]) -> list[Kept | None]:
         """Return chunks, their generations, and when they were that; None for those not kept."""
         with self._lock:
-            chunks = self._chunks
-            found = [chunks.get(key) for key in keys]
-            for key, kept in zip(keys, found, strict=True):
-                if kept is not None:
-                    chunks.move_to_end(key)
+            found = [*map(self._chunks.get, keys)]
+            for key in compress(keys, found):
+                self._chunks.move_to_end(key)
             return found
 
     def put(self, key: Any, kept: Kept) -> None:
@@ -97,7 +96,7 @@ class ChunkCache:
         """Return what `get` does of each key."""
         if not self._shelf.limit:
             return [None] * len(keys)
-        return self._shelf.find([(self, key) for key in keys])
+        return self._shelf.find([*zip(repeat(self), keys, strict=False)])
 
     def put(self, key: Any, chunk: npt.NDArray[Any], generation: bytes, at: float) -> None:
         """Keep a chunk, which is not changed any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 import numpy as np
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["TensorStore", "handle"]
 
 
+_new: Final = object.__new__
+
+
 def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
@@ -76,7 +79,7 @@ class TensorStore(Facts):
     # Indexing
 
     def _as_view(self) -> View:
-        return self._view._as_view()
+        return self._view._view
 
     def _after(self, view: View) -> TensorStore:
         return handle(self._driver, self._view._after(view), self._mode, self._transaction)
@@ -460,7 +463,7 @@ def handle(
         view = driver.whole
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
-    made: TensorStore = object.__new__(TensorStore)
+    made: TensorStore = _new(TensorStore)
     made._driver = driver
     made._view = view
     made._mode = mode

@@ -17,26 +17,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Based",
     "Driver",
-    "Opening",
     "boolean",
     "missing",
     "quoted",
     "text",
     "texts",
 ]
-
-
-class Opening(NamedTuple):
-    """What a place is opened with.
-
-    Its checked members, the resources, the places that it stands on, and the path of the
-    key-value store, which will follow the prefix.
-    """
-
-    given: Mapping[str, Any]
-    resources: References
-    bases: tuple[Place, ...]
-    path: str
 
 
 class Based(NamedTuple):
@@ -64,7 +50,13 @@ class Driver:
     name
         What JSON calls it.
     open
-        Gives the place of the keys.
+        Gives the place of the keys. It is given the resources, the checked members, the places
+        that it stands on, and the path of the key-value store, which will follow the prefix.
+    alone
+        Gives the place for a path where nothing is said of resources, and nobody shares them;
+        None: it needs them anyway.
+    store
+        The member whose resource is the store; None: there is no such one.
     members
         Its members in JSON beside path and resources, with what reads each.
     needs
@@ -87,7 +79,9 @@ class Driver:
     """
 
     name: str
-    open: Callable[[Opening], Place]
+    open: Callable[[References, Mapping[str, Any], tuple[Place, ...], str], Place]
+    alone: Callable[[str], Place] | None = None
+    store: str | None = None
     members: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

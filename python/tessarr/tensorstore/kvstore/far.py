@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retried
-from tessarr.tensorstore.kvstore.driver import (
-    Driver,
-    Opening,
-    boolean,
-    quoted,
-    text,
-    texts,
-)
+from tessarr.tensorstore.kvstore.driver import Driver, boolean, quoted, text, texts
 from tessarr.tensorstore.kvstore.values import Place, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tessarr.tensorstore.context.references import References
 
 __all__ = ["GCS", "HTTP", "S3"]
 
@@ -41,21 +36,23 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
     return read
 
 
-def _opened(at: Opening, kind: str, url: str, options: dict[str, Any], **settings: Any) -> Place:
+def _opened(
+    resources: References, kind: str, url: str, options: dict[str, Any], **settings: Any
+) -> Place:
     """Return the place of a URL, asked as the resources of its kind say.
 
     Each attempt waits for its turn, and begins as often as the rate allows.
     """
     from tessarr.store.fsspec import FsspecStore
 
-    concurrency = at.resources.resource(f"{kind}_request_concurrency")
+    concurrency = resources.resource(f"{kind}_request_concurrency")
     store = FsspecStore.from_url(
         url, options, concurrency=at_a_time(concurrency), retries=False, **settings
     )
     rate = f"experimental_{kind}_rate_limiter"
     turned = limited(store, concurrency)
-    timed = rated(turned, at.resources.resource(rate) if at.resources.has(rate) else None)
-    return Place(retried(timed, at.resources.resource(f"{kind}_request_retries")))
+    timed = rated(turned, resources.resource(rate) if resources.has(rate) else None)
+    return Place(retried(timed, resources.resource(f"{kind}_request_retries")))
 
 
 # S3
@@ -70,8 +67,8 @@ def _check_s3(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     return found, path
 
 
-def _open_s3(at: Opening) -> Place:
-    bucket, endpoint = at.given.get("bucket", ""), at.given.get("endpoint", "")
+def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
+    bucket, endpoint = given.get("bucket", ""), given.get("endpoint", "")
     client: dict[str, Any] = {}
     options: dict[str, Any] = {"client_kwargs": client}
     if not bucket:
@@ -79,13 +76,13 @@ def _open_s3(at: Opening) -> Place:
         options["config_kwargs"] = {"s3": {"addressing_style": "virtual"}}
     if endpoint:
         client["endpoint_url"] = endpoint
-    if at.given.get("aws_region"):
-        client["region_name"] = at.given["aws_region"]
-    if at.given.get("requester_pays"):
+    if given.get("aws_region"):
+        client["region_name"] = given["aws_region"]
+    if given.get("requester_pays"):
         options["requester_pays"] = True
-    options |= _credentials(at)
-    conditional = at.given.get("use_conditional_write", True)
-    return _opened(at, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
+    options |= _credentials(resources, given)
+    conditional = given.get("use_conditional_write", True)
+    return _opened(resources, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
 
 
 def _bucket_of(endpoint: str) -> tuple[str, str]:
@@ -103,11 +100,11 @@ def _bucket_of(endpoint: str) -> tuple[str, str]:
     return bucket, f"{parts.scheme}://{host}"
 
 
-def _credentials(at: Opening) -> dict[str, Any]:
-    json = at.resources.resource("aws_credentials").to_json(include_defaults=True)
+def _credentials(resources: References, given: Mapping[str, Any]) -> dict[str, Any]:
+    json = resources.resource("aws_credentials").to_json(include_defaults=True)
     from tessarr.tensorstore.kvstore.aws import session
 
-    host = at.given.get("host_header")
+    host = given.get("host_header")
     if json["type"] != "anonymous":
         return {"session": session(json, host)}
     return {"anon": True} | ({"session": session(json, host)} if host else {})
@@ -151,13 +148,13 @@ _BAD_OBJECT: Final = re.compile(r"[\x00-\x1f\x7f]|\A\.{1,2}\Z|\A\.well-known/acm
 _LONGEST_OBJECT: Final = 1024
 
 
-def _open_gcs(at: Opening) -> Place:
-    project = at.resources.resource("gcs_user_project").to_json().get("project_id")
+def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
+    project = resources.resource("gcs_user_project").to_json().get("project_id")
     options: dict[str, Any] = {"requester_pays": project} if project else {}
     server = os.environ.get("TENSORSTORE_GCS_HTTP_URL")
     if server:
         options["endpoint_url"] = server
-    return _opened(at, "gcs", f"gs://{at.given['bucket']}", options)
+    return _opened(resources, "gcs", f"gs://{given['bucket']}", options)
 
 
 GCS: Final = Driver(
@@ -201,18 +198,18 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, whole
 
 
-def _open_http(at: Opening) -> Place:
+def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
     from urllib.parse import parse_qsl
 
-    url, _, query = at.given["base_url"].partition("?")
+    url, _, query = given["base_url"].partition("?")
     options: dict[str, Any] = {}
     if query:
         options["params"] = tuple(parse_qsl(query, keep_blank_values=True))
-    if at.given.get("headers"):
-        pairs = (line.partition(":") for line in at.given["headers"])
+    if given.get("headers"):
+        pairs = (line.partition(":") for line in given["headers"])
         headers = [(name.strip(), value.strip()) for name, _, value in pairs]
         options["client_kwargs"] = {"headers": headers}
-    found = _opened(at, "http", url, options, read_only=True)
+    found = _opened(resources, "http", url, options, read_only=True)
     return Place(found.store, rooted=True, only_reads=True)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
 from tessarr.tensorstore.kvstore.careful import limited, retried
-from tessarr.tensorstore.kvstore.driver import Driver, Opening, boolean, quoted
+from tessarr.tensorstore.kvstore.driver import Driver, boolean, quoted
 from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.durations import seconds
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tessarr.store import Store
+    from tessarr.tensorstore.context.references import References
 
 __all__ = ["FILE", "MEMORY", "TESSARR", "changes_at_once"]
 
@@ -42,9 +43,13 @@ def _file_path(path: str) -> str:
     return path
 
 
-def _open_file(at: Opening) -> Place:
-    here = "" if at.path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
-    return Place(_root() if at.resources.plain else _files(at), here, rooted=True)
+def _open_file(resources: References, _: Any, __: Any, path: str) -> Place:
+    return _in_files(path) if resources.plain else _in_files(path, _files(resources))
+
+
+def _in_files(path: str, files: Store | None = None) -> Place:
+    here = "" if path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
+    return Place(_root() if files is None else files, here, rooted=True)
 
 
 @cache
@@ -52,9 +57,9 @@ def _root() -> Store:
     return LocalStore("/", durable=True)
 
 
-def _files(at: Opening) -> Store:
+def _files(resources: References) -> Store:
     def of(member: str) -> Any:
-        return at.resources.resource(member).to_json(include_defaults=True)
+        return resources.resource(member).to_json(include_defaults=True)
 
     locking = of("file_io_locking")
     store: Store = LocalStore(
@@ -64,8 +69,8 @@ def _files(at: Opening) -> Store:
         locking=locking.get("mode", "os"),
         lock_timeout_s=max(0.0, seconds(locking.get("acquire_timeout", "1m"))),
     )
-    store = limited(store, at.resources.resource("file_io_concurrency"))
-    return retried(store, at.resources.resource("file_io_retries"))
+    store = limited(store, resources.resource("file_io_concurrency"))
+    return retried(store, resources.resource("file_io_retries"))
 
 
 def _file_url(_: Mapping[str, Any], path: str) -> str:
@@ -85,6 +90,7 @@ _FILE_RESOURCES: Final = (
 FILE: Final = Driver(
     name="file",
     open=_open_file,
+    alone=_in_files,
     kinds={name: name for name in _FILE_RESOURCES},
     url=_file_url,
     path=_file_path,
@@ -95,17 +101,19 @@ FILE: Final = Driver(
 # Memory
 
 
-def _open_memory(at: Opening) -> Place:
-    return Place(at.resources.resource("memory_key_value_store")._made(_new_memory))
+def _open_memory(resources: References, *_: Any) -> Place:
+    return Place(resources.resource("memory_key_value_store")._made(_new_memory))
 
 
 def _new_memory(_: Any) -> Store:
-    return MemoryStore(any_keys=True)
+    return Place.in_memory().store
 
 
 MEMORY: Final = Driver(
     name="memory",
     open=_open_memory,
+    alone=lambda _: Place.in_memory(),
+    store="memory_key_value_store",
     members={"atomic": boolean},
     defaults={"atomic": True},
     kinds={"memory_key_value_store": "memory_key_value_store"},
@@ -117,8 +125,8 @@ MEMORY: Final = Driver(
 # Any store of Tessarr's
 
 
-def _open_tessarr(at: Opening) -> Place:
-    store, inside = open_store(at.given["store"])
+def _open_tessarr(_: References, given: Mapping[str, Any], *__: Any) -> Place:
+    store, inside = open_store(given["store"])
     return Place(store, f"{inside}/" if inside else "")
 
 

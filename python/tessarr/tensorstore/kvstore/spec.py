@@ -10,15 +10,15 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
-from tessarr.tensorstore.kvstore.driver import Driver, Opening, missing
+from tessarr.tensorstore.kvstore.driver import Driver, missing
 from tessarr.tensorstore.kvstore.drivers import driver_of
 from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import Place, joined, text_of
+from tessarr.tensorstore.kvstore.verbose import told
 from tessarr.tensorstore.notation.members import expected, within
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
-from tessarr.tensorstore.verbose import told
 
 __all__ = ["Spec"]
 
@@ -61,7 +61,7 @@ class Spec:
         """Return the spec that something is or says; it belongs to others, too."""
         if isinstance(json, Spec):
             return json
-        key = _key_of(json)
+        key = json if type(json) is str else _key_of(json)
         found = _recall.find(key)
         if found is None:
             found = cls._read(json)
@@ -249,6 +249,13 @@ class Spec:
         for name in Spec.__slots__:
             setattr(self, name, getattr(changed, name))
 
+    @property
+    def _is_alone(self) -> bool:
+        """Whether nothing is said of resources, and none are needed where nobody shares them."""
+        found = self._references
+        said = found._values or found.context is not None or self._context is not None
+        return not said and self._driver.alone is not None
+
     def _bound(self, context: Context) -> Spec:
         if self._context is not None:
             context = Context(self._context, context)
@@ -288,10 +295,9 @@ class Spec:
 
     def _open(self) -> Place:
         """Return the place of keys; the resources have to be bound."""
-        bases = tuple([base._below() for base in self._bases])
-        place = self._driver.open(Opening(self._given, self._references, bases, self._path))
-        store = told(place.store, self._driver.name)
-        return place if store is place.store else place.through(store)
+        bases = tuple([base._below() for base in self._bases]) if self._bases else ()
+        place = self._driver.open(self._references, self._given, bases, self._path)
+        return told(place, self._driver.name)
 
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
@@ -307,12 +313,10 @@ _recall: Final[Recall[Spec]] = Recall()
 
 
 def _key_of(json: Any) -> Hashable:
-    """Return what only equal URLs, or objects whose members are text, have; None for others.
+    """Return what only equal objects whose members are text have; None for others.
 
     A store that stands in the JSON is meant itself, even if it is equal to another.
     """
-    if type(json) is str:
-        return json
     plain = type(json) is dict and set(map(type, json.values())) == {str}
     return tuple(json.items()) if plain else None
 

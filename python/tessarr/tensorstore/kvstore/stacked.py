@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
-from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, missing, text
+from tessarr.tensorstore.kvstore.driver import Based, Driver, missing, text
 from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.members import expected, integer, members
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tessarr.store import OpenedValue
+    from tessarr.tensorstore.context.references import References
 
 __all__ = ["KVSTACK"]
 
@@ -255,9 +256,11 @@ def _settled(given: Mapping[str, Any], bases: Sequence[T]) -> tuple[dict[str, An
     return {"layers": [keys.json() for keys, _ in settled]}, tuple(base for _, base in settled)
 
 
-def _open_stack(at: Opening) -> Place:
-    given, places = _settled(at.given, at.bases)
-    keys = map(Keys.of, given["layers"])
+def _open_stack(
+    _: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str
+) -> Place:
+    settled, places = _settled(given, bases)
+    keys = map(Keys.of, settled["layers"])
     layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
     # Which keys there are is for the layers to say.
     return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True))

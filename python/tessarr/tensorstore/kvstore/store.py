@@ -16,6 +16,7 @@ from tessarr.tensorstore.futures.future import Future, T, failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore import spec as specs
 from tessarr.tensorstore.kvstore import values
+from tessarr.tensorstore.kvstore.alone import Alone
 from tessarr.tensorstore.kvstore.near import changes_at_once
 from tessarr.tensorstore.kvstore.spec import Spec
 from tessarr.tensorstore.kvstore.values import (
@@ -72,11 +73,19 @@ class KvStore(KvStoreBase):
     if TYPE_CHECKING:
 
         @property
-        def _spec(self) -> Spec: ...
+        def _spec(self) -> Spec | Alone: ...
         @property
         def _transaction(self) -> Transaction | None: ...
         @_transaction.setter
         def _transaction(self, transaction: Transaction | None) -> None: ...
+        def write(
+            self,
+            key: str | bytes,
+            value: str | bytes | None,
+            *,
+            if_equal: str | bytes | None = None,
+        ) -> Future[TimestampedStorageGeneration]: ...
+        def delete_range(self, range: KeyRange) -> Future[None]: ...  # noqa: A002
 
     @staticmethod
     def open(
@@ -102,9 +111,14 @@ class KvStore(KvStoreBase):
             if transaction is not None:
                 made.transaction = transaction
             return Future(made)
-        bound = Spec._of(spec)._bound(of_class(context, Context, "context") or Context())
+        found = Spec._of(spec)
+        own: Spec | Alone
+        if context is None and found._is_alone:
+            own = Alone(found.copy() if found is spec else found)
+        else:
+            own = found._bound(of_class(context, Context, "context") or Context())
         try:
-            return finished(KvStore(bound, bound._open(), bound._path, transaction))
+            return finished(KvStore(own, own._open(), found._path, transaction))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
 
@@ -282,29 +296,10 @@ class KvStore(KvStoreBase):
 
     # Writing
 
-    def write(
-        self,
-        key: str | bytes,
-        value: str | bytes | None,
-        *,
-        if_equal: str | bytes | None = None,
+    def _write(
+        self, full: str, data: bytes | None, known: bytes | None
     ) -> Future[TimestampedStorageGeneration]:
-        """Replace the value of a key.
-
-        Parameters
-        ----------
-        key
-            Behind the path.
-        value
-            None removes the key.
-        if_equal
-            A generation: where the value has another one, nothing is changed, and that of
-            the result is empty. In a transaction it is what the value has to have when that is
-            committed: else that fails, and changes nothing.
-        """
-        full = self._key(key)
-        known = None if if_equal is None else as_bytes(if_equal, "a generation")
-        data = None if value is None else as_bytes(value, "a value")
+        """Begin to replace the value of a key of the store."""
         most = self._spec._driver.at_once
         try:
             if known is not None and self._transaction is not None:
@@ -328,17 +323,9 @@ class KvStore(KvStoreBase):
         made: TimestampedStorageGeneration = staging.write(store, key, data, known)
         return made
 
-    def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
-        """Remove all keys in a range.
-
-        Parameters
-        ----------
-        range
-            Which ones.
-        """
-        if not isinstance(range, KeyRange):
-            raise TypeError(f"range: {range!r} is no KeyRange")
-        return self._do(self._delete, (range._min, range._max), whole=True)
+    def _clear(self, chosen: _Ends) -> Future[None]:
+        """Begin to remove the keys in a range."""
+        return self._do(self._delete, chosen, whole=True)
 
     def experimental_copy_range_to(
         self,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.store import LocalStore
-from tessarr.tensorstore.kvstore.driver import Based, Driver, Opening, missing, quoted
+from tessarr.tensorstore.kvstore.driver import Based, Driver, missing, quoted
 from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.members import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr.tensorstore.context.references import References
 
 __all__ = ["ZIP"]
 
@@ -24,13 +29,13 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
     (json["base"],) = bases
 
 
-def _open_zip(at: Opening) -> Place:
+def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str) -> Place:
     from tessarr.store.packed import ZipValueStore
     from tessarr.store.zip.store import shared_zip
 
-    (base,) = at.bases
+    (base,) = bases
     key = base.key("")
-    method = _METHODS[at.given.get("compression", "deflate")]
+    method = _METHODS[given.get("compression", "deflate")]
     if isinstance(base.store, LocalStore):
         file = f"{base.store.path.rstrip('/')}/{key}"
         return Place(shared_zip(file, method, durable=base.store.durable))

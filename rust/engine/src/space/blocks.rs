@@ -81,7 +81,9 @@ impl Blocks {
                     let places = all.iter().map(|one| some.partition_point(|other| other < one) as i64);
                     let places = Indices::new(places.collect(), &listed.indices.shape());
                     let places = places.ok_or_else(|| selection("a list of another length"))?;
-                    (Positions::Listed(some), Map::by_array(places, 0, 1, WHOLE).simplified(&view.dims)?)
+                    let mut placed = Map::by_array(places, 0, 1, WHOLE);
+                    placed.simplify(&view.dims)?;
+                    (Positions::Listed(some), placed)
                 }
                 Source::Dimension(k) if map.stride != 0 => {
                     let (dim, step) = (&view.dims[*k], map.stride.abs());

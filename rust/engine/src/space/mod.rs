@@ -166,21 +166,20 @@ impl Map {
     }
 
     /// A constant in place of an index array of one item, and where there is no position.
-    fn simplified(self, dims: &[Dim]) -> Result<Map> {
+    fn simplify(&mut self, dims: &[Dim]) -> Result<()> {
         let Source::Array(listed) = &self.source else {
-            return Ok(self);
+            return Ok(());
         };
         if nowhere(dims) {
-            return Ok(Map::constant(0));
+            *self = Map::constant(0);
+        } else if listed.indices.size() == 1 {
+            let item = listed.indices.first().unwrap_or(0);
+            if !contains(listed.within, item) {
+                return Err(outside(item, &Dim::new(listed.within.0, listed.within.1)));
+            }
+            *self = Map::constant(self.applied(item, 0)?.0);
         }
-        if listed.indices.size() != 1 {
-            return Ok(self);
-        }
-        let item = listed.indices.first().unwrap_or(0);
-        if !contains(listed.within, item) {
-            return Err(outside(item, &Dim::new(listed.within.0, listed.within.1)));
-        }
-        Ok(Map::constant(self.applied(item, 0)?.0))
+        Ok(())
     }
 }
 
@@ -265,9 +264,9 @@ impl View {
     /// `Kind::Selection` if a number would not fit into 64 bits, a position is outside of an index array,
     /// or one of its bounds is implicit.
     pub fn after(&self, act: View) -> Result<View> {
-        let View { dims, maps } = self.composed(act)?;
-        let maps = maps.into_iter().map(|map| map.simplified(&dims)).collect::<Result<_>>()?;
-        Ok(View { dims, maps })
+        let mut made = self.composed(act)?;
+        made.maps.iter_mut().try_for_each(|map| map.simplify(&made.dims))?;
+        Ok(made)
     }
 
     /// The same, with index arrays of one item that stay what they are.

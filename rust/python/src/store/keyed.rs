@@ -3,17 +3,20 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyList, PyString, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::{Error, Kind};
 
+use super::memory::MemoryStore;
 use super::stamped::Octets;
 use super::transaction::{rebound, TransactionBase};
 use super::Store;
 use crate::error::{argument, to_py};
+use crate::subclass::made_as;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Place>()?;
@@ -53,9 +56,17 @@ fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
 
 /// A path with a component more, and a slash between them.
 #[pyfunction]
-fn joined(path: &str, component: &str) -> String {
-    let beside = path.is_empty() || component.is_empty() || path.ends_with('/') || component.starts_with('/');
-    [path, if beside { "" } else { "/" }, component].concat()
+fn joined<'py>(
+    path: &Bound<'py, PyString>,
+    component: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyString>> {
+    let (before, behind) = (path.to_str()?, component.to_str()?);
+    let between = if before.ends_with('/') || behind.starts_with('/') { "" } else { "/" };
+    Ok(match (before, behind) {
+        ("", _) => component.clone(),
+        (_, "") => path.clone(),
+        _ => PyString::new(path.py(), &[before, between, behind].concat()),
+    })
 }
 
 /// Where keys are.
@@ -99,6 +110,13 @@ impl Place {
         Place { store, prefix: prefix.into(), rooted, only_reads }
     }
 
+    /// Where the keys of a new store in memory are, which may be any texts.
+    #[staticmethod]
+    fn in_memory(py: Python<'_>) -> PyResult<Self> {
+        let store = MemoryStore::of_texts(py)?.into_super();
+        Ok(Place::new(store.unbind(), "", false, false))
+    }
+
     /// Where the same keys are, asked through another store.
     fn through(&self, store: Py<Store>) -> Self {
         Place::new(store, &self.prefix, self.rooted, self.only_reads)
@@ -124,8 +142,9 @@ struct Chosen {
 
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
 ///
-/// The spec is bound, and its path not used. The methods `_staged` and `_staged_range` of the subclass give
-/// the store that stages changes, and `_refused` the error of what cannot be done.
+/// The spec is bound, and its path not used. Keys in memory are changed here; else the methods `_write` and
+/// `_clear` of the subclass begin it. `_staged` and `_staged_range` give the store that stages changes, and
+/// `_refused` the error of what cannot be done.
 #[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
 pub(crate) struct KvStoreBase {
     #[pyo3(get, name = "_spec")]
@@ -182,9 +201,44 @@ impl KvStoreBase {
     }
 
     /// A store with the same keys behind another path.
-    fn behind<'py>(slf: &Bound<'py, Self>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
+        let transaction = slf.get()._transaction(slf.py());
+        KvStoreBase::other(slf, path.unbind(), transaction)
+    }
+
+    /// The same behind another path, in another transaction.
+    fn other<'py>(
+        slf: &Bound<'py, Self>,
+        path: Py<PyString>,
+        transaction: Option<Py<TransactionBase>>,
+    ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
-        slf.get_type().call1((&this.spec, &this.place, path, this._transaction(py)))
+        let made = KvStoreBase {
+            spec: this.spec.clone_ref(py),
+            place: this.place.clone_ref(py),
+            chosen: Mutex::new(Chosen { path, transaction }),
+        };
+        made_as(&slf.get_type(), made)
+    }
+
+    /// The future of what is done at once: its result, or the error.
+    fn told<'py>(py: Python<'py>, done: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        static FINISHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static FAILED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        const FUTURES: &str = "tessarr.tensorstore.futures.future";
+        match done {
+            Ok(value) => FINISHED.import(py, FUTURES, "finished")?.call1((value,)),
+            Err(error) if error.is_instance_of::<PyException>(py) => {
+                FAILED.import(py, FUTURES, "failed")?.call1((error,))
+            }
+            Err(interrupt) => Err(interrupt),
+        }
+    }
+
+    /// Whether all is done at once, as keys are in memory and nothing is staged.
+    fn is_brief(&self, py: Python<'_>) -> bool {
+        let place = self.place(py);
+        place.store.get().inner.is_brief() && !place.only_reads && self.chosen().transaction.is_none()
     }
 }
 
@@ -235,9 +289,9 @@ impl KvStoreBase {
     }
 
     /// Another one, whose path and transaction can be changed.
-    fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
-        KvStoreBase::behind(slf, slf.get().path(py).to_str(py)?)
+        KvStoreBase::behind(slf, slf.get().path(py).into_bound(py))
     }
 
     /// Return this store, its changes staged in a transaction.
@@ -249,25 +303,23 @@ impl KvStoreBase {
     fn with_transaction<'py>(
         slf: &Bound<'py, Self>,
         transaction: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
-        let transaction = rebound(this._transaction(py), transaction)?;
-        slf.get_type().call1((&this.spec, &this.place, this.path(py), transaction))
+        let transaction = rebound(this._transaction(py), transaction)?.map(Bound::unbind);
+        KvStoreBase::other(slf, this.path(py), transaction)
     }
 
-    fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let suffix = text(suffix, "a path")?;
-        KvStoreBase::behind(slf, &[slf.get().path(py).to_str(py)?, &suffix].concat())
+        let path = PyString::new(py, &[slf.get().path(py).to_str(py)?, &suffix].concat());
+        KvStoreBase::behind(slf, path)
     }
 
-    fn __truediv__<'py>(
-        slf: &Bound<'py, Self>,
-        component: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, component: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
-        let component = text(component, "a path")?;
-        KvStoreBase::behind(slf, &joined(slf.get().path(py).to_str(py)?, &component))
+        let component = text_of(component, "a path")?;
+        KvStoreBase::behind(slf, joined(slf.get().path(py).bind(py), &component)?)
     }
 
     /// The key in the store.
@@ -336,6 +388,58 @@ impl KvStoreBase {
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, store) = KvStoreBase::at(slf, key, true)?;
         store.get().delete(slf.py(), &key)
+    }
+
+    /// Replace the value of a key.
+    ///
+    /// Parameters
+    /// ----------
+    /// key
+    ///     Behind the path.
+    /// value
+    ///     None removes the key.
+    /// if_equal
+    ///     A generation: where the value has another one, nothing is changed, and that of
+    ///     the result is empty. In a transaction it is what the value has to have when that is
+    ///     committed: else that fails, and changes nothing.
+    #[pyo3(signature = (key, value, *, if_equal = None))]
+    fn write<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
+        if_equal: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let key = this.whole(key)?;
+        let known = if_equal.map(|known| Octets::of(known, "a generation")).transpose()?;
+        let value = value.map(|value| Octets::of(value, "a value")).transpose()?;
+        if !this.is_brief(py) {
+            return slf.call_method1(intern!(py, "_write"), (key, value, known));
+        }
+        let store = this.place(py).store.get();
+        let known = known.as_ref().map(|known| known.as_bytes());
+        let done = store.write_stamped(py, &key, value.as_deref(), known);
+        KvStoreBase::told(py, done.and_then(|stamp| Ok(Bound::new(py, stamp)?.into_any())))
+    }
+
+    /// Remove all keys in a range.
+    ///
+    /// Parameters
+    /// ----------
+    /// range
+    ///     Which ones.
+    fn delete_range<'py>(slf: &Bound<'py, Self>, range: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let py = slf.py();
+        if !range.is_instance(CLASS.import(py, "tessarr.tensorstore.kvstore.values", "KeyRange")?)? {
+            return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", range.repr()?)));
+        }
+        let end = |name| Ok::<_, PyErr>(range.getattr(name)?.cast_into::<PyBytes>()?);
+        let ends = (end(intern!(py, "_min"))?, end(intern!(py, "_max"))?);
+        if !slf.get().is_brief(py) {
+            return slf.call_method1(intern!(py, "_clear"), (ends,));
+        }
+        KvStoreBase::told(py, KvStoreBase::_delete(slf, ends).map(|()| py.None().into_bound(py)))
     }
 
     /// The keys in a range, without the path and so many bytes behind it.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 use super::{bytes_of, initializer, Store};
 use crate::error::to_py;
+use crate::subclass::made_as;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<MemoryStore>()?;
@@ -20,6 +22,16 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) struct MemoryStore {
     store: Arc<engine::MemoryStore>,
     name: Option<String>,
+}
+
+impl MemoryStore {
+    /// An empty store of the class that Python derives, in which any text is a key.
+    pub(super) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let store = Arc::new(engine::MemoryStore::of(engine::Keys::Texts));
+        let made = initializer(MemoryStore { store: store.clone(), name: None }, store);
+        made_as(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)
+    }
 }
 
 #[pymethods]

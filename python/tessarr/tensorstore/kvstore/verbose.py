@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tessarr.store import Store
+    from tessarr.tensorstore.kvstore.values import Place
 
 __all__ = ["experimental_update_verbose_logging", "parse_tensorstore_flags", "told"]
 
@@ -69,11 +70,11 @@ def parse_tensorstore_flags(argv: Sequence[str]) -> None:
             experimental_update_verbose_logging(value if equals else following)
 
 
-def told(store: Store, kind: str) -> Store:
-    """Return a store that tells what it is asked, if flags say so of its kind; else it itself."""
+def told(place: Place, kind: str) -> Place:
+    """Return a place that tells what it is asked, if flags say so of its kind; else it itself."""
     if not _levels or _levels.get(kind, _levels.get("all", -1)) < 0:
-        return store
-    return _logged(store, kind)
+        return place
+    return place.through(_logged(place.store, kind))
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,25 @@
+//! Objects of classes that Python derives from those of the engine.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::impl_::pymethods::tp_new_impl;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use pyo3::PyClass;
+
+/// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
+/// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
+pub(crate) fn made_as<'py, T: PyClass>(
+    class: &Bound<'py, PyType>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    let py = class.py();
+    if !class.is_subclass_of::<T>()? {
+        let message = format!("{} is no {}", class.repr()?, T::type_object(py).repr()?);
+        return Err(PyTypeError::new_err(message));
+    }
+    // SAFETY: the class derives from `T`, and so what is made of it is one.
+    unsafe {
+        let made = tp_new_impl::<PyClassInitializer<T>, T>(py, value.into(), class.as_type_ptr())?;
+        Ok(Bound::from_owned_ptr(py, made).cast_into_unchecked())
+    }
+}
