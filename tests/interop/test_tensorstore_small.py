@@ -280,3 +280,11 @@ def test_no_filters_are_told_as_they_were_said() -> None:
         for call in _called("dict", members, 2)
     ]
     assert not list(_differing(texts))
+
+
+@pytest.mark.parametrize(
+    "said", ["", "dtype='int8', fill_value=3", "chunk_layout=ts.ChunkLayout(chunk_elements=5)"]
+)
+@pytest.mark.parametrize("turned", ["T", "transpose()", "transpose(None)"])
+def test_what_has_no_rank_is_turned_round(said: str, turned: str) -> None:
+    assert not [*_differing([f"ts.Schema({said}).{turned}"])]

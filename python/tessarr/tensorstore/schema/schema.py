@@ -230,6 +230,11 @@ class Schema(Parts, Indexable):
     def _after(self, view: View) -> Self:
         return self.through(IndexTransform.of_view(view))
 
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The schema with its dimensions in reverse order; while there are none, itself again."""
+        return self.copy() if self._rank is None else super().T
+
     def through(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view of what these are of.
 
