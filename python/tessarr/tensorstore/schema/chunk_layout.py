@@ -85,7 +85,7 @@ class ChunkLayout:
     {'shape': [3, 4]}
     """
 
-    __slots__ = ("_constraints",)
+    __slots__ = ("__weakref__", "_constraints")
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     _constraints: LayoutConstraints

@@ -107,7 +107,7 @@ class Schema(Parts, Indexable):
     })
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
