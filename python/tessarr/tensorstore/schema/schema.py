@@ -369,7 +369,8 @@ class Schema(Parts, Indexable):
         if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
             # Which rank it has follows from that of the schema.
             whole = ChunkLayout.of(layout) if include_defaults else layout
-            result["chunk_layout"] = whole.to_json()
+            if stated := whole.to_json():
+                result["chunk_layout"] = stated
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:
