@@ -146,3 +146,50 @@ def test_empty_layers_add_nothing() -> None:
             for _ in range(draw.choice([1, 2, 2, 3]))
         ]
         assert domain(ours, how, layers) == domain(theirs, how, layers), (how, layers)
+
+
+_VIEWS: dict[str, Any] = {
+    "none": {},
+    "cast": {"driver": "cast", "dtype": "int16"},
+    "downsample": {
+        "driver": "downsample",
+        "downsample_factors": [1, 1],
+        "downsample_method": "mean",
+    },
+}
+
+
+@pytest.mark.parametrize("view", ["cast", "downsample"])
+@pytest.mark.parametrize("stated", [{"rank": 2}, {"rank": 2, "chunk": {"elements": 5}}, {}])
+def test_a_layout_that_states_a_rank_is_one_of_the_base(view: str, stated: Any) -> None:
+    base = {"driver": "zarr3", "kvstore": "memory://"}
+    spec = {**_VIEWS[view], "base": base, "schema": {"rank": 2, "chunk_layout": stated}}
+    later = {**spec, "schema": {"rank": 2}}
+
+    def told(ts: Any, include_defaults: bool) -> list[Any]:
+        changed = _changed(ts.Spec(later), chunk_layout=ts.ChunkLayout(stated))
+        return [one.to_json(include_defaults) for one in (ts.Spec(spec), changed)]
+
+    for include_defaults in (False, True):
+        assert told(ours, include_defaults) == told(theirs, include_defaults)
+
+
+@pytest.mark.parametrize("view", _VIEWS)
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_chunks_that_cannot_be_are_told_by_who_is_asked_for_them(view: str, driver: str) -> None:
+    layout = {"grid_origin": [1, 0]}
+    stated = {"domain": {"shape": [4, 5]}, "chunk_layout": layout, "fill_value": 3, "dtype": "int8"}
+    spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://", "schema": stated}
+    if view != "none":
+        spec = {**_VIEWS[view], "base": spec}
+    members = ["fill_value", "dimension_units", "domain", "dtype", "rank", "codec", "base"]
+
+    def told(ts: Any) -> list[Any]:
+        found = ts.Spec(spec)
+        return [[repr(getattr(one, name)) for name in members] for one in (found, found.T)]
+
+    assert told(ours) == told(theirs)
+    for ts in (ours, theirs):
+        for name in ("chunk_layout", "schema"):
+            with pytest.raises(ValueError, match="grid_origin"):
+                getattr(ts.Spec(spec), name)

@@ -280,3 +280,25 @@ def test_no_filters_are_told_as_they_were_said() -> None:
         for call in _called("dict", members, 2)
     ]
     assert not list(_differing(texts))
+
+
+@pytest.mark.parametrize(
+    "said", ["", "dtype='int8', fill_value=3", "chunk_layout=ts.ChunkLayout(chunk_elements=5)"]
+)
+@pytest.mark.parametrize("turned", ["T", "transpose()", "transpose(None)"])
+def test_what_has_no_rank_is_turned_round(said: str, turned: str) -> None:
+    assert not [*_differing([f"ts.Schema({said}).{turned}"])]
+
+
+@pytest.mark.parametrize("include_defaults", [False, True])
+def test_what_says_nothing_is_not_told(include_defaults: bool) -> None:
+    layouts = ["{}", "{'rank': 1}", "{'write_chunk': {}}", "{'grid_origin': [None]}"]
+    schemas = [f"{{'chunk_layout': {layout}, 'dtype': 'int8'}}" for layout in layouts]
+    metadata = ["{'node_type': 'array'}", "{'zarr_format': 3}", "{'attributes': {}}", "{}"]
+    specs = [f"{{'driver': 'zarr3', 'metadata': {one}}}" for one in metadata]
+    made = [f"ts.Schema({json})" for json in schemas] + [f"ts.Spec({json})" for json in specs]
+
+    def told(ts: Any) -> list[Any]:
+        return [eval(one, {"ts": ts}).to_json(include_defaults) for one in made]
+
+    assert told(ours) == told(theirs)

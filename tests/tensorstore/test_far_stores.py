@@ -273,6 +273,35 @@ def test_credentials_of_machines(s3: Door, tmp_path: Path, monkeypatch: pytest.M
         assert key_of(s3, f"{tmp_path.name}/", {"type": "imds"}) == "given"
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_credentials_of_google_are_looked_up_when_they_are_needed(
+    gcs: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    import google.auth
+    import google.oauth2.credentials
+
+    looked_up: list[bool] = []
+
+    def found(**_: Any) -> Any:
+        looked_up.append(named)
+        if not named:
+            raise google.auth.exceptions.DefaultCredentialsError("nobody")
+        return google.oauth2.credentials.Credentials("secret"), "project"
+
+    monkeypatch.setattr(google.auth, "default", found)
+    spec = servers.spec("gcs", gcs, f"{tmp_path.name}/")
+    project = {"project_id": f"project-{named}"}  # fsspec gives the same file system again else
+    opened = ts.KvStore.open({**spec, "gcs_user_project": project}).result()
+    store = pickle.loads(pickle.dumps(opened))
+    assert not looked_up
+    gcs.forget()
+    for _ in range(2):
+        assert store.read("absent").result().state == "missing"
+    assert len(looked_up) == 1
+    wanted = "Bearer secret" if named else None
+    assert {headers.get("authorization") for headers in gcs.headers} == {wanted}
+
+
 def test_a_bucket_may_begin_the_host() -> None:
     spec = {"driver": "s3", "endpoint": "http://127.0.0.1:1/"}
     with pytest.raises(ValueError, match="does not begin with one"):

@@ -15,7 +15,7 @@ much as one. The engine composes them (`rust/engine/src/space`); here are the va
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class OutputIndexMethod(IntEnum):
+class OutputIndexMethod(Enum):
     """The form of an output index map.
 
     Examples
@@ -48,6 +48,11 @@ class OutputIndexMethod(IntEnum):
     constant = 0
     single_input_dimension = 1
     array = 2
+
+    def __index__(self) -> int:
+        return self.value
+
+    __int__ = __index__
 
     def __str__(self) -> str:
         return f"OutputIndexMethod.{self.name}"

@@ -361,8 +361,9 @@ def _files_of(
     with _opening:
         found = _opened.get(place)
         if found is None:
-            own = fs if retries else _asking_once(fs)
-            found = files_of(own, root, missing, concurrency, conditional=conditional)
+            found = files_of(fs, root, missing, concurrency, conditional=conditional)
+            if not retries:
+                found.prepare = _asking_once
             if not isinstance(place[0], _Itself):
                 found.identity = repr(place)
             _opened[place] = found
@@ -370,10 +371,16 @@ def _files_of(
 
 
 def _asking_once(fs: Any) -> Any:
-    """Return the file system, if need be another one, that does not ask again by itself."""
+    """Return the file system, if need be another one, that does not ask again by itself.
+
+    Credentials that were left to be looked up are looked up here: gcsfs does it when it is made.
+    """
     if not protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
         return fs
-    fs = type(fs)(*fs.storage_args, **fs.storage_options, skip_instance_cache=True)
+    options = dict(fs.storage_options)
+    if getattr(options.get("token"), "sought", False):
+        del options["token"]
+    fs = type(fs)(*fs.storage_args, **options, skip_instance_cache=True)
     if hasattr(fs, "config_kwargs"):  # of s3fs
         once = {"total_max_attempts": 1, "mode": "standard"}
         fs.config_kwargs = {**fs.config_kwargs, "retries": once}

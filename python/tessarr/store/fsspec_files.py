@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import builtins
 import os
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ReadOnlyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.store.protocol import OpenedValue
 
 __all__ = ["Files", "protocols"]
@@ -28,12 +31,15 @@ class Files:
     """The methods of `tessarr.store.protocol.StoreProtocol`."""
 
     identity: str
+    prepare: Callable[[Any], Any] | None = None
+    """What makes, of the file system that is given, the one that is asked: when it first is."""
 
     def __init__(
         self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
     ) -> None:
         self.concurrency = concurrency
         self._made_in = os.getpid()
+        self._preparing = Lock()
         self._given = fs
         self._root = root
         self._missing = missing
@@ -46,7 +52,12 @@ class Files:
             import pickle
 
             self._given = pickle.loads(pickle.dumps(self._given))  # noqa: S301 (our own)
-            self._made_in = os.getpid()
+            self._made_in, self._preparing = os.getpid(), Lock()
+        if self.prepare is not None:
+            with self._preparing:
+                if self.prepare is not None:
+                    self._given = self.prepare(self._given)
+                    self.prepare = None
         return self._given
 
     def _at(self, key: str) -> str:

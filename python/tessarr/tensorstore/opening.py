@@ -79,7 +79,7 @@ def open(
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
     # What is wrong in two ways is told as TensorStore tells it.
-    check_known(keywords, SpecKeywords)
+    check_known(keywords, SpecKeywords.__annotations__)
     made = spec_of(spec)
     of_class(context, Context, "context")
     of_class(transaction, Transaction, "transaction")

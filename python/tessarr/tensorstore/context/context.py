@@ -30,7 +30,7 @@ class Resource:
     Context.Resource({'total_bytes_limit': 10000000})
     """
 
-    __slots__ = ("_json", "_key", "_kind", "_value")
+    __slots__ = ("__weakref__", "_json", "_key", "_kind", "_value")
 
     _kind: Kind
     _key: str
@@ -96,7 +96,7 @@ class ContextSpec:
     Context.Spec({'cache_pool': {'total_bytes_limit': 5}})
     """
 
-    __slots__ = ("_items", "refers")
+    __slots__ = ("__weakref__", "_items", "refers")
 
     _items: dict[str, Any]
 
@@ -178,7 +178,7 @@ class Context:
     ({'total_bytes_limit': 5000000}, True)
     """
 
-    __slots__ = ("_found", "_parent", "_refers", "_spec")
+    __slots__ = ("__weakref__", "_found", "_parent", "_refers", "_spec")
 
     Resource: TypeAlias = Resource
     Spec: TypeAlias = ContextSpec

@@ -27,7 +27,7 @@ class Promise(Generic[T]):
     5
     """
 
-    __slots__ = ("_future",)
+    __slots__ = ("__weakref__", "_future")
 
     if not TYPE_CHECKING:
         __class_getitem__ = classmethod(GenericAlias)

@@ -150,8 +150,12 @@ _LONGEST_OBJECT: Final = 1024
 
 def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
     project = resources.resource("gcs_user_project").to_json().get("project_id")
-    options: dict[str, Any] = {"requester_pays": project} if project else {}
+    from tessarr.tensorstore.kvstore.google import sought
+
     server = os.environ.get("TENSORSTORE_GCS_HTTP_URL")
+    options: dict[str, Any] = {"token": sought()}
+    if project:
+        options["requester_pays"] = project
     if server:
         options["endpoint_url"] = server
     return _opened(resources, "gcs", f"gs://{given['bucket']}", options)

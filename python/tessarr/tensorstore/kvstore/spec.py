@@ -43,7 +43,9 @@ class Spec:
     'file:///path/to/data/abc'
     """
 
-    __slots__ = ("_bases", "_context", "_driver", "_given", "_path", "_references")
+    __slots__ = (
+        *("__weakref__", "_bases", "_context", "_driver", "_given", "_path", "_references"),
+    )
     __hash__ = None  # type: ignore[assignment]  # the path can be changed
 
     _driver: Driver
@@ -246,7 +248,7 @@ class Spec:
             changed = changed._stripped()
         if context is not None:
             changed = changed._bound(context)
-        for name in Spec.__slots__:
+        for name in Spec.__slots__[1:]:
             setattr(self, name, getattr(changed, name))
 
     @property

@@ -62,7 +62,7 @@ class KvStore(KvStoreBase):
     'missing'
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeVar
 
@@ -60,7 +60,7 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     return dict(given)
 
 
-def check_known(keywords: Mapping[str, Any], known: type[Any]) -> None:
+def check_known(keywords: Mapping[str, Any], known: Container[str]) -> None:
     """Refuse keywords that are not known.
 
     Raises
@@ -68,7 +68,7 @@ def check_known(keywords: Mapping[str, Any], known: type[Any]) -> None:
     TypeError
         If there is one.
     """
-    unknown = [name for name in keywords if name not in known.__annotations__]
+    unknown = [name for name in keywords if name not in known]
     if unknown:
         raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
 
@@ -81,7 +81,7 @@ def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
     TypeError
         If one is not known.
     """
-    check_known(keywords, known)
+    check_known(keywords, known.__annotations__)
     return {name: value for name, value in keywords.items() if value is not None}
 
 

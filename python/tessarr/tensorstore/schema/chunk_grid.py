@@ -176,7 +176,7 @@ class Grid:
     (ChunkLayout.Grid({'elements_soft_constraint': 1000, 'shape': [10, 20]}), 2)
     """
 
-    __slots__ = ("_constraints", "_rank")
+    __slots__ = ("__weakref__", "_constraints", "_rank")
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     _constraints: GridConstraints
@@ -318,6 +318,7 @@ def _again(constraints: GridConstraints, rank: int) -> Grid:
 
 
 Grid.__qualname__ = "ChunkLayout.Grid"
+Grid.__module__ = "tessarr.tensorstore.schema.chunk_layout"  # where it has that name
 
 _STATED: Final = tuple(
     name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)

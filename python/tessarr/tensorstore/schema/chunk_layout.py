@@ -15,6 +15,7 @@ from tessarr.tensorstore.notation.reading import (
     as_flag,
     as_integer,
     beside_json,
+    check_known,
     integer,
     lengths,
     members_of,
@@ -84,7 +85,7 @@ class ChunkLayout:
     {'shape': [3, 4]}
     """
 
-    __slots__ = ("_constraints",)
+    __slots__ = ("__weakref__", "_constraints")
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     _constraints: LayoutConstraints
@@ -118,9 +119,7 @@ class ChunkLayout:
         ArgumentError
             If constraints contradict each other.
         """
-        unknown = parts.keys() - _KEYWORDS.keys()
-        if unknown:
-            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        check_known(parts, _KEYWORDS)
         made = self._constraints
         for name in sorted(parts, key=_KEYWORDS.__getitem__):
             value = parts[name]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, IndexTransform
+from tessarr.space import INFINITE, IndexTransform, View
 from tessarr.tensorstore.schema import through
 from tessarr.tensorstore.schema.chunk_grid import LONGEST
-from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
+from tessarr.tensorstore.schema.layout_constraints import Found, LayoutConstraints
 from tessarr.tensorstore.schema.wish import Row, Wish
 
 __all__ = ["layout_before", "layout_through"]
@@ -30,7 +31,15 @@ def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> Layo
         _refuse_rank(rank, view.output_rank)
     if rank <= 0 or view.unmoved:
         return layout
-    return LayoutConstraints.later(layout, view)
+    return LayoutConstraints.later(view.rank, partial(_along, layout, view))
+
+
+def _along(layout: LayoutConstraints, view: View) -> Found:
+    order = layout.order
+    if order is not None and (moved := view.ordered(order.value)) != order.value:
+        order = Wish(moved, order.hard)
+    origin, grids = view.carried(layout.origin, layout.grids)
+    return order, origin, grids
 
 
 def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> LayoutConstraints:

@@ -136,7 +136,6 @@ NOTHING: Final = Compression()
 """Nothing is known."""
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class CodecSpec:
     """Constraints on the encoding of chunks.
 
@@ -157,11 +156,12 @@ class CodecSpec:
     CodecSpec({'codecs': [{'name': 'gzip'}], 'driver': 'zarr3'})
     """
 
-    driver: str
-    chain: Chain | None = None
-    compression: Compression = NOTHING
-
+    __slots__ = ("__weakref__", "chain", "compression", "driver")
     __hash__ = None  # type: ignore[assignment]
+
+    driver: str
+    chain: Chain | None
+    compression: Compression
 
     def __init__(self, json: Any) -> None:
         made = json if isinstance(json, CodecSpec) else _read.made(json, self._parsed)
@@ -237,6 +237,12 @@ class CodecSpec:
             result["compressor"] = copied(self.compression.compressor)
         result["filters"] = copied(self.compression.filters)
         return result
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("constraints on codecs cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("constraints on codecs cannot be changed")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CodecSpec):

@@ -94,7 +94,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
     (True, np.uint8(7))
     """
 
-    __slots__ = ("_numpy", "name")
+    __slots__ = ("__weakref__", "_numpy", "name")
 
     name: str
     """The name, which is also the data type as JSON."""
@@ -166,6 +166,9 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         return hash(self.name)
 
     def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("data types cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError("data types cannot be changed")
 
     def __reduce__(self) -> tuple[Any, ...]:

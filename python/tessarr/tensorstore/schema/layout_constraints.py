@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.space import View
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, GridConstraints
 from tessarr.tensorstore.schema.wish import (
     SOFT,
@@ -22,10 +21,11 @@ from tessarr.tensorstore.schema.wish import (
 )
 from tessarr.types import JSONObject, Shape
 
-__all__ = ["NO_GRIDS", "NO_LAYOUT", "USAGES", "Grids", "LayoutConstraints", "Usage"]
+__all__ = ["NO_GRIDS", "NO_LAYOUT", "USAGES", "Found", "Grids", "LayoutConstraints", "Usage"]
 
 Usage: TypeAlias = Literal["write", "read", "codec"]
 Grids: TypeAlias = tuple[GridConstraints, GridConstraints, GridConstraints]
+Found: TypeAlias = tuple[Wish | None, Row, Grids]
 
 USAGES: Final[tuple[Usage, ...]] = ("write", "read", "codec")
 """What chunks are for, in the order of `Grids`."""
@@ -51,13 +51,13 @@ class LayoutConstraints:
         Those on chunks to be written, to be read, and of codecs.
     """
 
-    __slots__ = ("_seen", "grids", "order", "origin", "rank")
+    __slots__ = ("_find", "grids", "order", "origin", "rank")
 
     rank: int
     order: Wish | None
     origin: Row
     grids: Grids
-    _seen: tuple[LayoutConstraints, View] | None  # what this is to be found of, along a view
+    _find: Callable[[], Found] | None  # what finds them
 
     def __init__(
         self,
@@ -93,37 +93,33 @@ class LayoutConstraints:
         return cls(rank, wish, (Wish(0, True),) * rank, (outer, inner, NOTHING))
 
     @classmethod
-    def later(cls, layout: LayoutConstraints, view: View) -> LayoutConstraints:
-        """Return the constraints through a view, which are found when they are looked at."""
+    def later(cls, rank: int, find: Callable[[], Found]) -> LayoutConstraints:
+        """Return constraints of a rank, which a function finds when they are looked at."""
         made = _new(cls)
-        made._seen = layout, view
+        made.rank, made._find = rank, find
         return made
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             # Only what is yet to be found is absent.
-            if name == "_seen" or name not in LayoutConstraints.__slots__:
+            if name == "_find" or name not in LayoutConstraints.__slots__:
                 raise AttributeError(f"constraints on chunks have no {name!r}")
-            seen = self._seen
-            if seen is not None:  # else another thread has found them
-                self._see(*seen)
+            find = self._find
+            if find is not None:  # else another thread has found them
+                self.order, self.origin, self.grids = find()
+                self._find = None
             return getattr(self, name)
 
-    def _see(self, layout: LayoutConstraints, view: View) -> None:
-        """Become the constraints of a layout along the dimensions of a view of what it is of.
+    def found(self) -> Found:
+        """Return the order, the origin and the grids; from then on they are known.
 
         Raises
         ------
         ArgumentError
-            If an origin would be beyond the range of indices.
+            If they contradict each other.
         """
-        order = layout.order
-        if order is not None and (moved := view.ordered(order.value)) != order.value:
-            order = Wish(moved, order.hard)
-        self.origin, self.grids = view.carried(layout.origin, layout.grids)
-        self.rank, self.order = view.rank, order
-        self._seen = None
+        return self.order, self.origin, self.grids
 
     def merged(self, other: LayoutConstraints, what: str = "") -> LayoutConstraints:
         """Return these constraints and others together.

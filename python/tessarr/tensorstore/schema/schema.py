@@ -107,7 +107,7 @@ class Schema(Parts, Indexable):
     })
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
@@ -229,6 +229,11 @@ class Schema(Parts, Indexable):
 
     def _after(self, view: View) -> Self:
         return self.through(IndexTransform.of_view(view))
+
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The schema with its dimensions in reverse order; while there are none, itself again."""
+        return self.copy() if self._rank is None else super().T
 
     def through(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view of what these are of.
@@ -364,7 +369,8 @@ class Schema(Parts, Indexable):
         if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
             # Which rank it has follows from that of the schema.
             whole = ChunkLayout.of(layout) if include_defaults else layout
-            result["chunk_layout"] = whole.to_json()
+            if stated := whole.to_json():
+                result["chunk_layout"] = stated
         if self._codec is not None:
             result["codec"] = self._codec.to_json()
         if self._fill is not None:

@@ -20,7 +20,7 @@ _NAMES: Final = (
 _values: Final = attrgetter(*_NAMES)
 
 
-@dataclass(slots=True, repr=False, kw_only=True)
+@dataclass(slots=True, weakref_slot=True, repr=False, kw_only=True)
 class OpenMode:
     """What opening may do.
 

@@ -206,6 +206,7 @@ class Spec(Indexable):
         """All that is known without looking."""
         known = self._seen()
         known.update(codec=self._driver.codec())
+        known.layout.found()
         return known
 
     def _seen(self) -> Schema:
@@ -251,7 +252,9 @@ class Spec(Indexable):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """What is known of chunks."""
-        return self._seen().chunk_layout
+        known = self._seen()
+        known.layout.found()
+        return known.chunk_layout
 
     @property
     def codec(self) -> CodecSpec | None:

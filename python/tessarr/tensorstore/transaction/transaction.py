@@ -22,6 +22,9 @@ __all__ = ["Transaction", "during", "rebound"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
+_PARTS: Final = frozenset(
+    {"_ended", "_error", "_future", "_mixed", "_promise", "_sealed", "_staged", "_under_way"}
+)
 _SMALL_BYTES: Final = 1 << 16  # of a file, which is made before another thread has begun to
 
 
@@ -72,6 +75,11 @@ class Transaction(TransactionBase):
     _under_way: UnderWay | None = None  # made when something begins
     _promise: Promise[None] | None = None
     _future: Future[None] | None = None  # made when somebody asks for it
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _PARTS:  # no slots: most transactions set none of them
+            raise AttributeError(f"a transaction has no {name!r} that can be set")
+        super().__setattr__(name, value)
 
     # What it is
 
@@ -124,7 +132,9 @@ class Transaction(TransactionBase):
             if self._sealed:
                 under_way = None
             else:
-                under_way = self._under_way = self._under_way or UnderWay(self._lock)
+                under_way = self._under_way
+                if under_way is None:
+                    under_way = self._under_way = UnderWay(self._lock)
                 under_way.beginning += 1
         return begin() if under_way is None else under_way.begun(begin)
 

@@ -14,6 +14,7 @@ from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
@@ -60,7 +61,7 @@ class CastSpec(ViewSpec):
             "dimension_units": schema.dimension_units,
             "fill_value": schema.fill_value,
         }
-        if set(schema.chunk_layout.to_json()) - {"rank"}:
+        if schema.layout is not NO_LAYOUT:
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
         self._set_base(base, shown=schema.domain is not None)

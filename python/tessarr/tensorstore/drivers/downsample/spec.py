@@ -15,6 +15,7 @@ from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.notation.reading import lengths
 from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 from tessarr.tensorstore.spec.spec import Spec
@@ -76,7 +77,7 @@ class DownsampleSpec(ViewSpec):
             "dimension_units": schema.dimension_units,
             "fill_value": schema.fill_value,
         }
-        if set(schema.chunk_layout.to_json()) - {"rank"}:
+        if schema.layout is not NO_LAYOUT:
             given["chunk_layout"] = schema.chunk_layout
         if schema.domain is not None:
             given["domain"] = self._in_common(schema.domain)

@@ -244,7 +244,7 @@ class Constraints(ABC):
             "dtype": None if element is None else element.dtype,
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
-            "chunk_layout": ChunkLayout.of(self.layout(schema, rank, inner)),
+            "chunk_layout": ChunkLayout.of(self._layout_later(schema, rank, inner)),
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
@@ -360,6 +360,14 @@ class Constraints(ABC):
             inner = () if chunked is None else (0,) * (rank - chunked)
         known = self.chunks(chunked, rank, inner)
         return known if given is NO_LAYOUT else given.merged(known)
+
+    def _layout_later(
+        self, schema: Schema, rank: int | None, inner: Shape | None
+    ) -> LayoutConstraints:
+        """Return what is known of the layout of chunks, found when it is looked at."""
+        if rank is None or schema.layout is NO_LAYOUT:
+            return self.layout(schema, rank, inner)
+        return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).found())
 
     def settle(self, schema: Schema, of: Field) -> tuple[Settled, IndexDomain]:
         """Return what is settled of a new array, and its domain.

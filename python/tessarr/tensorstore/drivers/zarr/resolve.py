@@ -86,6 +86,7 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
     wanted = read_constraints(driver, metadata)
     found = wanted.effective(schema, field)
     found.update(codec=wanted.codec_with(schema))
+    found.layout.found()
     return found
 
 

@@ -68,9 +68,9 @@ class Zarr3(Constraints):
         """Return the constraints that JSON states."""
         members = members_of(plain(json, "metadata"), "metadata")
         stated: JSONObject = {}
-        for name, only in (("zarr_format", 3), ("node_type", "array")):
-            if name in members:
-                stated[name] = choice(only)(members.pop(name), name)
+        take(members, "node_type", choice("array"))  # which every spec tells beside others
+        if "zarr_format" in members:
+            stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
         attributes = take(members, "attributes", members_of)
         if items(members.pop("storage_transformers", []), "storage_transformers"):
             raise ArgumentError("storage_transformers: there are none that this driver has")
