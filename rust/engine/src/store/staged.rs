@@ -257,9 +257,8 @@ impl StagedStore {
 
     /// A key that is not, below, what somebody asked for.
     pub fn unmet(&self) -> Result<Option<String>> {
-        let asked = |(key, staged): (&String, &Staged)| {
-            staged.asked.then(|| (key.clone(), staged.expected.clone()))
-        };
+        let asked =
+            |(key, staged): (&String, &Staged)| staged.asked.then(|| (key.clone(), staged.expected.clone()));
         let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(asked).collect());
         for (key, expected) in conditions {
             if !expected.matches(self.inner.open(&key, Want::Ranges)?.as_deref())? {
