@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["Future", "FutureLike", "failed", "finished"]
+__all__ = ["NOTHING", "Future", "FutureLike", "failed", "finished"]
 
 T = TypeVar("T")
 
@@ -367,3 +367,7 @@ def failed(error: BaseException) -> Future[Any]:
     made: Future[Any] = finished(error)
     made._state = FAILED
     return made
+
+
+NOTHING: Final = finished(None)
+"""The future of what is done and has no result: it never changes, and so one is enough."""

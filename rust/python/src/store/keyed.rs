@@ -225,8 +225,10 @@ impl KvStoreBase {
     fn told<'py>(py: Python<'py>, done: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         static FINISHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         static FAILED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static NOTHING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         const FUTURES: &str = "tessarr.tensorstore.futures.future";
         match done {
+            Ok(value) if value.is_none() => Ok(NOTHING.import(py, FUTURES, "NOTHING")?.clone()),
             Ok(value) => FINISHED.import(py, FUTURES, "finished")?.call1((value,)),
             Err(error) if error.is_instance_of::<PyException>(py) => {
                 FAILED.import(py, FUTURES, "failed")?.call1((error,))
