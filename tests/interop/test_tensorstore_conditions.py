@@ -104,3 +104,30 @@ def test_every_short_program(value: bytes | None, *, atomic: bool, repeatable: b
         for acts in programs(repeatable=repeatable)
     )
     assert [one for one in both if one[1] != one[2]] == []
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_what_is_made_of_a_value_later_does_not_lift_its_condition(others: bool) -> None:
+    """A change of a document, which others may have changed, too, follows in the transaction."""
+
+    def act(ts: Any) -> tuple[str, bytes]:
+        context = ts.Context()
+        store = ts.KvStore.open("memory://", context=context).result()
+        known = store.write("a", b'{"x":0}').result().generation
+        transaction = ts.Transaction()
+        inside = store.with_transaction(transaction)
+        inside.write("a", b'{"x":1}', if_equal=known).result()
+        spec = {"driver": "json", "kvstore": "memory://a", "json_pointer": "/y"}
+        document = ts.open(spec, context=context, transaction=transaction).result()
+        document.write(2).result()
+        if others:
+            store["a"] = b'{"x":5}'
+        try:
+            transaction.commit_sync()
+            how = "committed"
+        except ValueError:
+            how = "refused"
+        return how, store["a"]
+
+    assert act(ours) == act(theirs)
+    assert (act(ours)[0] == "refused") == others

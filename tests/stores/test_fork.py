@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+import tessarr.tensorstore as ts
+from stores import servers
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store
 from tessarr.stores import LRUStoreCache, SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from stores.servers import Door
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -100,3 +105,25 @@ def test_a_key_held_at_the_fork_is_free_in_the_child() -> None:
         leave.set()
         writer.join()
     assert store.get("k") == b"parent"
+
+
+@pytest.mark.parametrize("was_used", [True, False])
+def test_children_ask_servers_as_often_as_they_are_told(
+    place: tuple[str, Door, str], was_used: bool
+) -> None:
+    """Not more often, as fsspec does by itself; also where several threads ask first."""
+    kind, door, path = place
+    never = ts.Context({f"{kind}_request_retries": {"max_retries": 0}})
+    store = ts.KvStore.open(servers.spec(kind, door, path), context=never).result()
+    if was_used:
+        assert "a" not in store
+    door.forget()
+    door.refusals = [503] * 20
+
+    def check() -> bool:
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(lambda: store.read("a").result()) for _ in range(4)]
+            return all(one.exception() is not None for one in asked)
+
+    assert in_child(check)
+    assert len(door.requests) == 4

@@ -388,6 +388,49 @@ def test_it_is_not_pickled_with_a_store() -> None:
         pickle.dumps(store.with_transaction(ts.Transaction()))
 
 
+class Denying:
+    """A store that says so often that something is not what was expected, though it is."""
+
+    def __init__(self, denials: int) -> None:
+        self.items: dict[str, bytes] = {}
+        self.denials = denials
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = bytes(data)
+
+    def delete(self, key: str) -> None:
+        del self.items[key]
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.items if key.startswith(prefix)]
+
+    def replace_all(self, values: dict[str, bytes], conditions: dict[str, bytes]) -> bool:
+        del conditions
+        self.denials -= 1
+        if self.denials < 0:
+            self.items |= values
+        return self.denials < 0
+
+
+@pytest.mark.parametrize("denials", [3, 1000])
+def test_what_a_store_denies_without_a_reason_is_not_tried_for_ever(denials: int) -> None:
+    denying = Denying(denials)
+    store = ts.KvStore.open({"driver": "tessarr", "store": denying}).result()
+    transaction = ts.Transaction(atomic=True)
+    inside = store.with_transaction(transaction)
+    inside["a"], inside["b"] = b"1", b"2"
+    if denials > 100:
+        with pytest.raises(ConflictError):
+            transaction.commit_sync()
+        assert denying.items == {}
+    else:
+        transaction.commit_sync()
+        assert denying.items == {"a": b"1", "b": b"2"}
+
+
 # Arrays
 
 

@@ -289,6 +289,27 @@ def test_what_is_longer_again_takes_what_is_written() -> None:
     assert again.kvstore.list().result() == [b"c/0/0", b"c/0/2", b"c/4/0", b"zarr.json"]
 
 
+def test_an_array_ends_where_it_was_said_though_another_one_is_replaced() -> None:
+    store = ts.KvStore.open("memory://").result()
+    transaction = ts.Transaction()
+
+    def made(path: str) -> tuple[ts.TensorStore, Any]:
+        spec = {"driver": "zarr3"}
+        array = ts.open(spec, kvstore=store / path, create=True, shape=[20, 3], **SHRUNK).result()
+        inside = array.with_transaction(transaction)
+        inside[0] = 1
+        return inside, transaction._staging.array(array._driver.array)
+
+    one, began = made("one/")
+    other, _ = made("other/")
+    document = other.kvstore["zarr.json"]
+    one.resize(exclusive_max=[10, None]).result()
+    other.resize(exclusive_max=[10, None]).result()
+    other.kvstore["zarr.json"] = document
+    began[...] = 7
+    assert one.kvstore.list().result() == [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
+
+
 def test_an_array_shrinks_while_threads_write() -> None:
     for _ in range(20):
         made, transaction, _ = begun(400)

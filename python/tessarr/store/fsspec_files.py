@@ -39,26 +39,33 @@ class Files:
     ) -> None:
         self.concurrency = concurrency
         self._made_in = os.getpid()
-        self._preparing = Lock()
         self._given = fs
+        self._asked: dict[int, Any] = {}  # by process: forked children have another one
+        self._preparing: dict[int, Lock] = {}
         self._root = root
         self._missing = missing
         self._quoted = bool(protocols(fs) & {"http", "https"})
 
     @property
     def _fs(self) -> Any:
-        if self._made_in != os.getpid():
+        here = os.getpid()
+        found = self._asked.get(here)
+        if found is None:
+            with self._preparing.setdefault(here, Lock()):
+                found = self._asked.get(here)
+                if found is None:
+                    found = self._asked[here] = self._made(here)
+        return found
+
+    def _made(self, here: int) -> Any:
+        """Return the file system that is asked in a process."""
+        fs = self._given
+        if here != self._made_in:
             # The thread that serves asynchronous file systems is not in a forked child.
             import pickle
 
-            self._given = pickle.loads(pickle.dumps(self._given))  # noqa: S301 (our own)
-            self._made_in, self._preparing = os.getpid(), Lock()
-        if self.prepare is not None:
-            with self._preparing:
-                if self.prepare is not None:
-                    self._given = self.prepare(self._given)
-                    self.prepare = None
-        return self._given
+            fs = pickle.loads(pickle.dumps(fs))  # noqa: S301 (our own)
+        return fs if self.prepare is None else self.prepare(fs)
 
     def _at(self, key: str) -> str:
         if self._quoted:

@@ -136,8 +136,8 @@ class StagedArrays:
         """Forget what was written to such chunks, and what such documents tell."""
         for kept in self._in(stage):
             kept.array._forget_kept(first, last)
-        if forget(self._made, stage, first, last):
-            for kept in self._in(stage):
+        for key in forget(self._made, stage, first, last):
+            for kept in self._kept.get((id(stage), key.rpartition("/")[0]), ()):
                 kept.overlay.unbound()
 
     def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
@@ -235,19 +235,19 @@ def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b""
     return made
 
 
-def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> bool:
+def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> list[str]:
     """Forget what is known of the keys of a stage from one to another; empty: there is no end.
 
-    Return whether something was.
+    Return the keys of which something was.
     """
     gone = [
-        (number, key)
+        key
         for number, key in list(known)
         if number == id(stage) and first <= key.encode() and (not last or key.encode() < last)
     ]
-    for place in gone:
-        del known[place]
-    return bool(gone)
+    for key in gone:
+        del known[id(stage), key]
+    return gone
 
 
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:

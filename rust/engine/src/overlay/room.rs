@@ -85,7 +85,8 @@ impl Slab {
     pub(super) fn of(bytes: Vec<MaybeUninit<u8>>) -> Arc<Slab> {
         let mut bytes = ManuallyDrop::new(bytes);
         let (size, capacity) = (bytes.len(), bytes.capacity());
-        let first = NonNull::from(bytes.as_mut_slice()).cast();
+        // SAFETY: a list's is never null. It is that of all its capacity, which a slice's would not be.
+        let first = unsafe { NonNull::new_unchecked(bytes.as_mut_ptr()) };
         Arc::new(Slab { first, size, capacity })
     }
 

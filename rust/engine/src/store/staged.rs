@@ -5,7 +5,7 @@
 
 mod commit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -108,6 +108,11 @@ impl Stage {
             Some(staged) => Some(std::mem::replace(&mut staged.new, New::Nothing)),
             None => self.keys.remove(key).map(|staged| staged.new),
         }
+    }
+
+    /// The keys of which somebody asked what they have to be.
+    fn asked(&self) -> BTreeSet<String> {
+        self.keys.iter().filter(|(_, it)| it.asked).map(|(key, _)| key.clone()).collect()
     }
 
     fn below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s Staged)> {

@@ -24,6 +24,20 @@ pub enum Outcome {
     NotAtomic(usize),
 }
 
+/// What became of changes that the store below did not make, as something was not what was expected.
+enum Again {
+    /// Some were decided again.
+    Decided,
+    /// All is as expected by now.
+    Same,
+    /// This one cannot be decided again.
+    Cannot(String),
+}
+
+/// How often in a row a store may deny changes while all is as expected: others may change a value,
+/// and change it back, between.
+const DENIED: usize = 8;
+
 impl StagedStore {
     /// Makes the changes in the store below; later ones are refused.
     ///
@@ -41,6 +55,11 @@ impl StagedStore {
         if let Some(earlier) = earlier {
             return Ok(earlier);
         }
+        let asked = stage.asked();
+        let redo: Redo<'_> = &|key, current| match asked.contains(key) {
+            true => Ok(None), // whatever else was made of it here
+            false => redo(key, current),
+        };
         let done = self.change(&mut stage, atomic, redo);
         self.with(|left| match &done {
             Ok(outcome) => left.outcome = Some(outcome.clone()),
@@ -116,6 +135,7 @@ impl StagedStore {
 
     /// Makes all changes at once.
     fn change_at_once(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Outcome> {
+        let mut denied = 0;
         loop {
             let exchanges = self.all_exchanges(stage)?;
             let done = match &*exchanges {
@@ -129,25 +149,30 @@ impl StagedStore {
                 (Some(false), [one]) => return Ok(Outcome::Conflict(one.key.clone())),
                 (Some(false), _) => {}
             }
-            if let Some(key) = self.decide_again(stage, redo)? {
-                return Ok(Outcome::Conflict(key));
-            }
+            denied = match self.decide_again(stage, redo)? {
+                Again::Decided => 0,
+                Again::Same if denied < DENIED => denied + 1,
+                Again::Same => return Ok(Outcome::Conflict(exchanges[0].key.clone())),
+                Again::Cannot(key) => return Ok(Outcome::Conflict(key)),
+            };
         }
     }
 
-    /// Decides changes of keys again that are not what was expected; a key of which it cannot.
-    fn decide_again(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Option<String>> {
+    /// Decides changes of keys again that are not what was expected.
+    fn decide_again(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Again> {
+        let mut again = Again::Same;
         for (key, staged) in &mut stage.keys {
             if self.is_expected(key, &staged.expected)? {
                 continue;
             }
             let object = self.inner.open(key, Want::Whole)?;
             let bytes = object.as_deref().map(read_all).transpose()?;
-            let Some(new) = redo(key, bytes.as_deref())? else { return Ok(Some(key.clone())) };
+            let Some(new) = redo(key, bytes.as_deref())? else { return Ok(Again::Cannot(key.clone())) };
             staged.expected = Expected::of(object.as_deref())?;
             staged.new = new;
+            again = Again::Decided;
         }
-        Ok(None)
+        Ok(again)
     }
 
     fn is_expected(&self, key: &str, expected: &Expected) -> Result<bool> {

@@ -132,6 +132,30 @@ fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
 }
 
 #[test]
+fn what_somebody_asked_for_is_not_decided_again() -> Result<()> {
+    let folder = Folder::new();
+    let local = LocalStore::new(&folder.0, Settings::default())?;
+    for inner in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(local)] {
+        for (atomic, others) in [(false, false), (false, true), (true, false)] {
+            inner.put("a", b"old")?;
+            let staged = StagedStore::new(inner.clone(), false);
+            let above: &dyn Store = &staged;
+            assert!(staged.expect("a", Expected::Bytes(Arc::new(b"old".to_vec())))?);
+            above.put("a", b"new")?;
+            above.replace("a", Some(b"newer"), Some(b"new"))?;
+            if others {
+                above.put("b", b"new")?;
+            }
+            inner.put("a", b"another")?;
+            let redo = |_: &str, _: Option<&[u8]>| Ok(Some(New::Value(Arc::new(b"again".to_vec()))));
+            assert_eq!(staged.commit(atomic, &redo)?, Outcome::Conflict("a".into()));
+            assert_eq!(inner.get("a")?.as_deref(), Some(&b"another"[..]));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn what_is_decided_while_it_is_deleted_is_decided_again() -> Result<()> {
     for repeatable in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
