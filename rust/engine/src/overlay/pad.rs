@@ -86,7 +86,7 @@ impl Pad {
         if let (Pad::Shard(kept), Body::Shard(shard), true) =
             (&mut *self, &level.body, level.pipeline.is_empty())
         {
-            if let Some(whole) = kept.take_whole(shard, writer, scratch)? {
+            if let Some(whole) = pool::guarded(|| kept.take_whole(shard, writer, scratch))? {
                 let done = pool::guarded(|| writer.made(key, &whole));
                 if stays || done.is_err() {
                     kept.give_whole(shard, whole);
