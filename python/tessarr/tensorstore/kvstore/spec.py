@@ -44,7 +44,13 @@ class Spec:
     """
 
     __slots__ = (
-        *("__weakref__", "_bases", "_context", "_driver", "_given", "_path", "_references"),
+        "__weakref__",
+        "_bases",
+        "_context",
+        "_driver",
+        "_given",
+        "_path",
+        "_references",
     )
     __hash__ = None  # type: ignore[assignment]  # the path can be changed
 
@@ -248,7 +254,7 @@ class Spec:
             changed = changed._stripped()
         if context is not None:
             changed = changed._bound(context)
-        for name in Spec.__slots__[1:]:
+        for name in Spec.__annotations__:
             setattr(self, name, getattr(changed, name))
 
     @property
