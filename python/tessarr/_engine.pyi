@@ -926,7 +926,8 @@ class View:
     def after(
         self, names: tuple[int | str | slice, ...] | None, acts: tuple[tuple[str, Any], ...]
     ) -> View: ...
-    def permuted(self, order: Sequence[int] | None = None) -> View: ...
+    def permuted(self, order: Sequence[int]) -> View: ...
+    def reversed(self) -> View: ...
     def restricted(self, to: View) -> View: ...
     def viewed(self, by: View) -> View: ...
     @property
@@ -964,14 +965,21 @@ class Layers:
     """Views whose domains are where they belong in that of all, from the lowest to the topmost.
 
     They are as they are ("overlay"), one after the other along an axis ("concat"), or side by side
-    along a new one ("stack").
+    along a new one ("stack"). Of the domain that contains all, a rank, bounds and labels that are
+    given count.
     """
 
-    def __new__(
-        cls, views: Sequence[View], how: str = "overlay", axis: int | str | None = None
-    ) -> Self: ...
+    @staticmethod
+    def of(
+        views: builtins.list[View],
+        how: str = "overlay",
+        axis: int | str | None = None,
+        rank: int | None = None,
+        given: View | None = None,
+    ) -> Layers: ...
+    @property
+    def whole(self) -> View: ...
     def views(self) -> builtins.list[View]: ...
-    def whole(self, rank: int | None = None, given: View | None = None) -> View: ...
     def seen(
         self,
         view: View,

@@ -55,7 +55,7 @@ def test_an_act_is_one_call_of_the_engine(name: str) -> None:
     python, native = calls(act)
     # An expression is first offered as a plain key.
     assert native["View.at"] <= 1, native
-    done = sum(native[f"View.{way}"] for way in ("at", "by", "after", "permuted"))
+    done = sum(native[f"View.{way}"] for way in ("at", "by", "after", "reversed"))
     assert done == 1 + ("d[" in name)
     assert python.total() <= most, python
     assert native.total() <= 6, native
@@ -124,7 +124,7 @@ def test_layers_are_made_with_a_call_for_each(how: str) -> None:
     options: dict[str, Any] = {} if how == "overlay" else {"axis": 0}
     python, native = calls(lambda: getattr(ts, how)(layers, **options))
     assert python.total() <= 20 + 8, python
-    assert native["Layers.whole"] == 1, native
+    assert native["Layers.of"] == 1, native
     assert native["View.mapped"] == 0, native
     assert native["Layers.views"] == native["Layers.seen"] == 0, native
 

@@ -136,4 +136,4 @@ class Indexable:
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
         """The view with its dimensions in reverse order."""
-        return self._after(self._as_view().permuted())
+        return self._after(self._as_view().reversed())

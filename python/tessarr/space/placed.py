@@ -28,7 +28,7 @@ class Placed(Indexable):
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
         """The view with its dimensions in reverse order."""
-        return self._after(self._view.permuted())
+        return self._after(self._view.reversed())
 
     @property
     def rank(self) -> int:

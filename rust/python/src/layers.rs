@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, PerDimension};
 
 use crate::array::{begin, check_target, part, ArrayBase, Begun, Transfer};
@@ -15,21 +15,41 @@ use crate::space::View;
 
 /// Views whose domains are where they belong in that of all, from the lowest to the topmost.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Layers(space::Layers);
+pub(crate) struct Layers {
+    layers: space::Layers<Shared>,
+    /// The view of the domain that contains all.
+    #[pyo3(get)]
+    whole: Py<View>,
+}
+
+/// A view that Python has too.
+struct Shared(Py<View>);
+
+impl AsRef<space::View> for Shared {
+    fn as_ref(&self) -> &space::View {
+        self.0.get().inner()
+    }
+}
 
 #[pymethods]
 impl Layers {
     /// Views as they are (`overlay`), one after the other along an axis (`concat`), or side by side
-    /// along a new one (`stack`).
-    #[new]
-    #[pyo3(signature = (views, how="overlay", axis=None))]
-    fn new(
+    /// along a new one (`stack`). Of the domain that contains all, a rank, bounds and labels that are
+    /// given count.
+    ///
+    /// No constructor: to call one takes Python as long as what is done here with two views.
+    #[staticmethod]
+    #[pyo3(signature = (views, how="overlay", axis=None, rank=None, given=None))]
+    fn of(
         py: Python<'_>,
-        views: Vec<PyRef<'_, View>>,
+        views: &Bound<'_, PyList>,
         how: &str,
         axis: Option<&Bound<'_, PyAny>>,
+        rank: Option<usize>,
+        given: Option<&View>,
     ) -> PyResult<Layers> {
-        let views: Vec<space::View> = views.iter().map(|view| view.inner().clone()).collect();
+        let views = views.iter().map(|view| Ok(Shared(view.cast_into::<View>()?.unbind())));
+        let views = views.collect::<PyResult<Vec<Shared>>>()?;
         let label = axis.and_then(|axis| axis.cast::<PyString>().ok());
         let number = || axis.map_or(Ok(0), |axis| axis.extract());
         let made = match (how, label) {
@@ -39,21 +59,17 @@ impl Layers {
             ("stack", _) => space::Layers::stacked(views, number()?),
             _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
         };
-        made.map(Layers).map_err(|error| to_py(py, error))
+        let layers = made.map_err(|error| to_py(py, error))?;
+        let dims = layers.domain(rank, given.map(|given| &given.inner().dims[..]));
+        let dims = dims.map_err(|error| to_py(py, error))?;
+        let whole = Py::new(py, View::from(space::View::identity(dims)))?;
+        Ok(Layers { layers, whole })
     }
 
     /// The views.
     fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
-        let views = self.0.views().map_err(|error| to_py(py, error))?;
+        let views = self.layers.views().map_err(|error| to_py(py, error))?;
         Ok(views.iter().cloned().map(View::from).collect())
-    }
-
-    /// The view of the domain that contains all; bounds and labels that are given count.
-    #[pyo3(signature = (rank=None, given=None))]
-    fn whole(&self, py: Python<'_>, rank: Option<usize>, given: Option<&View>) -> PyResult<View> {
-        let dims = self.0.domain(rank, given.map(|given| &given.inner().dims[..]));
-        let dims = dims.map_err(|error| to_py(py, error))?;
-        Ok(View::from(space::View::identity(dims)))
     }
 
     /// What a view sees of each layer.
@@ -61,7 +77,7 @@ impl Layers {
     /// `find` is given the numbers of layers, of which some may be there several times, and gives that of
     /// which each is a view: an array of NumPy, one whose chunks are read, or None.
     fn seen(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<Seen> {
-        let parts = self.0.seen(view.inner()).map_err(|error| to_py(py, error))?;
+        let parts = self.layers.seen(view.inner()).map_err(|error| to_py(py, error))?;
         let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
         let found: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
         if found.len() != parts.len() {

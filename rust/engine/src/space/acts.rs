@@ -148,24 +148,37 @@ impl View {
         Ok(())
     }
 
-    /// Put the dimensions in another order.
+    /// The view with its dimensions in another order.
     ///
     /// # Errors
     /// `Kind::Selection` if it is not a permutation.
-    pub fn permute(&mut self, order: &[usize]) -> Result<()> {
+    pub fn permuted(&self, order: &[usize]) -> Result<View> {
         let places = places_of(order, self.dims.len())?;
-        self.dims = order.iter().map(|&k| self.dims[k].clone()).collect();
-        for map in &mut self.maps {
-            match &mut map.source {
-                Source::Nothing => {}
-                Source::Dimension(k) => *k = places[*k],
+        Ok(self.turned(order.iter().copied(), |k| places[k]))
+    }
+
+    /// The view with its dimensions in reverse order.
+    pub fn reversed(&self) -> View {
+        let rank = self.dims.len();
+        self.turned((0..rank).rev(), |k| rank - 1 - k)
+    }
+
+    /// The view with its dimensions in an order, in which each has its place.
+    fn turned(&self, order: impl Iterator<Item = usize> + Clone, place: impl Fn(usize) -> usize) -> View {
+        let mut turned = View { dims: PerDimension::new(), maps: PerDimension::new() };
+        turned.dims.extend(order.clone().map(|k| self.dims[k].clone()));
+        turned.maps.extend(self.maps.iter().map(|map| {
+            let source = match &map.source {
+                Source::Nothing => Source::Nothing,
+                Source::Dimension(k) => Source::Dimension(place(*k)),
                 Source::Array(listed) => {
-                    let indices = listed.indices.permuted(order);
-                    *listed = Arc::new(Listed { indices, within: listed.within });
+                    let indices = listed.indices.permuted(order.clone());
+                    Source::Array(Arc::new(Listed { indices, within: listed.within }))
                 }
-            }
-        }
-        Ok(())
+            };
+            Map { source, ..*map }
+        }));
+        turned
     }
 
     /// The part of the view that is in a domain, with explicit bounds. Dimensions are found by their
@@ -250,8 +263,7 @@ impl Act {
                 let places = targets(&target, dims.len(), selected.len())?;
                 let order = moved(dims.len(), selected, &places)?;
                 *selected = places;
-                let mut view = view.clone();
-                return view.permute(&order).map(|()| view);
+                return view.permuted(&order);
             }
             Act::Diagonal => {
                 let step = diagonal(dims, selected)?;

@@ -141,8 +141,8 @@ impl Indices {
     }
 
     /// The same items with the axes in another order.
-    pub(super) fn permuted(&self, order: &[usize]) -> Indices {
-        let axes = order.iter().map(|&axis| self.axes[axis]).collect();
+    pub(super) fn permuted(&self, order: impl Iterator<Item = usize>) -> Indices {
+        let axes = order.map(|axis| self.axes[axis]).collect();
         Indices { items: self.items.clone(), start: self.start, axes }
     }
 

@@ -7,9 +7,11 @@ use super::{Dim, Map, PerDimension, Source, View, END, INFINITE};
 use crate::error::{Error, Kind, Result};
 
 /// Views and where they belong, from the lowest to the topmost.
-pub struct Layers {
+///
+/// They may be in the hands of others (`V`): a view is some hundred bytes long, and there may be many.
+pub struct Layers<V = View> {
     /// As they are.
-    views: Vec<View>,
+    views: Vec<V>,
     way: Way,
     /// Of each the bounds where it belongs.
     bounds: Vec<PerDimension<(i64, i64)>>,
@@ -45,14 +47,14 @@ pub struct Seen {
     pub place: View,
 }
 
-impl Layers {
+impl<V: AsRef<View>> Layers<V> {
     /// Layers that are where they belong.
     ///
     /// # Errors
     /// `Kind::Argument` if they differ in rank.
-    pub fn new(views: Vec<View>) -> Result<Layers> {
+    pub fn new(views: Vec<V>) -> Result<Layers<V>> {
         check_ranks(&views)?;
-        let bounds = views.iter().map(bounds).collect();
+        let bounds = views.iter().map(|view| bounds(view.as_ref())).collect();
         Ok(Layers { views, way: Way::Over, bounds, placed: OnceLock::new() })
     }
 
@@ -60,8 +62,8 @@ impl Layers {
     ///
     /// # Errors
     /// `Kind::Argument` if there is none, if they do not fit, or if one is infinite along it.
-    pub fn concatenated(views: Vec<View>, axis: &Axis<'_>) -> Result<Layers> {
-        let Some(first) = views.first() else { return Err(wrong("concat needs a layer")) };
+    pub fn concatenated(views: Vec<V>, axis: &Axis<'_>) -> Result<Layers<V>> {
+        let Some(first) = views.first().map(V::as_ref) else { return Err(wrong("concat needs a layer")) };
         check_ranks(&views)?;
         let at = match axis {
             Axis::Number(number) => place(*number, first.dims.len())?,
@@ -79,7 +81,7 @@ impl Layers {
             _ => return Err(endless(at, &first.dims[at])),
         };
         let mut placed = vec![bounds(first)];
-        for view in &views[1..] {
+        for view in views[1..].iter().map(V::as_ref) {
             let dim = &view.dims[at];
             if !dim.is_finite() {
                 return Err(endless(at, dim));
@@ -101,12 +103,12 @@ impl Layers {
     ///
     /// # Errors
     /// `Kind::Argument` if there is none, or they do not fit.
-    pub fn stacked(views: Vec<View>, axis: i64) -> Result<Layers> {
-        let Some(first) = views.first() else { return Err(wrong("stack needs a layer")) };
+    pub fn stacked(views: Vec<V>, axis: i64) -> Result<Layers<V>> {
+        let Some(first) = views.first().map(V::as_ref) else { return Err(wrong("stack needs a layer")) };
         check_ranks(&views)?;
         let at = place(axis, first.dims.len() + 1)?;
-        let side_by_side = |(k, view)| {
-            let mut bounds = bounds(view);
+        let side_by_side = |(k, view): (usize, &V)| {
+            let mut bounds = bounds(view.as_ref());
             bounds.insert(at, (k as i64, k as i64 + 1));
             bounds
         };
@@ -119,14 +121,12 @@ impl Layers {
     /// # Errors
     /// `Kind::Selection` if a number would not fit into 64 bits.
     pub fn views(&self) -> Result<&[View]> {
-        if let Way::Over = self.way {
-            return Ok(&self.views);
-        }
         if let Some(placed) = self.placed.get() {
             return Ok(placed);
         }
+        let views = self.views.iter().zip(&self.bounds);
         let placed: Result<Vec<View>> =
-            self.views.iter().zip(&self.bounds).map(|(view, bounds)| self.way.placed(view, bounds)).collect();
+            views.map(|(view, bounds)| self.way.placed(view.as_ref(), bounds)).collect();
         let placed = placed?;
         Ok(self.placed.get_or_init(|| placed))
     }
@@ -137,7 +137,7 @@ impl Layers {
     /// # Errors
     /// `Kind::Argument` if labels differ, or the rank is another one.
     pub fn domain(&self, rank: Option<usize>, given: Option<&[Dim]>) -> Result<PerDimension<Dim>> {
-        let Some(first) = self.views.first() else {
+        let Some(first) = self.views.first().map(V::as_ref) else {
             let given = given.ok_or_else(|| wrong("the domain has to be given where there is no layer"))?;
             return Ok(given.into());
         };
@@ -227,19 +227,19 @@ fn bounds(view: &View) -> PerDimension<(i64, i64)> {
     view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect()
 }
 
-fn check_ranks(views: &[View]) -> Result<()> {
-    let rank = views.first().map_or(0, |view| view.dims.len());
-    match views.iter().enumerate().find(|(_, view)| view.dims.len() != rank) {
+fn check_ranks<V: AsRef<View>>(views: &[V]) -> Result<()> {
+    let rank = views.first().map_or(0, |view| view.as_ref().dims.len());
+    match views.iter().map(V::as_ref).enumerate().find(|(_, view)| view.dims.len() != rank) {
         None => Ok(()),
         Some((k, view)) => Err(wrong(format!("layer {k} has rank {}, layer 0 rank {rank}", view.dims.len()))),
     }
 }
 
 /// The label of each dimension, of those layers that have one for it.
-fn labels(views: &[View]) -> Result<PerDimension<Option<&str>>> {
-    let rank = views.first().map_or(0, |view| view.dims.len());
+fn labels<V: AsRef<View>>(views: &[V]) -> Result<PerDimension<Option<&str>>> {
+    let rank = views.first().map_or(0, |view| view.as_ref().dims.len());
     let mut labels: PerDimension<Option<&str>> = (0..rank).map(|_| None).collect();
-    for (k, view) in views.iter().enumerate() {
+    for (k, view) in views.iter().map(V::as_ref).enumerate() {
         for (at, dim) in view.dims.iter().enumerate() {
             let Some(label) = dim.label.as_deref() else { continue };
             match labels[at] {

@@ -212,6 +212,12 @@ pub struct View {
     pub maps: PerDimension<Map>,
 }
 
+impl AsRef<View> for View {
+    fn as_ref(&self) -> &View {
+        self
+    }
+}
+
 impl View {
     /// The view that leaves positions as they are.
     pub fn identity(dims: PerDimension<Dim>) -> View {

@@ -344,16 +344,14 @@ impl View {
         self.acted(py, names.as_deref(), acts)
     }
 
-    /// The view with its dimensions in another order, by default the reverse one.
-    #[pyo3(signature = (order=None))]
-    fn permuted(&self, py: Python<'_>, order: Option<Vec<usize>>) -> PyResult<View> {
-        let order: PerDimension<usize> = match order {
-            Some(order) => order.into_iter().collect(),
-            None => (0..self.0.dims.len()).rev().collect(),
-        };
-        let mut view = self.0.clone();
-        told(py, view.permute(&order))?;
-        Ok(View(view))
+    /// The view with its dimensions in another order.
+    fn permuted(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<View> {
+        told(py, self.0.permuted(&order)).map(View)
+    }
+
+    /// The view with its dimensions in reverse order.
+    fn reversed(&self) -> View {
+        View(self.0.reversed())
     }
 
     /// The part of the view that is in the domain of dimensions.

@@ -51,8 +51,6 @@ class StackDriver(Driver):
         From the lowest to the topmost.
     placed
         Where they belong in the domain.
-    whole
-        The view of all of the domain.
     dtype
         The data type of all layers.
     units
@@ -61,22 +59,20 @@ class StackDriver(Driver):
         Its resources.
     """
 
-    __slots__ = ("_arrays", "_data_type", "_layers", "_placed", "_units", "_whole", "references")
+    __slots__ = ("_arrays", "_data_type", "_layers", "_placed", "_units", "references")
 
     name = "stack"
 
-    def __init__(  # noqa: PLR0917 (keywords take half as long again)
+    def __init__(
         self,
         layers: Sequence[Layer],
         placed: Layers,
-        whole: IndexTransform,
         dtype: DataType,
         units: Sequence[Any] | None,
         references: References,
     ) -> None:
         self._layers = layers
         self._placed = placed
-        self._whole = whole
         self._data_type = dtype
         self._units = units
         self.references = references
@@ -97,7 +93,7 @@ class StackDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """That of the whole."""
-        return self._whole.domain
+        return IndexTransform.of_view(self._placed.whole).domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:

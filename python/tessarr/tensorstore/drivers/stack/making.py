@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, IndexTransform, Layers
@@ -57,19 +57,20 @@ class LayersKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class _Asked(NamedTuple):
-    """What keywords say: ways to use the handle, what it is part of, and constraints."""
+_Asked: TypeAlias = tuple[
+    str,
+    Context | None,
+    Transaction | None,
+    "DataType | None",
+    int | None,
+    IndexDomain | None,
+    Sequence[Any] | None,
+]
+"""What keywords say: ways to use the handle, what it is part of, and constraints on the data type,
+the rank, the domain and the units."""
 
-    ways: str = ""
-    context: Context | None = None
-    transaction: Transaction | None = None
-    dtype: DataType | None = None
-    rank: int | None = None
-    domain: IndexDomain | None = None
-    units: Sequence[Any] | None = None
 
-
-_NOTHING: Final = _Asked()
+_NOTHING: Final[_Asked] = ("", None, None, None, None, None, None)
 
 
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
@@ -152,23 +153,20 @@ def layered(
     references: References = _OPEN,
 ) -> TensorStore:
     """Return the handle of layers, which are put together as `tessarr.space.Layers` says."""
-    if isinstance(layers, TensorStore):
-        raise TypeError("give a sequence of layers, not one TensorStore")
     found = tuple(layers)
-    asked = _asked(keywords) if keywords else _NOTHING
-    agreed = _agreed(found, asked.dtype, asked.transaction)
-    data_type, views, possible, transaction, specs = agreed
-    if asked.context is not None:
-        references = references.bind(asked.context)
-    placed = Layers(views, how, axis)
-    within = asked.domain
-    whole = placed.whole(asked.rank, None if within is None else within._as_view())
-    view = IndexTransform.of_view(whole)
+    ways, context, taking_part, data_type, rank, within, units = (
+        _asked(keywords) if keywords else _NOTHING
+    )
+    data_type, views, mode, transaction, specs = _agreed(found, data_type, taking_part)
+    if context is not None:
+        references = references.bind(context)
+    placed = Layers.of(views, how, axis, rank, None if within is None else within._as_view())
     if specs:
-        found = _bound(found, data_type, asked.context)
-    driver = StackDriver(found, placed, view, data_type, asked.units, references)
-    mode = _mode(possible, asked.ways) if asked.ways else possible
-    return handle(driver, view, mode, transaction)
+        found = _bound(found, data_type, context)
+    driver = StackDriver(found, placed, data_type, units, references)
+    if ways:
+        mode = _mode(mode, ways)
+    return handle(driver, IndexTransform.of_view(placed.whole), mode, transaction)
 
 
 def _asked(keywords: LayersKeywords) -> _Asked:
@@ -180,7 +178,7 @@ def _asked(keywords: LayersKeywords) -> _Asked:
     schema.update(**options)
     check_parts(schema)
     parts = schema.dtype, schema.rank, schema.domain, schema.dimension_units
-    return _Asked(ways, context, transaction, *parts)
+    return ways, context, transaction, *parts
 
 
 def _agreed(
@@ -192,41 +190,42 @@ def _agreed(
     are specs. Specs are opened in the transaction that is given.
     """
     views: list[View] = []
-    possible, common, specs = None, given, False
+    possible, common, specs = "rw", given, False
     found: DataType | None
-    for k, layer in enumerate(layers):
+    for layer in layers:
         if isinstance(layer, TensorStore):
             found, own, mode = layer._driver.dtype, layer._transaction, layer._mode
             view = layer._view._view
         elif isinstance(layer, Spec):
             if layer.domain is None:
-                raise ArgumentError(f"layer {k} has to have a domain")
+                raise ArgumentError(f"layer {len(views)} has to have a domain")
             found, own, mode = layer.dtype, given, "rw"
             view, specs = layer._as_view(), True
         else:
             raise TypeError(f"a layer is a TensorStore or a Spec, not {type(layer).__name__}")
         if found is not data_type and found is not None:
             if data_type is not None and found != data_type:
-                raise ArgumentError(f"layer {k} has {found}, and {data_type} is needed")
+                raise ArgumentError(f"layer {len(views)} has {found}, and {data_type} is needed")
             data_type = found
-        if k and own is not common:
-            raise ArgumentError(f"layer {k} is in another transaction than layer 0")
-        common = own
-        if mode != possible:
-            possible = mode if possible is None else "".join(sorted({*possible, *mode}))
+        if not views:
+            possible, common = mode, own
+        elif own is not common:
+            raise ArgumentError(f"layer {len(views)} is in another transaction than layer 0")
+        elif mode != possible:
+            possible = "".join(sorted({*possible, *mode}))
         views.append(view)
     if data_type is None:
         raise ArgumentError("no layer has a data type that is known: it has to be given")
     if given is not None and common is not given and common is not None:
         raise ArgumentError("the layers are in another transaction than that given")
-    return data_type, views, "rw" if possible is None else possible, given or common, specs
+    return data_type, views, possible, given or common, specs
 
 
 def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
     """Return the smallest domain that contains those of all layers, with the bounds of another."""
-    placed = Layers([layer._as_view() for layer in layers], "overlay", None)
-    whole = placed.whole(None, None if within is None else within._as_view())
-    return IndexTransform.of_view(whole).domain
+    views = [layer._as_view() for layer in layers]
+    placed = Layers.of(views, given=None if within is None else within._as_view())
+    return IndexTransform.of_view(placed.whole).domain
 
 
 def typed(layer: Spec, data_type: DataType) -> Spec:
@@ -271,5 +270,6 @@ def check_parts(schema: Schema) -> None:
         raise ArgumentError("a stack has no codec")
     if schema.fill_value is not None:
         raise ArgumentError("a stack has no fill value")
+    # A layout may be there and say nothing.
     if set(schema.chunk_layout.to_json()) - {"rank"}:
         raise ArgumentError("a stack has no chunk layout")
