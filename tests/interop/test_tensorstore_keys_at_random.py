@@ -191,6 +191,7 @@ def test_a_read_that_is_not_repeated_ends_a_transaction(ts: Any, how: str, tmp_p
         store["a"] = b"other"
         with pytest.raises(ValueError, match="Generation mismatch"):
             read(inside)
+        assert transaction.future.exception(60)  # there, of files, it ends a moment later
         assert (transaction.open, transaction.aborted) == (False, True)
         with pytest.raises(ValueError, match="aborted"):
             read(inside)
