@@ -277,7 +277,7 @@ class KvStore(KvStoreBase):
             begin, store = collecting._start, collecting._store(store)
         return during(self._transaction, partial(begin, self._found, store, full, known, span))
 
-    def _found(self, store: Store, *wish: Any) -> ReadResult:
+    def _found(self, store: Any, *wish: Any) -> ReadResult:
         """Return what a key has; in another thread."""
         try:
             found: ReadResult = store.read_stamped(*wish)
