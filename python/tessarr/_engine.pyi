@@ -287,7 +287,7 @@ class Value:
     def version(self) -> bytes | None: ...
     def read(self, offset: int, count: int) -> bytes: ...
 
-@final
+@disjoint_base
 class TimestampedStorageGeneration:
     """Which state a key was in, and when.
 
@@ -320,7 +320,7 @@ class TimestampedStorageGeneration:
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
-@final
+@disjoint_base
 class ReadResult:
     """What reading a key gave.
 
@@ -665,7 +665,7 @@ class StagedStore(Store):
         self, atomic: bool, redo: Callable[[str, bytes | None], Any] | None = None
     ) -> str | int | None: ...
 
-@final
+@disjoint_base
 class Dim:
     """An interval of indices along one dimension, and what the dimension is called.
 
@@ -766,7 +766,7 @@ class Dim:
     def __hash__(self) -> int: ...
     def __getnewargs_ex__(self) -> tuple[tuple[int, int], dict[str, Any]]: ...
 
-@final
+@disjoint_base
 class OutputIndexMap:
     """How one index of what is viewed follows from a position of the view.
 
@@ -1037,7 +1037,7 @@ class Cells:
         out: NDArray[Any],
     ) -> builtins.list[tuple[View, View, View]] | None: ...
 
-@final
+@disjoint_base
 class Unit:
     """A physical unit: a multiplier, and the name of a base unit.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -113,6 +115,39 @@ def test_an_atomic_resize_bears_a_document_that_others_wrote_anew() -> None:
     with ts.Transaction(atomic=True) as transaction:
         one.with_transaction(transaction).resize(exclusive_max=[20]).result()[:] = 7
     assert one.resolve().result().read().result().tolist() == [7] * 20
+
+
+class Overtaken(dict[str, bytes]):
+    """A mapping that lets others go first, if they can, when a key is read that is said."""
+
+    others: tuple[str, Callable[[], Any]] | None = None
+
+    def __getitem__(self, key: str) -> bytes:
+        if self.others is not None and self.others[0] == key:
+            (_, others), self.others = self.others, None
+            thread = Thread(target=others)
+            thread.start()
+            thread.join(0.3)  # they may have to wait for this one
+        return super().__getitem__(key)
+
+
+def test_two_resize_one_after_another_in_a_transaction() -> None:
+    places = Overtaken()
+    one, _ = resized({"driver": "tessarr", "store": places, "path": "a/"})
+    with ts.Transaction() as transaction:
+        inside = one.with_transaction(transaction)
+        ended = Event()
+
+        def overtake() -> None:
+            inside.resize(exclusive_max=[4]).result()
+            ended.set()
+
+        places.others = ".zgroup", overtake
+        inside.resize(exclusive_max=[6]).result()
+        assert ended.wait(30)
+        within = inside.resolve().result().shape
+    array = tessarr.open_array(places, path="a")
+    assert one.resolve().result().shape == within == array.shape == (4,)
 
 
 @pytest.mark.parametrize("recheck", [True, "open", False])

@@ -380,7 +380,7 @@ def test_who_asks_for_the_end_while_keys_are_committed_is_told() -> None:
     stop = threading.Event()
 
     def look() -> None:
-        while not stop.is_set():
+        while not (stop.is_set() and futures):
             futures.extend(transaction.future for transaction in current[-1:])
 
     thread = threading.Thread(target=look)

@@ -31,7 +31,7 @@ class DimExpression:
     { "x": [0, 3), "z": [10, 14) }
     """
 
-    __slots__ = ("_acts", "_names")
+    __slots__ = ("__weakref__", "_acts", "_names")
     __iter__ = None
 
     _names: tuple[Name, ...]

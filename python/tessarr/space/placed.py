@@ -18,7 +18,7 @@ class Placed(Indexable):
     What is private here has one name in domains, and another in transforms.
     """
 
-    __slots__ = ("_view",)
+    __slots__ = ("__weakref__", "_view")
 
     _view: View
 

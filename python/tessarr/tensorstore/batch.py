@@ -138,6 +138,9 @@ class Batch:
     def __exit__(self, *exception: object) -> None:
         self.submit()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a batch cannot be copied: it is submitted once nobody refers to it")
+
     def __del__(self) -> None:
         if hasattr(self, "_lock"):  # else it was refused, and never made
             self.submit()

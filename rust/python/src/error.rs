@@ -72,6 +72,11 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     build(py, &error).unwrap_or_else(|failure| failure)
 }
 
+/// Whether an exception is of the class that a kind becomes.
+pub(crate) fn is_of(py: Python<'_>, error: &PyErr, kind: Kind) -> bool {
+    class(py, kind).is_ok_and(|class| error.matches(py, class).unwrap_or(false))
+}
+
 fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
     named(py, class_name(kind))
 }

@@ -21,7 +21,7 @@ use crate::error::argument;
 /// --------
 /// >>> Unit("3.5 nm") * 2, str(Unit(4, "nm")), Unit("4nm").to_json()
 /// (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
-#[pyclass(frozen, eq, module = "tessarr._engine")]
+#[pyclass(subclass, weakref, frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct Unit {
     multiplier: f64,

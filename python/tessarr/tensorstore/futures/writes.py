@@ -23,7 +23,7 @@ class WriteFutures:
     (None, None, array(7, dtype=int32))
     """
 
-    __slots__ = ("_commit", "_copy")
+    __slots__ = ("__weakref__", "_commit", "_copy")
 
     _copy: Future[None]
     _commit: Future[None]

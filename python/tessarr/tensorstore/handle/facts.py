@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "StorageStatistics"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, weakref_slot=True, kw_only=True)
 class StorageStatistics:
     """Whether nothing, or everything, of a domain is stored; None for what was not asked.
 
@@ -38,6 +38,7 @@ class StorageStatistics:
 
 
 StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
+StorageStatistics.__module__ = "tessarr.tensorstore.handle.store"  # where it has that name
 
 
 class Facts(Indexable):

@@ -7,7 +7,7 @@ from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, ConflictError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
@@ -267,12 +267,29 @@ class KvStore(KvStoreBase):
                 if isinstance(found, ReadResult):
                     return finished(found)
                 return during(self._transaction, partial(start, found.read))
+        except ConflictError as error:
+            self._lost(error)
+            return failed(error)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         begin: Callable[..., Future[ReadResult]] = start
         if collecting is not None:
             begin, store = collecting._start, collecting._store(store)
-        return during(self._transaction, partial(begin, store.read_stamped, full, known, span))
+        return during(self._transaction, partial(begin, self._found, store, full, known, span))
+
+    def _found(self, store: Any, *wish: Any) -> ReadResult:
+        """Return what a key has; in another thread."""
+        try:
+            found: ReadResult = store.read_stamped(*wish)
+        except ConflictError as error:
+            self._lost(error)
+            raise
+        return found
+
+    def _lost(self, error: ConflictError) -> None:
+        """Give the transaction up, in which a key is not what it was when it was read before."""
+        if self._transaction is not None:
+            self._transaction._give_up(error)
 
     def list(
         self,

@@ -43,7 +43,7 @@ class KeyRange:
     (KvStore.KeyRange(b'x', b'y'), True)
     """
 
-    __slots__ = ("_max", "_min")
+    __slots__ = ("__weakref__", "_max", "_min")
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     def __init__(self, inclusive_min: str | bytes = "", exclusive_max: str | bytes = "") -> None:

@@ -213,10 +213,15 @@ class Chain:
         serializer = parts[arrays] if rest > arrays else None
         return cls(tuple(parts[:arrays]), serializer, tuple(parts[rest:]))
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The codecs, in their order."""
+        middle = () if self.array_bytes is None else (self.array_bytes,)
+        return (*self.array_array, *middle, *self.bytes_bytes)
+
     def to_json(self) -> list[JSONObject]:
         """Return the chain as JSON."""
-        middle = () if self.array_bytes is None else (self.array_bytes,)
-        return [part.to_json() for part in (*self.array_array, *middle, *self.bytes_bytes)]
+        return [part.to_json() for part in self.parts]
 
     @property
     def height(self) -> int:

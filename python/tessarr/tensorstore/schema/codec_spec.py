@@ -157,7 +157,6 @@ class CodecSpec:
     """
 
     __slots__ = ("__weakref__", "chain", "compression", "driver")
-    __hash__ = None  # type: ignore[assignment]
 
     driver: str
     chain: Chain | None
@@ -249,6 +248,11 @@ class CodecSpec:
             return NotImplemented
         same = (self.driver, self.chain) == (other.driver, other.chain)
         return same and self.compression.same(other.compression)
+
+    def __hash__(self) -> int:
+        # By names only: options may be equal that are not written alike.
+        names = () if self.chain is None else tuple(part.name for part in self.chain.parts)
+        return hash((self.driver, names))
 
     def __repr__(self) -> str:
         return shown("CodecSpec", self.to_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -10,7 +11,6 @@ from tessarr.resizing import reshaped
 from tessarr.store.kept import StagedStore
 
 if TYPE_CHECKING:
-    from _thread import RLock
     from collections.abc import Callable, Sequence
 
     from tessarr.array import Array
@@ -60,12 +60,13 @@ class StagedArrays:
         That of the transaction. Who calls `close`, `clear` and what takes a stage has it.
     """
 
-    __slots__ = ("_kept", "_lock", "_made")
+    __slots__ = ("_kept", "_lock", "_made", "_resizing")
 
     def __init__(self, lock: RLock) -> None:
         self._lock = lock
         self._kept: dict[tuple[int, str], list[Kept]] = {}
         self._made: dict[tuple[int, str], _Made] = {}
+        self._resizing: dict[tuple[int, str], RLock] = {}
 
     # All of them
 
@@ -114,6 +115,13 @@ class StagedArrays:
             if _alike(kept.array._meta, array._meta):
                 return kept
         return None
+
+    def resizing(self, stage: Store, key: str) -> RLock:
+        """Return what is held by who changes the shape that a document tells.
+
+        It is read and changed, and what is known of it follows: one after another.
+        """
+        return self._resizing.setdefault((id(stage), key), RLock())
 
     def resizable(self, array: Array) -> Kept:
         """Return an array of the transaction once more, which is the one that is changed."""

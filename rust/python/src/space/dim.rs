@@ -40,7 +40,7 @@ use crate::flag::as_flag;
 /// --------
 /// >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
 /// (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
-#[pyclass(eq, module = "tessarr._engine")]
+#[pyclass(subclass, weakref, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct Dim(pub(super) space::Dim);
 

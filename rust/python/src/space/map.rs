@@ -50,7 +50,7 @@ const BY_ARRAY: [&str; 4] = ["index_array", "offset", "stride", "index_range"];
 /// OutputIndexMap(offset=2, stride=3, input_dimension=0)
 /// >>> OutputIndexMap([4, 8], index_range=Dim(10))
 /// OutputIndexMap(offset=0, stride=1, index_array={4, 8}, index_range=[0, 10))
-#[pyclass(frozen, module = "tessarr._engine")]
+#[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(crate) struct OutputIndexMap {
     offset: i64,
     factor: i64,

@@ -15,7 +15,7 @@ use super::memory::MemoryStore;
 use super::stamped::Octets;
 use super::transaction::{rebound, TransactionBase};
 use super::Store;
-use crate::error::{argument, to_py};
+use crate::error::{argument, is_of, to_py};
 use crate::subclass::made_as;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -143,8 +143,8 @@ struct Chosen {
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
 ///
 /// The spec is bound, and its path not used. Keys in memory are changed here; else the methods `_write` and
-/// `_clear` of the subclass begin it. `_staged` and `_staged_range` give the store that stages changes, and
-/// `_refused` the error of what cannot be done.
+/// `_clear` of the subclass begin it. `_staged` and `_staged_range` give the store that stages changes,
+/// `_refused` the error of what cannot be done, and `_lost` is told of a read that others made useless.
 #[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
 pub(crate) struct KvStoreBase {
     #[pyo3(get, name = "_spec")]
@@ -198,6 +198,15 @@ impl KvStoreBase {
         let whole = slf.get().whole(key)?;
         let store = KvStoreBase::_store(slf, &whole, writes)?;
         Ok((whole, store))
+    }
+
+    /// The error of a read, once `_lost` is told of it.
+    fn failed(slf: &Bound<'_, Self>, error: PyErr) -> PyErr {
+        let py = slf.py();
+        if is_of(py, &error, Kind::Conflict) {
+            return slf.call_method1(intern!(py, "_lost"), (error.value(py),)).err().unwrap_or(error);
+        }
+        error
     }
 
     /// A store with the same keys behind another path.
@@ -368,14 +377,16 @@ impl KvStoreBase {
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (key, store) = KvStoreBase::at(slf, key, false)?;
-        store.get().get(slf.py(), &key, None, None)?.ok_or_else(|| {
+        let found = store.get().get(slf.py(), &key, None, None);
+        found.map_err(|error| KvStoreBase::failed(slf, error))?.ok_or_else(|| {
             to_py(slf.py(), Error::new(Kind::NotFound, "there is none in this store").at_key(&key))
         })
     }
 
     fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (key, store) = KvStoreBase::at(slf, key, false)?;
-        Ok(store.get().size(slf.py(), &key)?.is_some())
+        let found = store.get().size(slf.py(), &key).map_err(|error| KvStoreBase::failed(slf, error))?;
+        Ok(found.is_some())
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -103,7 +103,7 @@ fn now() -> f64 {
 /// >>> import tessarr.tensorstore as ts
 /// >>> ts.KvStore.TimestampedStorageGeneration("x", 5)
 /// KvStore.TimestampedStorageGeneration(b'x', 5.000000)
-#[pyclass(module = "tessarr._engine")]
+#[pyclass(subclass, weakref, module = "tessarr._engine")]
 pub(crate) struct TimestampedStorageGeneration {
     generation: Py<PyBytes>,
     time: f64,
@@ -236,7 +236,7 @@ enum Basis {
 /// >>> import tessarr.tensorstore as ts
 /// >>> ts.KvStore.ReadResult("value", "x").value
 /// b'x'
-#[pyclass(module = "tessarr._engine")]
+#[pyclass(subclass, weakref, module = "tessarr._engine")]
 pub(crate) struct ReadResult {
     state: State,
     value: Py<PyBytes>,

@@ -12,7 +12,7 @@ from tessarr.indexing import objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.futures.future import failed, finished
+from tessarr.tensorstore.futures.future import NOTHING, failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
 from tessarr.tensorstore.in_memory import assign, copied
@@ -223,7 +223,7 @@ class MemoryDriver(Driver):
             objects = self.values.dtype.kind == "O"
             items = _elements(values, self._data_type) if objects else values
             assign(self.values, view._as_view(), items)
-            done = finished(None)
+            done = NOTHING
         except Exception as error:  # noqa: BLE001 (the futures tell it)
             done = failed(error)
         return WriteFutures._of(done, done)

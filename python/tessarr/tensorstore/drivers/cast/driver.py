@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
 from tessarr.tensorstore.futures.after import converted
-from tessarr.tensorstore.futures.future import failed, finished
+from tessarr.tensorstore.futures.future import NOTHING, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.in_memory import look, near, selected
@@ -129,7 +129,7 @@ class CastDriver(Driver):
             items = backward(unique, place)
             if place is None:
                 return self._of.write(view, np.broadcast_to(items, values.shape), using)
-            done = finished(None)
+            done = NOTHING
         except TessarrError as error:
             done = failed(error)
         return WriteFutures._of(done, done)

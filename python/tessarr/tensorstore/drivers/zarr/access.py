@@ -13,7 +13,7 @@ from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.tensorstore.drivers.zarr.stored import statistics
 from tessarr.tensorstore.futures.after import converted
-from tessarr.tensorstore.futures.future import Future, failed, finished
+from tessarr.tensorstore.futures.future import NOTHING, Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
@@ -204,7 +204,7 @@ class Access:
         self, array: Array, chosen: Selection, values: npt.NDArray[Any], parts: Any
     ) -> Future[None]:
         if not chosen.size:
-            return finished(None)
+            return NOTHING
         ready = chosen.buffer(values)
         if self._near and self._swift and _few(chosen, self._swift):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)

@@ -393,8 +393,8 @@ class ZarrDriver(Driver):
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
         array = self._followed(self._within(using))  # the document is compared when it is changed
-        if array is not self._array:
-            return start(self._resize_aside, array, how, using, whole=True)
+        if using.transaction is not None:
+            return start(self._resize_aside, how, using, whole=True)
         ends = zip(array._meta.shape, how.upper, strict=False)
         # To remove chunks takes the longer the more there are.
         few = how.metadata_only or all(new is None or new >= end for end, new in ends)
@@ -423,9 +423,15 @@ class ZarrDriver(Driver):
         )
         return self
 
-    def _resize_aside(self, array: Array, how: Resizing, using: Using) -> Driver:
-        """Change the bounds in a transaction."""
+    def _resize_aside(self, how: Resizing, using: Using) -> Driver:
+        """Change the bounds in a transaction, after those who do it now."""
         staging = using.transaction._staging
+        stage = staging.store(self._array._store)
+        with staging.arrays.resizing(stage, self._document):
+            return self._resize_next(how, using)
+
+    def _resize_next(self, how: Resizing, using: Using) -> Driver:
+        staging, array = using.transaction._staging, self._within(using)
         kept = staging.arrays.resizable(array)  # handles that know the array keep their bounds
         array = kept.array
         document = self._document

@@ -1,0 +1,202 @@
+"""Keys in and outside of a transaction, by programs made at random: both libraries tell the same.
+
+What TensorStore makes wrong, as the guide tells, no program does: `fits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+import tessarr.tensorstore as ours
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+KEYS: Final = "abc"
+MISSING: Final = b"\2"  # the generation of what is absent
+Step: TypeAlias = tuple[str, ...]
+"""What is done, to which key or from which to which, and on which condition."""
+
+CONDITIONS: Final = ("now", "first", "stale", "missing", "seen")
+RANGES: Final = (("a", "b"), ("b", ""), ("", ""))
+WRITES: Final = ("write", "delete", "write if", "delete if")
+READS: Final = ("read", "read unless")
+OTHERS: Final = ("others write", "others delete")
+
+
+class Keys:
+    """Keys, in a transaction and outside, by one implementation."""
+
+    def __init__(self, ts: Any, known: str, **options: bool) -> None:
+        self.ranges = ts.KvStore.KeyRange
+        self.outside = ts.KvStore.open("memory://").result()
+        self.stale, self.first, self.seen = {}, {}, {}
+        self.others: dict[str, bytes | None] = {}
+        for key in KEYS:
+            self.stale[key] = self.outside.write(key, b"stale").result().generation
+            self.change(key, b"0" if key in known else None)
+            self.first[key] = self.seen[key] = self.now(key)
+        self.transaction = ts.Transaction(**options)
+        self.inside = self.outside.with_transaction(self.transaction)
+
+    def now(self, key: str) -> bytes:
+        found: bytes = self.outside.read(key).result().stamp.generation
+        return found
+
+    def change(self, key: str, value: bytes | None) -> None:
+        self.outside.write(key, value).result()
+        self.others[key] = value
+
+    def generation(self, key: str, which: str) -> bytes:
+        if which == "now":
+            return self.now(key)
+        if which == "missing":
+            return MISSING
+        found: bytes = getattr(self, which)[key]
+        return found
+
+    def read(self, key: str, **condition: bytes) -> Any:
+        found = self.inside.read(key, **condition).result()
+        if not condition:
+            self.seen[key] = found.stamp.generation
+        return found.state, found.value
+
+    def do(self, step: Step, value: bytes) -> Any:
+        """Do a step, and return what it gives; what is written is `value`."""
+        what, *given = step
+        if what == "range":
+            return self.inside.delete_range(self.ranges(*given)).result()
+        if what == "list":
+            return sorted(self.inside.list().result())  # in no order there, of what is new
+        data = None if "delete" in what else value
+        if what in OTHERS:
+            return self.change(given[0], data)
+        condition = self.generation(*given) if given[1:] else None
+        if what in READS:
+            return self.read(given[0], **{} if condition is None else {"if_not_equal": condition})
+        self.inside.write(given[0], data, if_equal=condition).result()
+        return None
+
+    def values(self) -> dict[str, bytes]:
+        return {key.decode(): self.outside[key] for key in self.outside.list().result()}
+
+
+def told(ts: Any, known: str, steps: list[Step], **options: bool) -> tuple[list[Any], Keys]:
+    """Return what all steps and the commit give, and the keys then."""
+    keys, found = Keys(ts, known, **options), []
+    for number, step in enumerate(steps):
+        try:
+            found.append(keys.do(step, b"%d" % number))
+        except ValueError:
+            found.append("an error")
+    try:
+        keys.transaction.commit_sync()
+    except ValueError:
+        return [*found, "refused"], keys
+    return [*found, "committed", keys.values()], keys
+
+
+def made(draw: Random) -> tuple[str, list[Step]]:
+    """Return the keys that there are, and what is done then."""
+
+    def step() -> Step:
+        what = draw.choice([*WRITES, *READS, *READS, *OTHERS, "range", "list"])
+        if what == "range":
+            return (what, *draw.choice(RANGES))
+        if what == "list":
+            return (what,)
+        condition = [draw.choice(CONDITIONS)] if what.endswith(("if", "unless")) else []
+        return (what, draw.choice(KEYS), *condition)
+
+    known = "".join(key for key in KEYS if draw.random() < 0.5)
+    return known, [step() for _ in range(draw.randint(1, 7))]
+
+
+def fits(steps: list[Step], *, atomic: bool, repeatable_read: bool) -> bool:
+    """Whether TensorStore makes nothing wrong of it."""
+    written: set[str] = set()
+    removed: set[str] = set()
+    seen: set[str] = set()  # of which the generation was read that they have here alone
+    read: set[str] = set()
+    for what, *given in steps:
+        if what == "list" and repeatable_read:
+            return False
+        if what == "range":
+            first, last = given
+            removed |= {key for key in KEYS if first <= key and (not last or key < last)}
+        if what in OTHERS or not given or what == "range":
+            continue
+        key, *condition = given
+        if condition == ["seen"] and key in seen:
+            return False
+        if what in WRITES:
+            if condition and key in removed:
+                return False
+            written.add(key)
+        else:
+            read.add(key)
+            if key in written | removed:
+                seen.add(key)
+            if repeatable_read and (key in written or (atomic and len(read) > 1)):
+                return False
+    return True
+
+
+def programs(count: int, **options: bool) -> Iterator[tuple[str, list[Step]]]:
+    draw = Random(5)
+    while count:
+        known, steps = made(draw)
+        if fits(steps, **options):
+            yield known, steps
+            count -= 1
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("repeatable_read", [False, True])
+def test_programs_at_random(*, atomic: bool, repeatable_read: bool) -> None:
+    options = {"atomic": atomic, "repeatable_read": repeatable_read}
+    differ = []
+    for known, steps in programs(1500, **options):
+        mine, keys = told(ours, known, steps, **options)
+        if mine != told(theirs, known, steps, **options)[0]:
+            differ.append((known, steps))
+        if mine[-1] == "refused":
+            others = {key: value for key, value in keys.others.items() if value is not None}
+            assert keys.values() == others, "nothing is changed"
+    assert differ == []
+
+
+READING: Final[dict[str, Callable[[Any], object]]] = {
+    "read": lambda store: store.read("a").result(),
+    "brackets": lambda store: store["a"],
+    "in": lambda store: "a" in store,
+}
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+@pytest.mark.parametrize("how", READING)
+def test_a_read_that_is_not_repeated_ends_a_transaction(ts: Any, how: str, tmp_path: Path) -> None:
+    read = READING[how]
+    for url in ("memory://", f"file://{tmp_path}/"):
+        store = ts.KvStore.open(url).result()
+        store["a"] = b"0"
+        transaction = ts.Transaction(repeatable_read=True)
+        inside = store.with_transaction(transaction)
+        inside["b"] = b"1"
+        read(inside)
+        store["a"] = b"other"
+        with pytest.raises(ValueError, match="Generation mismatch"):
+            read(inside)
+        assert transaction.future.exception(60)  # there, of files, it ends a moment later
+        assert (transaction.open, transaction.aborted) == (False, True)
+        with pytest.raises(ValueError, match="aborted"):
+            read(inside)
+        with pytest.raises(ValueError, match="aborted"):
+            inside.write("c", b"1").result()
+        with pytest.raises(ValueError, match="Generation mismatch"):
+            transaction.commit_sync()
+        assert store.list().result() == [b"a"]
