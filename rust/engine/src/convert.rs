@@ -83,12 +83,14 @@ pub unsafe fn convert(
             by_float(from).ok_or_else(unknown)?.0
         };
         let store = by_float(to).ok_or_else(unknown)?.1;
+        let plain = from == Number::Named("f4");
         // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to))) }
+        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), plain) }
     } else {
         let (load, store) = (by_byte(from).ok_or_else(unknown)?.0, by_byte(to).ok_or_else(unknown)?.1);
+        let plain = from == Number::Named("i1");
         // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to))) }
+        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), plain) }
     }
 }
 
@@ -111,22 +113,30 @@ type Load<H> = unsafe fn(&Tables, *const u8, isize, &mut [H]);
 type Store<H> = unsafe fn(&Tables, *mut u8, isize, &[H]);
 
 /// # Safety
-/// As for [`convert`].
+/// As for [`convert`]; `H` is what `load` loads items as, and, if these are `plain`, what they are.
 unsafe fn run<H: Copy + Default>(
     axes: &[Axis<'_>],
     (source, load, numbers): (*const u8, Load<H>, &Tables),
     (target, store, nearest): (*mut u8, Store<H>, &Tables),
+    plain: bool,
 ) -> Result<()> {
     let walk = Walk { axes: axes.into(), src: source, dst: target };
     in_pieces(&[walk], TASK, &|axes, source, target| {
         let mut block = [H::default(); BLOCK];
         each_row(axes, &mut |(from, to), count, (step, stride)| {
+            let first = source.wrapping_offset(from);
+            let near = plain && step == size_of::<H>() as isize && first.cast::<H>().is_aligned();
             for begin in (0..count).step_by(BLOCK) {
-                let items = &mut block[..BLOCK.min(count - begin)];
-                let at = begin as isize;
+                let (at, some) = (begin as isize, BLOCK.min(count - begin));
+                let from = first.wrapping_offset(at * step);
                 // SAFETY: the caller's promise: the rows are those of `axes`.
                 unsafe {
-                    load(numbers, source.wrapping_offset(from + at * step), step, items);
+                    let items = if near {
+                        std::slice::from_raw_parts(from.cast::<H>(), some)
+                    } else {
+                        load(numbers, from, step, &mut block[..some]);
+                        &block[..some]
+                    };
                     store(nearest, target.wrapping_offset(to + at * stride), stride, items);
                 }
             }
