@@ -92,7 +92,7 @@ pub fn in_pieces(
 }
 
 /// How often each thread takes some of the tasks, if all are equally fast.
-const TURNS: usize = 8;
+pub(super) const TURNS: usize = 4;
 
 /// What several threads look at.
 struct Shared<T>(T);
