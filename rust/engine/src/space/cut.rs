@@ -489,7 +489,7 @@ impl Cells {
     }
 
     /// The domain of a cell.
-    pub fn domain(&self, number: usize) -> impl Iterator<Item = Dim> + ExactSizeIterator + '_ {
+    pub fn domain(&self, number: usize) -> impl ExactSizeIterator<Item = Dim> + '_ {
         let mut cells: PerDimension<i64> = self.grid.dims.iter().map(|_| 0).collect();
         for (maps, choice) in self.chosen(number) {
             maps.iter().zip(&choice.cells).for_each(|(&at, &cell)| cells[at] = cell);
