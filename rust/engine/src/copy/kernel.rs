@@ -315,8 +315,9 @@ pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
 /// Runs of more bytes are copied by what the system has for that.
 const LONG_BYTES: usize = 2048;
 
-/// Cells are far apart in the destination, each of them a few cache lines, so that processors do not
-/// foresee which lines are next: they are asked for so many cells before.
+/// Cells are apart in the destination, each of them a few cache lines, so that processors do not foresee
+/// which lines are next: they are asked for so many cells before. What is read far apart is not: that the
+/// processor waits for several reads at once is enough.
 struct Scattered;
 
 /// How many cells before.
@@ -492,7 +493,8 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
             _ => {}
         }
     }
-    if (LINE_BYTES..=LONG_BYTES).contains(&run) && unit == 1 && cells.count > AHEAD as usize {
+    let few_lines = unit == 1 && (LINE_BYTES..=LONG_BYTES).contains(&run);
+    if few_lines && cells.dst > size && cells.count > AHEAD as usize {
         return shaped::<Scattered>(run, unit);
     }
     shaped::<Grid>(run, unit)
