@@ -80,10 +80,11 @@ pub fn in_pieces(
     // A thread takes tasks that follow one another. Neighbours often share cache lines of the destination,
     // and two threads that write to one line keep taking it from each other: tiles of 200² items of two
     // bytes, one by one, took three times as long.
-    let together = tasks.get().len().div_ceil(all * TURNS);
-    pool::parallel_for(tasks.get().len().div_ceil(together), all, None, &|turn| {
-        let some = tasks.get().chunks(together).nth(turn).unwrap_or_default();
-        for (walk, piece, pieces) in some {
+    let count = tasks.get().len();
+    let turns = count.min(all * TURNS);
+    pool::parallel_for(turns, all, None, &|turn| {
+        let some = turn * count / turns..(turn + 1) * count / turns;
+        for (walk, piece, pieces) in &tasks.get()[some] {
             let Walk { axes, src, dst } = walk.piece(*piece, *pieces);
             work(&axes, src, dst);
         }
