@@ -76,6 +76,7 @@ pub unsafe fn convert(
             unsafe { copy(source, target, axes, item) };
         });
     }
+    let own = |name| (from == Number::Named(name), to == Number::Named(name));
     if from.is_small_float() || to.is_small_float() {
         let load = if from == Number::Named("f8") && matches!(to, Number::Byte(_)) {
             best::<f32, Odd>().0
@@ -84,11 +85,11 @@ pub unsafe fn convert(
         };
         let store = by_float(to).ok_or_else(unknown)?.1;
         // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to))) }
+        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), own("f4")) }
     } else {
         let (load, store) = (by_byte(from).ok_or_else(unknown)?.0, by_byte(to).ok_or_else(unknown)?.1);
         // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to))) }
+        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), own("i1")) }
     }
 }
 
@@ -111,23 +112,38 @@ type Load<H> = unsafe fn(&Tables, *const u8, isize, &mut [H]);
 type Store<H> = unsafe fn(&Tables, *mut u8, isize, &[H]);
 
 /// # Safety
-/// As for [`convert`].
+/// As for [`convert`]; `own` says of source and target whether items there are of type `H`.
 unsafe fn run<H: Copy + Default>(
     axes: &[Axis<'_>],
     (source, load, numbers): (*const u8, Load<H>, &Tables),
     (target, store, nearest): (*mut u8, Store<H>, &Tables),
+    own: (bool, bool),
 ) -> Result<()> {
     let walk = Walk { axes: axes.into(), src: source, dst: target };
     in_pieces(&[walk], TASK, &|axes, source, target| {
         let mut block = [H::default(); BLOCK];
         each_row(axes, &mut |(from, to), count, (step, stride)| {
+            let (source, target) = (source.wrapping_offset(from), target.wrapping_offset(to));
+            let beside =
+                |at: *const u8, step: isize| step == size_of::<H>() as isize && at.cast::<H>().is_aligned();
+            let (given, wanted) = (own.0 && beside(source, step), own.1 && beside(target, stride));
             for begin in (0..count).step_by(BLOCK) {
-                let items = &mut block[..BLOCK.min(count - begin)];
-                let at = begin as isize;
-                // SAFETY: the caller's promise: the rows are those of `axes`.
+                let (at, some) = (begin as isize, BLOCK.min(count - begin));
+                let (source, target) =
+                    (source.wrapping_offset(at * step), target.wrapping_offset(at * stride));
+                // SAFETY: the caller's promise: the rows are those of `axes`. What is `given` or `wanted` as `H`
+                // is that, side by side and aligned.
                 unsafe {
-                    load(numbers, source.wrapping_offset(from + at * step), step, items);
-                    store(nearest, target.wrapping_offset(to + at * stride), stride, items);
+                    if given {
+                        let items = std::slice::from_raw_parts(source.cast(), some);
+                        store(nearest, target, stride, items);
+                    } else if wanted {
+                        let items = std::slice::from_raw_parts_mut(target.cast(), some);
+                        load(numbers, source, step, items);
+                    } else {
+                        load(numbers, source, step, &mut block[..some]);
+                        store(nearest, target, stride, &block[..some]);
+                    }
                 }
             }
         });

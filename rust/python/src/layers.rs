@@ -1,16 +1,17 @@
 //! `Layers`: several views as one; `cells`: a view cut by a grid.
 
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, PerDimension};
+use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, Part, PerDimension};
 
 use crate::array::{begin, check_target, part, ArrayBase, Begun, Transfer};
 use crate::error::to_py;
-use crate::memory::{copy, extent, Extents, Pair};
+use crate::memory::Copies;
 use crate::space::View;
 
 /// Views whose domains are where they belong in that of all, from the lowest to the topmost.
@@ -142,28 +143,31 @@ impl Seen {
 
     /// Copy what arrays have to an array of the shape of the whole.
     fn take(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let mut pairs = Vec::with_capacity(self.near.len());
+        let mut copies = Copies::to([out]);
         for (array, view, place) in &self.near {
-            pairs.push(Pair::new(view, (array.bind(py).clone(), Some(view)), (out.clone(), Some(place))));
+            copies.add(view, (array.bind(py), Some(view)), (out, Some(place)))?;
         }
-        copy(py, pairs, true)
+        copies.run(py)
     }
 
     /// Copy items of the shape of the whole to arrays.
     fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let mut pairs = Vec::with_capacity(self.near.len());
+        let mut copies = Copies::to(self.near.iter().map(|(array, ..)| array.bind(py)));
         for (array, view, place) in &self.near {
-            pairs.push(Pair::new(view, (items.clone(), Some(place)), (array.bind(py).clone(), Some(view))));
+            copies.add(view, (items, Some(place)), (array.bind(py), Some(view)))?;
         }
-        // Layers may be views of one array.
-        let apart = Extents::of(self.near.iter().map(|(array, ..)| extent(array.bind(py)))).apart;
-        copy(py, pairs, apart)
+        copies.run(py)
     }
 }
 
 /// The cells of a grid in which a view has positions.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Cells(Option<Mutex<space::Cells>>);
+pub(crate) struct Cells {
+    /// None: the view has no positions.
+    cells: Option<space::Cells>,
+    /// The number of the next one.
+    next: AtomicUsize,
+}
 
 #[pymethods]
 impl Cells {
@@ -177,10 +181,11 @@ impl Cells {
         }
         let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
         let cells = Cutter::new(view.inner()).and_then(|cutter| match cutter {
-            Some(cutter) => cutter.by_cells(grid).map(|cells| Some(Mutex::new(cells))),
+            Some(cutter) => cutter.by_cells(grid).map(Some),
             None => Ok(None),
         });
-        cells.map(Cells).map_err(|error| to_py(py, error))
+        let cells = cells.map_err(|error| to_py(py, error))?;
+        Ok(Cells { cells, next: AtomicUsize::new(0) })
     }
 
     fn __iter__(cells: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -190,8 +195,9 @@ impl Cells {
     /// The domain of a cell, as a view of nothing, the part of the view in it, counted from where it begins,
     /// and where that is in an array of the shape of the whole.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
-        let next = self.next(1).map_err(|error| to_py(py, error))?.pop();
-        Ok(next.map(|Cell { domain, view, place }| (domain.into(), view.into(), place.into())))
+        let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
+        let Part { view, place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
+        Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
     }
 
     /// Copy what is known of the next cells, of which there may be many, to `out`, an array of the shape of
@@ -204,25 +210,22 @@ impl Cells {
         find: &Bound<'py, PyAny>,
         out: &Bound<'py, PyUntypedArray>,
     ) -> PyResult<Option<Vec<(View, View, View)>>> {
-        let cells = self.next(TOGETHER).map_err(|error| to_py(py, error))?;
-        if cells.is_empty() {
-            return Ok(None);
-        }
-        let begin = |cell: &Cell| PyTuple::new(py, cell.domain.dims.iter().map(|dim| dim.lower));
-        let begins = cells.iter().map(begin).collect::<PyResult<Vec<_>>>()?;
+        let Some((cells, numbers)) = self.take(TOGETHER) else { return Ok(None) };
+        let begin = |number| PyTuple::new(py, cells.domain(number).map(|dim| dim.lower));
+        let begins = numbers.clone().map(begin).collect::<PyResult<Vec<_>>>()?;
         let found: Vec<Option<Bound<'py, PyUntypedArray>>> = find.call1((begins,))?.extract()?;
-        if found.len() != cells.len() {
+        if found.len() != numbers.len() {
             return Err(PyTypeError::new_err("there is not one answer for each cell"));
         }
-        let (mut pairs, mut unknown) = (Vec::with_capacity(cells.len()), Vec::new());
-        for (cell, array) in cells.iter().zip(found) {
-            let Cell { domain, view, place } = cell;
+        let (mut copies, mut unknown) = (Copies::to([out]), Vec::new());
+        for (number, array) in numbers.zip(found) {
+            let Part { view, place } = cells.part(number).map_err(|error| to_py(py, error))?;
             match array {
-                Some(array) => pairs.push(Pair::new(view, (array, Some(view)), (out.clone(), Some(place)))),
-                None => unknown.push((domain.clone().into(), view.clone().into(), place.clone().into())),
+                Some(array) => copies.add(&view, (&array, Some(&view)), (out, Some(&place)))?,
+                None => unknown.push((domain(cells, number), view.into(), place.into())),
             }
         }
-        copy(py, pairs, true)?;
+        copies.run(py)?;
         Ok(Some(unknown))
     }
 }
@@ -230,29 +233,20 @@ impl Cells {
 /// So many cells are looked for at a time.
 const TOGETHER: usize = 1024;
 
-/// A cell: its domain, as a view of nothing, the part of a view in it, and where that is in the whole.
-struct Cell {
-    domain: space::View,
-    view: space::View,
-    place: space::View,
+impl Cells {
+    /// The cells, and the numbers of the next ones, at most so many; None if there are no more.
+    fn take(&self, most: usize) -> Option<(&space::Cells, Range<usize>)> {
+        let cells = self.cells.as_ref()?;
+        let after = |at: usize| at.saturating_add(most).min(cells.count());
+        let take = |at| (at < cells.count()).then(|| after(at));
+        let at = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some((cells, at..after(at)))
+    }
 }
 
-impl Cells {
-    /// The next cells, at most so many.
-    fn next(&self, most: usize) -> tessarr_engine::Result<Vec<Cell>> {
-        let mut found = Vec::new();
-        let Some(cells) = &self.0 else { return Ok(found) };
-        let mut cells = cells.lock().unwrap_or_else(PoisonError::into_inner);
-        while found.len() < most {
-            let Some((dims, mut part)) = cells.next_part().transpose()? else { break };
-            for (map, dim) in part.view.maps.iter_mut().zip(&dims) {
-                map.offset -= dim.lower;
-            }
-            let domain = space::View { dims, maps: PerDimension::new() };
-            found.push(Cell { domain, view: part.view, place: part.place });
-        }
-        Ok(found)
-    }
+/// The domain of a cell, as a view of nothing.
+fn domain(cells: &space::Cells, number: usize) -> View {
+    space::View { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

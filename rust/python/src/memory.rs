@@ -65,7 +65,9 @@ fn take<'py>(
         None => empty(array.dtype(), view.inner().dims.iter().map(|dim| dim.size() as usize))?,
     };
     let view = view.inner();
-    copy(py, vec![Pair::new(view, (array.clone(), Some(view)), (out.clone(), None))], true)?;
+    let mut copies = Copies::to([&out]);
+    copies.add(view, (array, Some(view)), (&out, None))?;
+    copies.run(py)?;
     Ok(out)
 }
 
@@ -73,92 +75,113 @@ fn take<'py>(
 #[pyfunction]
 fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>) -> PyResult<()> {
     let view = view.inner();
-    copy(py, vec![Pair::new(view, (items.clone(), None), (array.clone(), Some(view)))], true)
+    let mut copies = Copies::to([array]);
+    copies.add(view, (items, None), (array, Some(view)))?;
+    copies.run(py)
 }
 
 /// An array, and the view of it whose positions are meant; all of them without one.
-type Seen<'a, 'py> = (Array<'py>, Option<&'a space::View>);
+type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a space::View>);
 
-/// What is copied: how many items along each dimension, from where, and to where.
-pub(crate) struct Pair<'a, 'py> {
-    size: PerDimension<usize>,
-    from: Seen<'a, 'py>,
-    to: Seen<'a, 'py>,
+/// What is copied from arrays to others, gathered before any of it is.
+pub(crate) struct Copies<'py> {
+    /// Where items are written to. If arrays meet there, what is copied last counts.
+    written: Extents,
+    /// The type of all arrays, once there is one.
+    dtype: Option<Bound<'py, PyArrayDescr>>,
+    /// Arrays that are where others are written to, and what is copied instead of them. The arrays are kept
+    /// so that no other is where one of them was.
+    copied: HashMap<*mut ffi::PyObject, (Array<'py>, Array<'py>)>,
+    /// All other arrays.
+    kept: Vec<Array<'py>>,
+    copies: Vec<(Steps, *const u8, *mut u8)>,
+    items: usize,
 }
 
-impl<'a, 'py> Pair<'a, 'py> {
-    pub(crate) fn new(view: &space::View, from: Seen<'a, 'py>, to: Seen<'a, 'py>) -> Pair<'a, 'py> {
-        Pair { size: view.dims.iter().map(|dim| dim.size() as usize).collect(), from, to }
+impl<'py> Copies<'py> {
+    /// Copies to some arrays, of which there are none yet.
+    pub(crate) fn to<'a>(arrays: impl IntoIterator<Item = &'a Array<'py>>) -> Copies<'py>
+    where
+        'py: 'a,
+    {
+        Copies {
+            written: Extents::of(arrays.into_iter().map(extent)),
+            dtype: None,
+            copied: HashMap::new(),
+            kept: Vec::new(),
+            copies: Vec::new(),
+            items: 0,
+        }
     }
 
-    fn check(&self, dtype: &Bound<'py, PyArrayDescr>) -> PyResult<()> {
-        let py = dtype.py();
-        if ![&self.from, &self.to].iter().all(|(array, _)| dtype.is_equiv_to(&array.dtype())) {
+    /// Add one, of as many items along each dimension as a view has, to one of the arrays.
+    pub(crate) fn add(&mut self, view: &space::View, from: Seen<'_, 'py>, to: Seen<'_, 'py>) -> PyResult<()> {
+        let py = to.0.py();
+        let size: PerDimension<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
+        let dtype = &*self.dtype.get_or_insert_with(|| from.0.dtype());
+        if ![from.0, to.0].iter().all(|array| dtype.is_equiv_to(&array.dtype())) {
             return Err(argument(py, "the arrays have other types"));
         }
-        if flags(&self.to.0) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+        if flags(to.0) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
             return Err(argument(py, "the array cannot be written"));
         }
-        let fits = |(array, view): &Seen<'_, '_>| view.is_some() || *self.size == *array.shape();
-        match fits(&self.from) && fits(&self.to) {
-            true => Ok(()),
-            false => Err(argument(py, "the arrays have other shapes")),
+        let fits = |(array, view): Seen<'_, '_>| view.is_some() || *size == *array.shape();
+        if !(fits(from) && fits(to)) {
+            return Err(argument(py, "the arrays have other shapes"));
         }
+        let array = match self.written.meet(extent(from.0)) {
+            true => self.apart(from.0)?,
+            false => from.0.clone(),
+        };
+        let from = (&array, from.1);
+        let steps = side(from).and_then(|from| Ok(Steps::between(&size, &from, &side(to)?)));
+        let steps = steps.map_err(|error| to_py(py, error))?;
+        self.copies.push((steps, data(from.0).cast_const(), data(to.0)));
+        self.items = self.items.saturating_add(size.iter().product());
+        self.kept.extend([array, to.0.clone()]);
+        Ok(())
     }
 
-    fn steps(&self) -> tessarr_engine::Result<Steps> {
-        Ok(Steps::between(&self.size, &side(&self.from)?, &side(&self.to)?))
+    /// A copy of an array, which may be asked for often.
+    fn apart(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
+        if let Some((_, made)) = self.copied.get(&array.as_ptr()) {
+            return Ok(made.clone());
+        }
+        let made = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+        self.copied.insert(array.as_ptr(), (array.clone(), made.clone()));
+        Ok(made)
+    }
+
+    /// Make them.
+    pub(crate) fn run(self, py: Python<'py>) -> PyResult<()> {
+        let Some(dtype) = &self.dtype else { return Ok(()) };
+        if dtype.has_object() {
+            if dtype.num() != NPY_TYPES::NPY_OBJECT as c_int {
+                return Err(PyTypeError::new_err("elements that hold objects are not copied"));
+            }
+            // SAFETY: the steps lead to elements of arrays of objects.
+            self.copies.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
+            return Ok(());
+        }
+        let item = Item { bytes: dtype.itemsize(), swap: 0 };
+        let large = item.bytes.saturating_mul(self.items) > LARGE_BYTES;
+        let together = if self.written.apart { self.copies.len() } else { 1 };
+        let run = Shared(&self.copies);
+        let work = move || {
+            let Shared(copies) = { run };
+            // SAFETY: the steps lead to elements of both arrays, which are apart, and which are kept.
+            copies.chunks(together).try_for_each(|some| unsafe { copy_all(some, item) })
+        };
+        let done = if large { py.detach(work) } else { work() };
+        done.map_err(|error| to_py(py, error))
     }
 }
 
-fn side<'b>((array, view): &'b Seen<'b, '_>) -> tessarr_engine::Result<Side<'b>> {
+fn side<'b>((array, view): Seen<'b, '_>) -> tessarr_engine::Result<Side<'b>> {
     match view {
         Some(view) => Side::viewed(view, array.shape(), array.strides()),
         None => Ok(Side::items(array.strides())),
     }
-}
-
-/// Copy items; `apart` says that no two pairs lead to the same place. Else the last one counts.
-pub(crate) fn copy(py: Python<'_>, mut pairs: Vec<Pair<'_, '_>>, apart: bool) -> PyResult<()> {
-    let Some(dtype) = pairs.first().map(|pair| pair.from.0.dtype()) else { return Ok(()) };
-    pairs.iter().try_for_each(|pair| pair.check(&dtype))?;
-    let written = Extents::of(pairs.iter().map(|pair| extent(&pair.to.0)));
-    // Many pairs may be from one array, which is kept so that no other is where it is.
-    let mut copied: HashMap<*mut ffi::PyObject, (Array<'_>, Array<'_>)> = HashMap::new();
-    for pair in &mut pairs {
-        let array = &mut pair.from.0;
-        if let Some((_, made)) = copied.get(&array.as_ptr()) {
-            *array = made.clone();
-        } else if written.meet(extent(array)) {
-            let made = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
-            copied.insert(array.as_ptr(), (std::mem::replace(array, made.clone()), made));
-        }
-    }
-    let mut copies = Vec::with_capacity(pairs.len());
-    for pair in &pairs {
-        let steps = pair.steps().map_err(|error| to_py(py, error))?;
-        copies.push((steps, data(&pair.from.0).cast_const(), data(&pair.to.0)));
-    }
-    if dtype.has_object() {
-        if dtype.num() != NPY_TYPES::NPY_OBJECT as c_int {
-            return Err(PyTypeError::new_err("elements that hold objects are not copied"));
-        }
-        // SAFETY: the steps lead to elements of arrays of objects.
-        copies.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
-        return Ok(());
-    }
-    let item = Item { bytes: dtype.itemsize(), swap: 0 };
-    let items = pairs.iter().map(|pair| pair.size.iter().product::<usize>()).fold(0, usize::saturating_add);
-    let run = Shared(copies);
-    let work = move || {
-        let Shared(copies) = { run };
-        let together = if apart { copies.len() } else { 1 };
-        // SAFETY: the steps lead to elements of both arrays, which are apart, and which the caller keeps.
-        copies.chunks(together).try_for_each(|some| unsafe { copy_all(some, item) })
-    };
-    let large = item.bytes.saturating_mul(items) > LARGE_BYTES;
-    let done = if large { py.detach(work) } else { work() };
-    done.map_err(|error| to_py(py, error))
 }
 
 /// What is passed to another thread together with the promise that it may be used there.
@@ -189,14 +212,14 @@ unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
 }
 
 /// Addresses: intervals that are apart, in order.
-pub(crate) struct Extents {
+struct Extents {
     intervals: Vec<(isize, isize)>,
     /// Whether they were apart before those that meet were taken as one.
-    pub(crate) apart: bool,
+    apart: bool,
 }
 
 impl Extents {
-    pub(crate) fn of(extents: impl Iterator<Item = (isize, isize)>) -> Extents {
+    fn of(extents: impl Iterator<Item = (isize, isize)>) -> Extents {
         let mut all: Vec<(isize, isize)> = extents.filter(|(low, high)| low < high).collect();
         let count = all.len();
         all.sort_unstable();
@@ -215,7 +238,7 @@ impl Extents {
 }
 
 /// The addresses between which an array is.
-pub(crate) fn extent(array: &Array<'_>) -> (isize, isize) {
+fn extent(array: &Array<'_>) -> (isize, isize) {
     let (mut low, mut high) = (data(array) as isize, data(array) as isize);
     for (&size, &stride) in array.shape().iter().zip(array.strides()) {
         if size == 0 {

@@ -127,3 +127,28 @@ fn many_items_are_converted_by_several_threads() {
     let back: Vec<f32> = named("f2", "f4", &near);
     assert_eq!(back, items);
 }
+
+#[test]
+fn what_is_not_aligned_is_converted_alike() {
+    // More than are loaded at a time.
+    let numbers: Vec<f32> = (0..2 * BLOCK as u32 + 7).map(|n| n as f32 / 3.0 - 100.0).collect();
+    let near: Vec<u16> = named("f4", "bfloat16", &numbers);
+    let back: Vec<f32> = named("bfloat16", "f4", &near);
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    for shift in [1, 2, 4] {
+        let mut source = vec![0u8; bytes.len() + shift];
+        source[shift..].copy_from_slice(&bytes);
+        let mut halves = vec![0u8; 2 * numbers.len() + shift];
+        let mut wide = vec![0u8; bytes.len() + shift];
+        let axes = |src, dst| [Axis::Strided { count: numbers.len(), src, dst }];
+        let (float, half) = (Number::Named("f4"), Number::Named("bfloat16"));
+        // SAFETY: all arrays are as long as said.
+        unsafe {
+            let (from, to) = (source.as_ptr().add(shift), halves.as_mut_ptr().add(shift));
+            convert(&axes(4, 2), (from, float), (to, half)).unwrap();
+            convert(&axes(2, 4), (to, half), (wide.as_mut_ptr().add(shift), float)).unwrap();
+        }
+        assert!(halves[shift..].iter().copied().eq(near.iter().flat_map(|half| half.to_ne_bytes())));
+        assert!(wide[shift..].iter().copied().eq(back.iter().flat_map(|number| number.to_ne_bytes())));
+    }
+}

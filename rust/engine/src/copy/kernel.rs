@@ -149,6 +149,34 @@ impl<W: Copy> Move for Pair<W> {
     }
 }
 
+/// A run of any size from that of `W` on: words one after the other, of which the last two may overlap.
+#[derive(Clone, Copy)]
+struct Several<W> {
+    tail: usize,
+    word: std::marker::PhantomData<W>,
+}
+
+impl<W: Copy> Move for Several<W> {
+    #[inline(always)]
+    fn new(inner: &Inner<'_>) -> Self {
+        Several { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+        let word = |at: usize| {
+            // SAFETY: all words lie inside the run; unaligned access.
+            unsafe { dst.add(at).cast::<W>().write_unaligned(src.add(at).cast::<W>().read_unaligned()) }
+        };
+        let mut at = 0;
+        while at < self.tail {
+            word(at);
+            at += size_of::<W>();
+        }
+        word(self.tail);
+    }
+}
+
 /// A long run.
 #[derive(Clone, Copy)]
 struct Long {
@@ -266,6 +294,7 @@ pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
         (1, 17..=32) => best::<S, Pair<[u64; 2]>>(),
         (1, 33..=64) => best::<S, Pair<[u64; 4]>>(),
         (1, 65..=128) => best::<S, Pair<[u64; 8]>>(),
+        (1, 129..=LONG_BYTES) => best::<S, Several<[u64; 8]>>(),
         (1, _) => best::<S, Long>(),
         (2, 2) => best::<S, Words<u16, 1, true>>(),
         (2, 4) => best::<S, Words<u16, 2, true>>(),
@@ -281,6 +310,56 @@ pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
         (8, _) => best::<S, LongSwap<u64>>(),
         _ => best::<S, AnySwap>(),
     }
+}
+
+/// Runs of more bytes are copied by what the system has for that.
+const LONG_BYTES: usize = 2048;
+
+/// Cells are apart in the destination, each of them a few cache lines, so that processors do not foresee
+/// which lines are next: they are asked for so many cells before. What is read far apart is not: that the
+/// processor waits for several reads at once is enough.
+struct Scattered;
+
+/// How many cells before.
+const AHEAD: isize = 8;
+
+impl Shape for Scattered {
+    #[inline(always)]
+    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
+        let mover = M::new(inner);
+        let (rows, cells) = (inner.rows, inner.cells);
+        let (mut src_row, mut dst_row) = (src, dst);
+        for _ in 0..rows.count {
+            let (mut src, mut dst) = (src_row, dst_row);
+            for _ in 0..cells.count {
+                let ahead = dst.wrapping_offset(AHEAD * cells.dst);
+                for at in (0..inner.run).step_by(LINE_BYTES) {
+                    prefetch(ahead.wrapping_add(at));
+                }
+                // SAFETY: one of the runs described.
+                unsafe { mover.one(src, dst) };
+                src = src.wrapping_offset(cells.src);
+                dst = dst.wrapping_offset(cells.dst);
+            }
+            src_row = src_row.wrapping_offset(rows.src);
+            dst_row = dst_row.wrapping_offset(rows.dst);
+        }
+    }
+}
+
+/// The bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// Ask for a cache line, which may be anywhere.
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: all processors have it, and it fails nowhere.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch(at.cast(), std::arch::x86_64::_MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Rows of cells, any strides.
@@ -413,6 +492,10 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
             4 => return shaped::<Every<4>>(run, unit),
             _ => {}
         }
+    }
+    let few_lines = unit == 1 && (LINE_BYTES..=LONG_BYTES).contains(&run);
+    if few_lines && cells.dst > size && cells.count > AHEAD as usize {
+        return shaped::<Scattered>(run, unit);
     }
     shaped::<Grid>(run, unit)
 }

@@ -377,3 +377,46 @@ fn several_walks_are_one_work() {
     assert_eq!(target[..cut], source[..cut]);
     assert!(target[cut..].iter().eq(source[cut..].iter().rev()));
 }
+
+/// Walks that follow one another are done by one thread: they may share cache lines.
+#[test]
+fn neighbours_are_one_task() {
+    let bytes = vec![7u8; 4000];
+    let mut target = vec![0u8; bytes.len()];
+    let of = |at: usize, target: &mut [u8]| Walk {
+        axes: [Axis::Strided { count: 10, src: 1, dst: 1 }].into_iter().collect(),
+        src: bytes[at..].as_ptr(),
+        dst: target[at..].as_mut_ptr(),
+    };
+    let walks: Vec<Walk<'_>> = (0..400).map(|n| of(10 * n, &mut target)).collect();
+    let first = target.as_ptr() as usize;
+    let seen = std::sync::Mutex::new(vec![None; walks.len()]);
+    in_pieces(&walks, 1000, &|axes, from, to| {
+        // SAFETY: the walks are those of both arrays.
+        unsafe { copy(from, to, axes, Item { bytes: 1, swap: 0 }) };
+        seen.lock().unwrap()[(to as usize - first) / 10] = Some(std::thread::current().id());
+    })
+    .unwrap();
+    assert_eq!(target, bytes);
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.iter().all(Option::is_some));
+    // At most four threads are worth waking.
+    let changes = seen.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes < 4 * pieces::TURNS, "{changes}");
+}
+
+/// Rows of all lengths around those where another loop begins, closer together and farther apart.
+#[test]
+fn copies_rows_of_any_length() {
+    for bytes in [63usize, 64, 65, 127, 128, 129, 191, 192, 193, 400, 2047, 2048, 2049] {
+        for (count, rows) in [(8, 1), (9, 1), (20, 3)] {
+            for gap in [1isize, 64] {
+                let step = bytes as isize + gap;
+                let axis = |count, src, dst| Axis::Strided { count, src, dst };
+                let outer = count as isize * step + 5;
+                let axes = [axis(rows, 2 * outer, outer), axis(count, bytes as isize, step)];
+                check(&axes, Item { bytes, swap: 0 });
+            }
+        }
+    }
+}

@@ -394,15 +394,13 @@ enum Chosen {
     Points(Option<Arc<Vec<u32>>>),
 }
 
-/// The parts of a view in the cells of a grid, made one after the other.
+/// The parts of a view in the cells of a grid, each of which has a number.
 pub struct Cells {
     cutter: Cutter,
     grid: Grid,
     /// The maps that each list of choices is of.
     maps: Vec<PerDimension<usize>>,
     choices: Vec<Vec<Choice>>,
-    /// How many are left, and how many there are.
-    next: usize,
     count: usize,
 }
 
@@ -450,7 +448,7 @@ impl Cutter {
         let count = choices.iter().map(Vec::len).try_fold(1, usize::checked_mul);
         let count =
             count.ok_or_else(|| selection("the selection touches more chunks than can be counted"))?;
-        Ok(Cells { cutter: self, grid, maps, choices, next: 0, count })
+        Ok(Cells { cutter: self, grid, maps, choices, count })
     }
 
     /// The cells along a dimension, and the interval of it that is in each.
@@ -475,32 +473,50 @@ impl Cutter {
 }
 
 impl Cells {
-    /// The domain of the next cell, and the part of the view in it.
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What is chosen in a cell, and the maps that this is about.
+    fn chosen(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &Choice)> {
+        self.maps.iter().zip(&self.choices).rev().map(move |(maps, choices)| {
+            let choice = &choices[number % choices.len()];
+            number /= choices.len();
+            (maps, choice)
+        })
+    }
+
+    /// The domain of a cell.
+    pub fn domain(&self, number: usize) -> impl ExactSizeIterator<Item = Dim> + '_ {
+        let mut cells: PerDimension<i64> = self.grid.dims.iter().map(|_| 0).collect();
+        for (maps, choice) in self.chosen(number) {
+            maps.iter().zip(&choice.cells).for_each(|(&at, &cell)| cells[at] = cell);
+        }
+        cells.into_iter().enumerate().map(|(at, cell)| {
+            let (dim, (low, high)) = (&self.grid.dims[at], self.grid.interval(at, cell));
+            dim.with(low.max(dim.lower), high.min(dim.upper), (false, false))
+        })
+    }
+
+    /// The part of the view in a cell, counted from where the cell begins.
     ///
     /// # Errors
     /// Never, but for mistakes of this module.
-    pub fn next_part(&mut self) -> Option<Result<(PerDimension<Dim>, Part)>> {
-        if self.next == self.count {
-            return None;
-        }
-        let mut number = self.next;
-        self.next += 1;
+    pub fn part(&self, number: usize) -> Result<Part> {
         let mut piece = self.cutter.whole();
-        let mut cells: PerDimension<i64> = self.cutter.view.maps.iter().map(|_| 0).collect();
-        for (maps, choices) in self.maps.iter().zip(&self.choices).rev() {
-            let choice = &choices[number % choices.len()];
-            number /= choices.len();
-            maps.iter().zip(&choice.cells).for_each(|(&at, &cell)| cells[at] = cell);
+        for (_, choice) in self.chosen(number) {
             match &choice.of {
                 Chosen::Nothing => {}
                 Chosen::Along(k, bounds) => piece.bounds[*k] = *bounds,
                 Chosen::Points(points) => piece.points = points.clone(),
             }
         }
-        let dims = cells.iter().enumerate().map(|(at, cell)| {
-            let (dim, (low, high)) = (&self.grid.dims[at], self.grid.interval(at, *cell));
-            dim.with(low.max(dim.lower), high.min(dim.upper), (false, false))
-        });
-        Some(self.cutter.part(&piece).map(|part| (dims.collect(), part)))
+        let mut part = self.cutter.part(&piece)?;
+        for (map, dim) in part.view.maps.iter_mut().zip(self.domain(number)) {
+            map.offset = map.offset.wrapping_sub(dim.lower);
+        }
+        Ok(part)
     }
 }

@@ -69,13 +69,15 @@ proptest! {
         let dims: PerDimension<Dim> = shape.iter().map(|_| Dim::new(-4, 9)).collect();
         let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
         let (low, size) = (grid.origin.clone(), grid.shape.clone());
-        let mut cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
         let mut found = HashMap::new();
         let mut last = Vec::new();
-        while let Some(next) = cells.next_part() {
-            let (dims, part) = next.unwrap();
+        for number in 0..cells.count() {
+            let dims: Vec<Dim> = cells.domain(number).collect();
+            let part = cells.part(number).unwrap();
             prop_assert!(!last.contains(&dims));
-            for (position, index) in told(&part.view, &part.place, &view) {
+            for (position, mut index) in told(&part.view, &part.place, &view) {
+                index.iter_mut().zip(&dims).for_each(|(at, dim)| *at += dim.lower);
                 for (k, at) in index.iter().enumerate() {
                     let begin = low[k] + (at - low[k]).div_euclid(size[k]) * size[k];
                     prop_assert_eq!(&dims[k], &Dim::new(begin.max(-4), (begin + size[k]).min(9)));
@@ -166,10 +168,11 @@ fn cells_may_be_as_long_as_numbers_go() {
             origin: [origin].into_iter().collect(),
             shape: [i64::MAX].into_iter().collect(),
         };
-        let mut cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
-        let (dims, part) = cells.next_part().unwrap().unwrap();
+        let cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let dims: Vec<Dim> = cells.domain(0).collect();
+        let part = cells.part(0).unwrap();
         assert_eq!((&dims[0], &part.view.dims[0]), (&view.dims[0], &view.dims[0]));
-        assert!(cells.next_part().is_none());
+        assert_eq!((part.view.maps[0].offset, cells.count()), (-low, 1));
     }
 }
 
