@@ -422,3 +422,14 @@ def test_what_is_beyond_bounds_beside_dimensions_without_elements(shape: tuple[i
             assert agree(outcome(lambda: act(mine[key])), expected), key
             refused += type(expected) is ValueError
     assert refused
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_specs_tell_one_item_of_an_index_array(driver: str) -> None:
+    def told(package: Any) -> Any:
+        view = small(package, driver).oindex[[3, 2], :1][package.d[0, 1].diagonal]
+        views = [view, view.resolve().result(), view[[0, 0]], package.cast(view, "int16")]
+        specs = [one.spec() for one in views] + [view.spec(minimal_spec=True)]
+        return [spec.to_json()["transform"] for spec in specs]
+
+    assert told(ts) == told(theirs)

@@ -158,6 +158,10 @@ class IndexTransform(Placed):
         """
         return self._after(self._view.settled(domain._as_view()))
 
+    def simplified(self) -> IndexTransform:
+        """Return the view with constants in place of index arrays of one item."""
+        return self._after(self._view.simplified())
+
     @property
     def follows(self) -> bool:
         """Whether a bound is implicit, and so follows what is viewed."""

@@ -229,7 +229,7 @@ impl Act {
     /// The view of a view that the act gives; `selected` becomes what it was for.
     fn of(self, view: &View, selected: &mut PerDimension<usize>) -> Result<View> {
         let dims = &view.dims;
-        let step = match self {
+        match self {
             Act::Translate(shift, by) => {
                 by.check(selected.len(), "indices")?;
                 let mut view = view.clone();
@@ -237,46 +237,48 @@ impl Act {
                     let by = by.at(at).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
                     view.shift(k, by)?;
                 }
-                return Ok(view);
+                Ok(view)
             }
             Act::Label(mut labels) => {
                 if labels.len() != selected.len() {
                     let count = selected.len();
                     return Err(selection(format!("{} labels for {count} dimensions", labels.len())));
                 }
-                return view.told(selected, |at, dim| dim.label = labels[at].take());
+                view.told(selected, |at, dim| dim.label = labels[at].take())
             }
             Act::Stride(by) => {
                 by.check(selected.len(), "strides")?;
-                each(dims, selected, |at, dim| match by.at(at) {
+                let step = each(dims, selected, |at, dim| match by.at(at) {
                     None => Err(selection("a stride has to be given for each dimension")),
                     Some(0) => Err(selection("a stride of 0")),
                     Some(by) => Ok((dim.divided(*by), Line { offset: 0, stride: *by })),
-                })
+                })?;
+                let mut made = view.after(step)?;
+                made.maps.iter_mut().for_each(|map| map.stay(selected));
+                Ok(made)
             }
             Act::MarkBoundsImplicit(lower, upper) => {
-                return view.told(selected, |_, dim| {
+                view.told(selected, |_, dim| {
                     dim.implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
-                });
+                })
             }
             Act::Transpose(target) => {
                 let places = targets(&target, dims.len(), selected.len())?;
                 let order = moved(dims.len(), selected, &places)?;
                 *selected = places;
-                return view.permuted(&order);
+                view.permuted(&order)
             }
             Act::Diagonal => {
                 let step = diagonal(dims, selected)?;
                 *selected = PerDimension::from_iter([0]);
-                return view.composed(step);
+                view.composed(step)
             }
             Act::Brackets { terms, single, mode } => {
                 let (step, next) = for_some(dims, terms, single, selected, mode)?;
                 *selected = next;
-                Ok(step)
+                view.after(step)
             }
-        };
-        view.after(step?)
+        }
     }
 }
 

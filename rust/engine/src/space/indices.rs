@@ -35,7 +35,7 @@ impl Indices {
     pub fn new(items: Vec<i64>, shape: &[usize]) -> Option<Indices> {
         let mut axes: PerDimension<Axis> = shape.iter().map(|&len| Axis { len, stride: 0 }).collect();
         let mut size = 1usize;
-        for axis in axes.iter_mut().rev() {
+        for axis in axes.iter_mut().rev().filter(|axis| axis.len != 1) {
             axis.stride = size as isize;
             size = size.checked_mul(axis.len)?;
         }
@@ -77,6 +77,12 @@ impl Indices {
     /// The length of an axis.
     pub fn len(&self, axis: usize) -> usize {
         self.axes[axis].len
+    }
+
+    /// Whether the array runs along an axis: also where a piece of it has one item left there, which then is
+    /// taken as often as it is asked for, as TensorStore does it.
+    pub fn varies(&self, axis: usize) -> bool {
+        self.axes[axis] != ONE
     }
 
     /// The length of each axis.
@@ -143,6 +149,15 @@ impl Indices {
     /// The same items with the axes in another order.
     pub(super) fn permuted(&self, order: impl Iterator<Item = usize>) -> Indices {
         let axes = order.map(|axis| self.axes[axis]).collect();
+        Indices { items: self.items.clone(), start: self.start, axes }
+    }
+
+    /// The same items, which do not vary along those of some axes that have one.
+    pub(super) fn staying(&self, along: &[usize]) -> Indices {
+        let mut axes = self.axes.clone();
+        for &k in along.iter().filter(|&&k| self.axes[k].len == 1) {
+            axes[k] = ONE;
+        }
         Indices { items: self.items.clone(), start: self.start, axes }
     }
 

@@ -165,6 +165,16 @@ impl Map {
         }
     }
 
+    /// Vary along none of some dimensions where the index array has one item left.
+    fn stay(&mut self, dimensions: &[usize]) {
+        if let Source::Array(listed) = &mut self.source {
+            if dimensions.iter().any(|&k| listed.indices.len(k) == 1 && listed.indices.varies(k)) {
+                let indices = listed.indices.staying(dimensions);
+                *listed = Arc::new(Listed { indices, within: listed.within });
+            }
+        }
+    }
+
     /// A constant in place of an index array of one item, and where there is no position.
     fn simplify(&mut self, dims: &[Dim]) -> Result<()> {
         let Source::Array(listed) = &self.source else {
@@ -259,7 +269,7 @@ impl View {
         let follows = |map: &&Map| match &map.source {
             Source::Nothing => false,
             Source::Dimension(k) => *k == dimension,
-            Source::Array(listed) => listed.indices.len(dimension) != 1,
+            Source::Array(listed) => listed.indices.varies(dimension),
         };
         self.maps.iter().filter(follows).count()
     }
@@ -270,9 +280,16 @@ impl View {
     /// `Kind::Selection` if a number would not fit into 64 bits, a position is outside of an index array,
     /// or one of its bounds is implicit.
     pub fn after(&self, act: View) -> Result<View> {
-        let mut made = self.composed(act)?;
-        made.maps.iter_mut().try_for_each(|map| map.simplify(&made.dims))?;
-        Ok(made)
+        self.composed(act)?.simplified()
+    }
+
+    /// The same with constants in place of index arrays of one item.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if such an item is not where it has to be, or does not fit into 64 bits.
+    pub fn simplified(mut self) -> Result<View> {
+        self.maps.iter_mut().try_for_each(|map| map.simplify(&self.dims))?;
+        Ok(self)
     }
 
     /// The same, with index arrays of one item that stay what they are.
@@ -305,7 +322,7 @@ fn composed(map: &Map, dims: &[Dim], act: &View) -> Result<Map> {
 fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
     let mut walks = PerDimension::new();
     for (k, (map, dim)) in act.maps.iter().zip(dims).enumerate() {
-        if array.len(k) == 1 {
+        if !array.varies(k) {
             continue;
         }
         walks.push((
@@ -375,7 +392,7 @@ fn nowhere(dims: &[Dim]) -> bool {
 /// Refuse implicit bounds of what an index array runs along: without items that is only what is empty.
 fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
     let none = indices.size() == 0;
-    let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.len(k) != 1 };
+    let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.varies(k) };
     match dims.iter().enumerate().find(|(k, dim)| runs(*k) && dim.implicit != (false, false)) {
         None => Ok(()),
         Some((k, _)) => Err(selection(format!(

@@ -354,6 +354,11 @@ impl View {
         View(self.0.reversed())
     }
 
+    /// The same with constants in place of index arrays of one item.
+    fn simplified(&self, py: Python<'_>) -> PyResult<View> {
+        told(py, self.0.clone().simplified()).map(View)
+    }
+
     /// The part of the view that is in the domain of dimensions.
     fn restricted(&self, py: Python<'_>, to: &View) -> PyResult<View> {
         self.0.restricted(&to.0.dims).map(View).map_err(|error| to_py(py, error))

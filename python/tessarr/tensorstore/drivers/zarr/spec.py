@@ -159,8 +159,8 @@ class ZarrSpec(PlacedSpec):
             return made, told
         if of is not meta:
             made = cls._of(driver, minimal=minimal)
-        # Of format 2 TensorStore tells the bounds of the handle, whatever they are now.
-        told = view if cls.zarr_format == 2 else propagated(view, driver.domain)
+        # Of format 2 TensorStore tells the view of the handle, whatever its bounds are now.
+        told = view if cls.zarr_format == 2 else propagated(view, driver.domain).simplified()
         driver.specs[minimal] = meta, made, view, told
         return made, told
 
