@@ -2,6 +2,7 @@
 //! selection it finds the chunks, fetches, decodes and scatters them into the
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
+pub mod allocator;
 pub mod array;
 pub mod cache;
 pub mod codec;

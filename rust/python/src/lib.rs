@@ -1,6 +1,7 @@
 //! The binding of Tessarr's engine: extract, release the GIL, call, wrap.
 
 use pyo3::prelude::*;
+use tessarr_engine::allocator::Allocator;
 
 mod array;
 mod blocks;
@@ -24,6 +25,9 @@ mod store;
 mod strings;
 mod subclass;
 mod unit;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator::new();
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]
