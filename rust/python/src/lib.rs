@@ -1,5 +1,6 @@
 //! The binding of Tessarr's engine: extract, release the GIL, call, wrap.
 
+use mimalloc::MiMalloc;
 use pyo3::prelude::*;
 
 mod array;
@@ -24,6 +25,9 @@ mod store;
 mod strings;
 mod subclass;
 mod unit;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]

@@ -1,0 +1,48 @@
+"""What chunks that are written again ask of the system, in page faults: memory is used again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+
+resource = pytest.importorskip("resource")
+
+SIDE = 2048
+CHUNKS, CHUNK_BYTES = 16, 1 << 20
+
+
+def faults() -> int:
+    """Tell how many pages this process was given so far."""
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+
+
+@pytest.mark.parametrize("driver", ["memory", "file"])
+@pytest.mark.parametrize("parts", [1, 8], ids=["whole", "rows"])
+def test_what_replaced_values_had_goes_to_the_next_ones(
+    driver: str, parts: int, tmp_path: Path
+) -> None:
+    place: dict[str, Any] = {"driver": driver, "path": f"{tmp_path}/"}
+    chunks = {"name": "regular", "configuration": {"chunk_shape": [512, 512]}}
+    metadata = {"shape": [SIDE, SIDE], "data_type": "float32", "chunk_grid": chunks}
+    spec = {"driver": "zarr3", "kvstore": place, "metadata": metadata}
+    array = ts.open(spec, create=True).result()
+    values = np.arange(SIDE * SIDE, dtype="f4").reshape(SIDE, SIDE)
+
+    def written() -> int:
+        before = faults()
+        with ts.Transaction() as transaction:
+            inside = array.with_transaction(transaction)
+            for rows in np.split(np.arange(SIDE), parts):
+                part = slice(rows[0], rows[-1] + 1)
+                inside[part].write(values[part]).result()
+        return faults() - before
+
+    for _ in range(3):
+        written()  # values that are replaced, and values that are kept aside
+    pages = CHUNKS * CHUNK_BYTES // resource.getpagesize()
+    assert sum(written() for _ in range(8)) < 8 * pages // 8
