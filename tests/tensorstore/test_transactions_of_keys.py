@@ -29,6 +29,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ts.KvStore:
     return ts.KvStore.open(specs[request.param]).result()
 
 
+def test_what_is_written_after_its_range_was_removed_is_stored(store: ts.KvStore) -> None:
+    store["a"], store["b"] = b"1", b"2"
+    with ts.Transaction() as transaction:
+        inside = store.with_transaction(transaction)
+        inside.delete_range(Range()).result()
+        inside["b"] = b"new"
+        inside["c"] = b"3"
+    assert {key: store[key] for key in store.list().result()} == {b"b": b"new", b"c": b"3"}
+
+
 def test_changes_are_seen_inside_only(store: ts.KvStore) -> None:
     store["a"], store["b/x"], store["b/y"] = b"1", b"2", b"3"
     transaction = ts.Transaction()
