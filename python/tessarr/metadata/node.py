@@ -177,14 +177,12 @@ class ArrayMeta:
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
 
     def description(
-        self, chain: object = None, *, store_fill: bool = False, missing: Missing = "fill"
+        self, *, store_fill: bool = False, missing: Missing = "fill"
     ) -> dict[str, object]:
         """Return the array as the engine takes it (`tessarr._engine.Description`).
 
         Parameters
         ----------
-        chain : optional
-            What `compiled_chain` returns, where it is known.
         store_fill : bool
             Whether chunks that hold nothing but the fill value are stored.
         missing : {"fill", "refuse_chunks", "refuse"}
@@ -207,13 +205,8 @@ class ArrayMeta:
             "keys": self.chunk_key_encoding.description(),
             "store_fill": store_fill,
             "missing": missing,
-            "chain": self.compiled_chain() if chain is None else chain,
+            "chain": self._compile if regular is None else self._compile(regular.chunk_shape),
         }
-
-    def compiled_chain(self) -> object:
-        """Return the codecs as the engine takes them, or what finds them for chunks of a shape."""
-        regular = self.chunk_grid.regular()
-        return self._compile if regular is None else self._compile(regular.chunk_shape)
 
     def _compile(self, chunk_shape: Shape) -> dict[str, object]:
         return self.codecs.compile(self._spec(chunk_shape), self.zarr_format)
