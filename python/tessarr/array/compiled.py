@@ -25,7 +25,9 @@ def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> D
 def _again(
     meta: ArrayMeta, known: Description, like: ArrayMeta, write_empty_chunks: bool, missing: Missing
 ) -> Description:
-    if meta.fill_value != like.fill_value and meta.codecs.minds_fill:
+    if meta.fill_value == like.fill_value:
+        return known.alike(meta.shape)
+    if meta.codecs.minds_fill:
         return _described(meta, write_empty_chunks, missing)
     return known.alike(meta.shape, meta.fill_or_default)
 

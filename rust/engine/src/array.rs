@@ -357,20 +357,21 @@ impl Array {
         })
     }
 
-    /// The same array with another shape, as many axes, and another fill value, as [`Plan`] has it; the grid
-    /// and the codecs are the same.
-    pub fn alike(&self, shape: &[u64], fill: &[u8]) -> Result<Array> {
+    /// The same array with another shape, as many axes, and another fill value, as [`Plan`] has it, if
+    /// one is given; the grid and the codecs are the same.
+    pub fn alike(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.cuts.len() {
             return Err(bad(format!("the grid has {} axes, the array has {}", self.cuts.len(), shape.len())));
         }
-        // The very same where it is equal: levels point to it, too.
-        let (fill, fill_element, levels) = if fill == self.fill_element.as_deref().unwrap_or(&self.fill) {
-            (self.fill.clone(), self.fill_element.clone(), self.levels.clone())
-        } else {
-            let (fill, element) = fill_of(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
-            let levels = self.levels.refilled(&fill);
-            (fill, element, levels)
+        let (fill, fill_element, levels) = match fill {
+            // The very same: levels point to it, too.
+            None => (self.fill.clone(), self.fill_element.clone(), self.levels.clone()),
+            Some(fill) => {
+                let (fill, element) = fill_of(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
+                let levels = self.levels.refilled(&fill);
+                (fill, element, levels)
+            }
         };
         Ok(Array {
             shape: shape.into(),

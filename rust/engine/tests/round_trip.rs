@@ -387,12 +387,12 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let resized = array.alike(&[12], b"fill").unwrap();
+    let resized = array.alike(&[12], None).unwrap();
     drop(array);
     let element = resized.fill_element.as_deref().unwrap();
     assert_eq!(resized.fill, Handle::of(element).to_item());
     assert_eq!(resized.level(&[4]).unwrap().stored_fill, resized.fill);
-    let other = resized.alike(&[12], b"other").unwrap();
+    let other = resized.alike(&[12], Some(b"other")).unwrap();
     drop(resized);
     let element = other.fill_element.as_deref().unwrap();
     assert_eq!(element, b"other");
@@ -425,7 +425,7 @@ fn another_fill_value_is_stored_in_the_order_of_each_level() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let other = array.alike(&[6], &[1, 2]).unwrap();
+    let other = array.alike(&[6], Some(&[1, 2])).unwrap();
     assert_eq!((other.shape.as_slice(), other.fill.as_slice()), ([6].as_slice(), [1, 2].as_slice()));
     let shard = |array: &Array| {
         let level = array.level(&[4]).unwrap();
@@ -435,5 +435,5 @@ fn another_fill_value_is_stored_in_the_order_of_each_level() {
     let ((before, _), (after, stored)) = (shard(&array).unwrap(), shard(&other).unwrap());
     assert_eq!(stored, [2, 1]);
     assert_ne!(before, after);
-    assert!(array.alike(&[6], &[1]).is_err());
+    assert!(array.alike(&[6], Some(&[1])).is_err());
 }

@@ -55,8 +55,9 @@ impl Description {
         Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
     }
 
-    /// The same with another shape and another fill value, on the same grid.
-    fn alike(&self, py: Python<'_>, shape: Vec<u64>, fill: &[u8]) -> PyResult<Self> {
+    /// The same with another shape, and another fill value if one is given, on the same grid.
+    #[pyo3(signature = (shape, fill=None))]
+    fn alike(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
         let array = self.array.alike(&shape, fill).map_err(|error| to_py(py, error))?;
         Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }

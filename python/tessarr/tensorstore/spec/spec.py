@@ -101,7 +101,7 @@ class Spec(Indexable):
             found = self._completed(members) or self._parsed(members)
             if not holds_store(json):
                 found._made_of = key
-                _read.keep(key, found)
+                _read.keep(key, found, seldom=found._open is not None)
         self._take(found)
 
     @classmethod
@@ -386,7 +386,7 @@ class Spec(Indexable):
             options.schema = kept._wanted(often)
         made = self._of(kept._driver.changed(options), kept._view, kept._context)
         made._made_of = key
-        _read.keep(key, made)
+        _read.keep(key, made, seldom=True)
         return made
 
     def _with(self, keywords: SpecKeywords) -> Spec:
