@@ -99,10 +99,11 @@ class ArrayMeta:
     def alike(self, shape: Shape, chunk_grid: ChunkGrid, fill_value: bytes | None) -> ArrayMeta:
         """Return the same with another shape, the grid for it, and another fill value."""
         made = object.__new__(ArrayMeta)
+        # This takes half as long as its constructor.
         members = (*_same(self), shape, chunk_grid, fill_value, {}, {})
         deque(
             map(call, _SETTERS, repeat(made), members), 0
-        )  # half as long as its constructor takes
+        )
         if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
             object.__setattr__(made, "kin", self.kin)
         return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import deepcopy
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -376,7 +377,7 @@ class Spec(Indexable):
         before = kept._made_of if self._open is None else (self._made_of, kept._made_of)
         known = self._made_of is not None and kept._made_of is not None
         key = key_with(before, often) if known else None
-        found = _read.find(key)
+        found = _made.find(key)
         if found is not None:
             return found
         options = Options()
@@ -386,13 +387,13 @@ class Spec(Indexable):
             options.schema = kept._wanted(often)
         made = self._of(kept._driver.changed(options), kept._view, kept._context)
         made._made_of = key
-        _read.keep(key, made, seldom=True)
+        _made.keep(key, made, seldom=True)
         return made
 
     def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
         key = None if self._made_of is None else key_with(self._made_of, keywords)
-        found = _read.find(key)
+        found = _made.find(key)
         if found is not None:
             return found
         changes: dict[str, Any] = given(keywords, SpecKeywords)
@@ -402,8 +403,8 @@ class Spec(Indexable):
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
         if key is not None and ("kvstore" not in keywords or not holds_store(keywords["kvstore"])):
-            made._made_of = key
-            _read.keep(key, made)
+            made._made_of = key if type(key) is bytes else next(_numbers)  # which is short
+            _made.keep(key, made)
         return made
 
     def _minimal(self) -> Spec:
@@ -508,6 +509,11 @@ def _restored(json: JSONObject, context: Context) -> Spec:
 _OFTEN: Final = ("shape", "fill_value")
 _read: Final = Recall[Spec]()
 """Specs that were read, by their JSON."""
+
+_made: Final = Recall[Spec]()
+"""Specs that were made of others, by what these were made of and by keywords."""
+
+_numbers: Final = count()
 
 
 def spec_of(given: Any) -> Spec:
