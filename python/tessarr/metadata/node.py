@@ -12,14 +12,14 @@ from collections import deque
 from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from operator import attrgetter, call
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from tessarr.transformer import StorageTransformer
     from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Missing, Shape, ZarrFormat
 
-__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
+__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes", "replacing"]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +101,8 @@ class ArrayMeta:
 
     def alike(self, shape: Shape, chunk_grid: ChunkGrid, fill_value: bytes | None) -> ArrayMeta:
         """Return the same with another shape, the grid for it, and another fill value."""
-        made = object.__new__(ArrayMeta)
-        # This takes half as long as its constructor.
-        members = (*_same(self), shape, chunk_grid, fill_value, {}, {})
-        deque(
-            map(call, _SETTERS, repeat(made), members), 0
-        )
-        if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
-            object.__setattr__(made, "kin", self.kin)
-        return made
+        kin = self.kin if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid else {}
+        return _alike(self, shape, chunk_grid, fill_value, {}, kin)
 
     @property
     def rank(self) -> int:
@@ -221,13 +217,44 @@ class ArrayMeta:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
-_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
+def replacing(cls: type[T], *names: str) -> Callable[..., T]:
+    """Return what makes a value of another one, and of other members, given in order.
 
-_OWN: Final = ("shape", "chunk_grid", "fill_value", "made", "kin")
-_SAME: Final = tuple(one.name for one in fields(ArrayMeta) if one.name not in _OWN)
-_same: Final = attrgetter(*_SAME)
-_SETTERS: Final = tuple(getattr(ArrayMeta, name).__set__ for name in (*_SAME, *_OWN))
-"""What gives new metadata their members: those of others first, then those that are its own."""
+    Parameters
+    ----------
+    cls
+        A dataclass with slots, and nothing to be done after its constructor. At least two of its
+        members stay.
+    *names
+        The members that are to be others.
+
+    Notes
+    -----
+    It takes half as long as the constructor of a frozen class, and a third of the time of
+    `dataclasses.replace`.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> reshaped = replacing(ArraySpec, "shape")
+    >>> reshaped(ArraySpec((2,), dtype.of("int8"), b"0"), (3, 4)).shape
+    (3, 4)
+    """
+    members: Any = cls
+    same = [one.name for one in fields(members) if one.name not in names]
+    kept = attrgetter(*same)
+    setters = [getattr(cls, name).__set__ for name in (*same, *names)]
+
+    def replaced(value: T, *others: Any) -> T:
+        made = object.__new__(cls)
+        deque(map(call, setters, repeat(made), (*kept(value), *others)), 0)
+        return made
+
+    return replaced
+
+
+_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
+_alike: Final = replacing(ArrayMeta, "shape", "chunk_grid", "fill_value", "made", "kin")
 
 
 @dataclass(frozen=True, slots=True)

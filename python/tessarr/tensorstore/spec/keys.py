@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["holds_store", "key_with"]
 
+
 def key_with(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
     """Return what only equal specs with equal keywords have, or None."""
     key = key_of((made_of, keywords))
@@ -44,11 +45,19 @@ def _told(name: str, value: Any) -> Hashable:
     return None if key is None else (type(value), key)
 
 
-_codecs: Final = RecallSame(lambda codec: key_of(codec.to_json()))
+def _key_of_codec(codec: CodecSpec) -> bytes | None:
+    return key_of(codec.to_json())
 
 
-def holds_store(json: Any) -> bool:
-    """Whether a store stands in JSON: it is meant itself, even if another is equal."""
+_codecs: Final = RecallSame(_key_of_codec)
+
+
+def holds_store(json: Any, key: Hashable) -> bool:
+    """Whether a store stands in JSON with a key: it is meant itself, even if another is equal."""
+    if type(key) is bytes and b"tessarr" not in key:
+        return False
     if isinstance(json, dict):
-        return json.get("driver") == "tessarr" or any(map(holds_store, json.values()))
-    return isinstance(json, list) and any(map(holds_store, json))
+        if json.get("driver") == "tessarr":
+            return True
+        json = list(json.values())
+    return isinstance(json, list) and any(holds_store(one, None) for one in json)

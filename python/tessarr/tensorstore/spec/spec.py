@@ -100,7 +100,7 @@ class Spec(Indexable):
         if found is None:
             members = spec_of_url(json) if isinstance(json, str) else json
             found = self._completed(members) or self._parsed(members)
-            if not holds_store(json):
+            if not holds_store(json, key):
                 found._made_of = key
                 _read.keep(key, found, seldom=found._open is not None)
         self._take(found)
@@ -402,7 +402,7 @@ class Spec(Indexable):
         if parts:
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
-        if key is not None and ("kvstore" not in keywords or not holds_store(keywords["kvstore"])):
+        if key is not None and not holds_store(keywords.get("kvstore"), key):
             made._made_of = key if type(key) is bytes else next(_numbers)  # which is short
             _made.keep(key, made)
         return made
