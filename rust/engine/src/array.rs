@@ -280,7 +280,9 @@ fn bad(message: impl Into<String>) -> Error {
 }
 
 /// One item of the fill value, and where items are handles the element that it points to.
-fn fill_of(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<(Vec<u8>, Option<Arc<[u8]>>)> {
+type Fill = (Vec<u8>, Option<Arc<[u8]>>);
+
+fn fill_of(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
     let (fill, element) = if is_vlen {
         let element: Arc<[u8]> = fill.into();
         (Handle::of(&element).to_item().to_vec(), Some(element))

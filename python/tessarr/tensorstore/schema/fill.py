@@ -31,6 +31,7 @@ __all__ = [
 
 _MAX_RANK: Final = 32
 _LONGEST: Final = 400
+_ROOMY: Final = 4  # floats of so many bytes have room for all integers of NumPy
 _TEXT: Final = {"string": bytes, "ustring": str}
 
 
@@ -142,6 +143,8 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             found = given
         elif isinstance(value, np.ndarray):
             found = value.astype(dtype.numpy_dtype, casting="safe")
+        elif given.dtype.kind in "biu" and dtype.numpy_dtype.itemsize >= _ROOMY:
+            found = np.array(value, dtype.numpy_dtype)  # which warns of nothing
         else:
             with np.errstate(all="ignore"):
                 found = np.array(value, dtype.numpy_dtype)
