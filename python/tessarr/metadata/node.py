@@ -244,7 +244,7 @@ def replacing(cls: type[T], *names: str) -> Callable[..., T]:
     same = [one.name for one in fields(members) if one.name not in names]
     kept = attrgetter(*same)
     setters = [getattr(cls, name).__set__ for name in (*same, *names)]
-    apply: Callable[..., None] = call
+    apply: Callable[..., object] = call
 
     def replaced(value: T, *others: Any) -> T:
         made = object.__new__(cls)
