@@ -173,17 +173,11 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     >>> dump({"b": 1, "a": [1.0]}, indent=2, sort_keys=True)
     b'{\n  "a": [\n    1.0\n  ],\n  "b": 1\n}'
     """
-    return json_text(value, indent, sort_keys, _encode)
+    return json_text(value, indent, sort_keys, _other)
 
 
 _other: Final = json.JSONEncoder().encode
-
-
-def _encode(value: object) -> str:
-    """Return the JSON of what is no string, list, object and so on: most often of a number."""
-    if type(value) is float and math.isfinite(value):
-        return float.__repr__(value)  # as the encoder has it
-    return _other(value)
+"""Makes the JSON of what is no string, number, list, object and so on."""
 
 
 def plain(

@@ -36,6 +36,7 @@ __all__ = [
     "Request",
     "Seen",
     "Size",
+    "create_document",
     "document",
     "run",
     "run_async",
@@ -204,10 +205,11 @@ def seen_document(store: Store, key: str) -> tuple[bytes, Seen] | None:
     return document, Seen(None if version is None else (document, version))
 
 
-def _create(store: Store, request: Create) -> bool:
-    done, version = store.write(request.key, request.data, b"")
+def create_document(store: Store, key: str, data: bytes, seen: Seen) -> bool:
+    """Store a document unless the key is present; return whether that was done."""
+    done, version = store.write(key, data, b"")
     if done and version is not None:
-        request.seen.last = request.data, version
+        seen.last = data, version
     return done
 
 
@@ -299,7 +301,7 @@ def _rename(store: Store, request: Rename) -> bool:
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: document,
     Put: lambda store, r: store.put(r.key, r.data),
-    Create: _create,
+    Create: lambda store, r: create_document(store, r.key, r.data, r.seen),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
     Change: _change,
     Delete: lambda store, r: store.delete(r.key),

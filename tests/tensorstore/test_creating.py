@@ -19,6 +19,7 @@ import pytest
 import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.errors import ArgumentError, TooLargeError
+from tessarr.metadata.node import ArrayMeta
 
 FORMATS = pytest.mark.parametrize("name", ["zarr", "zarr3"])
 NEW: dict[str, Any] = {"create": True, "delete_existing": True}
@@ -78,8 +79,62 @@ def test_what_is_created_with_another_fill_value_is_found_out_no_more(name: str)
         ts.open(spec, context=context, **NEW, **parts).result()
 
     python = _calls(create)
-    for costly in ("Constraints.create", "Facts.__init__", "check", "to_json"):
+    known = ("Constraints.create", "Facts.__init__", "ArrayMeta.description", "check", "to_json")
+    for costly in known:
         assert python[costly] == 0, python
+
+
+@FORMATS
+def test_nothing_keeps_arrays_that_are_alike_and_of_no_use_any_more(name: str) -> None:
+    """Neither what recalls specs, nor what follows from metadata."""
+    lengths, context = count(100), ts.Context()
+
+    def create() -> None:
+        spec = {"driver": name, "kvstore": "memory://a/"}
+        layout = ts.ChunkLayout(chunk_shape=[9])
+        parts: Any = {"dtype": "int8", "shape": [next(lengths)], "chunk_layout": layout}
+        assert ts.open(spec, context=context, **NEW, **parts).result().rank == 1
+
+    def metadata() -> int:
+        return sum(type(found) is ArrayMeta for found in gc.get_objects())
+
+    create()
+    gc.collect()
+    gc.disable()
+    try:
+        before = metadata()
+        for _ in range(20):
+            create()
+        assert metadata() < before + 5
+    finally:
+        gc.enable()
+
+
+@FORMATS
+def test_a_spec_that_is_met_again_is_recalled(name: str) -> None:
+    spec = ts.Spec({"driver": name, "kvstore": "memory://a/"})
+    made = [spec.copy() for _ in range(3)]
+    for one in made:
+        one.update(dtype="int8", shape=[3, 7, 11])
+    assert made[1]._driver is made[2]._driver
+
+
+@FORMATS
+def test_what_follows_from_metadata_outlives_them(name: str) -> None:
+    """It tells of those it was made of, also where nobody has them any more."""
+    stores = []
+    for shape in ([5, 6], [7, 8]):
+        spec = {"driver": name, "kvstore": "memory://", **NEW}
+        layout = ts.ChunkLayout(chunk_shape=[4, 4])
+        stores.append(ts.open(spec, dtype="int8", shape=shape, chunk_layout=layout).result())
+    facts: Any = stores[1]._driver.facts
+    meta = stores[1]._driver.array.metadata
+    assert facts.meta == meta
+    assert facts.metadata_json["shape"] == [7, 8]
+    told = stores[1].spec()
+    assert told.shape == (7, 8)
+    again = ts.open(told, context=ts.Context(), create=True, delete_existing=True).result()
+    assert again._driver.array.metadata == meta  # type: ignore[attr-defined]
 
 
 @FORMATS

@@ -193,7 +193,8 @@ def test_memory_is_that_of_the_context() -> None:
 
 @pytest.mark.parametrize("where", ["memory://a/", "file:///tmp/"])
 def test_opening_makes_no_context_that_nobody_asks_for(where: str) -> None:
-    ts.KvStore.open(where).result()
+    for _ in range(2):  # what is met twice is recalled
+        ts.KvStore.open(where).result()
     calls = calls_of(lambda: ts.KvStore.open(where).result())
     assert "Context.__init__" not in calls.names
     assert len(calls.python) <= 15

@@ -268,8 +268,8 @@ def test_shapes_of_the_same_bytes_are_not_recalled_for_each_other() -> None:
         assert made.shape == tuple(shape)
 
 
-def test_a_spec_that_is_updated_often_is_recalled_no_more() -> None:
+def test_a_spec_that_is_updated_often_is_recalled_by_something_short() -> None:
     spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
     for _ in range(20):
         spec.update(chunk_layout=ts.ChunkLayout(chunk_shape=[3]))
-    assert spec._made_of is None
+    assert len(repr(spec._made_of)) < 20

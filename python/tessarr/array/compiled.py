@@ -18,24 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["compiled", "settled", "with_text"]
 
 
-def _chain_again(meta: ArrayMeta, known: object, _: ArrayMeta) -> object:
-    return meta.compiled_chain() if meta.codecs.minds_fill else known
-
-
-_chain: Final = OfMetadata(ArrayMeta.compiled_chain, _chain_again).of
-
-
 def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    made = meta.description(_chain(meta), store_fill=write_empty_chunks, missing=missing)
-    return Description(made)
+    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
 
 
 def _again(
     meta: ArrayMeta, known: Description, like: ArrayMeta, write_empty_chunks: bool, missing: Missing
 ) -> Description:
     if meta.fill_value == like.fill_value:
-        return known.resized(meta.shape)
-    return _described(meta, write_empty_chunks, missing)
+        return known.alike(meta.shape)
+    if meta.codecs.minds_fill:
+        return _described(meta, write_empty_chunks, missing)
+    return known.alike(meta.shape, meta.fill_or_default)
 
 
 compiled: Final = OfMetadata(_described, _again).of

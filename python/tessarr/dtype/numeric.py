@@ -113,11 +113,11 @@ class Float(DataType):
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         value = float_to_json(fill, self.numpy, zarr_format)
+        if zarr_format == 3:
+            return value
         # Format 2 has always had 0 for 0.0: the sizes in its tutorial depend on it.
         whole = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_WHOLE
-        if zarr_format == 2 and whole and str(value) != "-0.0":
-            return int(cast("float", value))
-        return value
+        return int(cast("float", value)) if whole and str(value) != "-0.0" else value
 
     def cast_fill(self, value: Any) -> bytes:
         return cast_float(value, self.numpy)

@@ -23,6 +23,8 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tessarr.types import Shape
+
 __all__ = ["Wording", "ancestors_of", "commit", "create", "create_all", "documents"]
 
 
@@ -147,29 +149,36 @@ class Wording:
     >>> from tessarr.metadata.build import array_meta
     >>> one = array_meta(shape=(3, 4), chunks=(2, 2), dtype="int8")
     >>> other = one.alike((5, 4), one.chunk_grid, bytes([1]))
-    >>> Wording(one).of(other) == documents(other)
+    >>> Wording(one).of(other.shape, other.fill_value) == documents(other)
     True
     """
 
     def __init__(self, meta: ArrayMeta) -> None:
-        self._meta, self._form = meta, v3 if meta.zarr_format == 3 else v2
+        self._data_type, self._form = meta.data_type, v3 if meta.zarr_format == 3 else v2
         (self._name, _), *others = documents(meta).items()
         self._others = dict(others)
         members = self._form.to_json(meta).items()
         ordered = sorted(members) if self._form is v2 else members
-        self._members = {name: self._text(name, value) for name, value in ordered}
+        texts = {name: self._text(name, value).replace(b"%", b"%%") for name, value in ordered}
+        texts.update(shape=b"%(shape)b", fill_value=b"%(fill)b")
+        self._pattern = b"{" + b",".join(texts.values()) + b"\n}"
+        self._fill = meta.fill_value, self._text_of_fill(meta.fill_value)
 
     def _text(self, name: str, value: Any) -> bytes:
         """Return a member as it stands in the document, with the line break before it."""
         member = _json.dump({name: value}, indent=self._form.INDENT, sort_keys=self._form is v2)
         return member[1:-2]
 
-    def of(self, meta: ArrayMeta) -> dict[str, bytes]:
-        """Return the documents of an array that differs in shape and fill value alone."""
-        members = {**self._members, "shape": self._text("shape", list(meta.shape))}
-        if meta.fill_value != self._meta.fill_value:
-            members["fill_value"] = self._text("fill_value", self._form.fill_json(meta))
-        return {self._name: b"{" + b",".join(members.values()) + b"\n}", **self._others}
+    def _text_of_fill(self, fill: bytes | None) -> bytes:
+        return self._text("fill_value", self._form.fill_json(self._data_type, fill))
+
+    def of(self, shape: Shape, fill: bytes | None) -> dict[str, bytes]:
+        """Return the documents of an array with another shape and fill value."""
+        known, text = self._fill
+        if fill != known:
+            text = self._text_of_fill(fill)
+        made = self._pattern % {b"shape": self._text("shape", list(shape)), b"fill": text}
+        return {self._name: made, **self._others}
 
 
 def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:

@@ -347,7 +347,7 @@ def to_json(meta: ArrayMeta) -> JSONObject:
         "chunks": list(meta.chunk_spec.shape),
         "dtype": meta.data_type.to_json(2),
         "compressor": None if compressor is None else compressor.to_json(2),
-        "fill_value": fill_json(meta),
+        "fill_value": fill_json(meta.data_type, meta.fill_value),
         "order": "F" if fortran else "C",
         "filters": [codec.to_json(2) for codec in filters] or None,
     }
@@ -357,10 +357,9 @@ def to_json(meta: ArrayMeta) -> JSONObject:
     return document
 
 
-def fill_json(meta: ArrayMeta) -> Any:
-    """Return the fill value as the document has it."""
-    fill = meta.fill_value
-    return None if fill is None else meta.data_type.fill_to_json(fill, 2)
+def fill_json(data_type: DataType, fill: bytes | None) -> Any:
+    """Return a fill value as documents have it."""
+    return None if fill is None else data_type.fill_to_json(fill, 2)
 
 
 def split(codecs: Chain, rank: int, last_is_filter: bool) -> tuple[bool, list[Codec], Codec | None]:

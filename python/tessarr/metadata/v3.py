@@ -345,7 +345,7 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "data_type": meta.data_type.to_json(3),
         "chunk_grid": meta.chunk_grid.to_json(),
         "chunk_key_encoding": meta.chunk_key_encoding.to_json(),
-        "fill_value": fill_json(meta),
+        "fill_value": fill_json(meta.data_type, meta.fill_value),
         "codecs": meta.codecs.to_json(),
         "attributes": meta.attributes,
     }
@@ -357,6 +357,6 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
     return {**document, **meta.extra}
 
 
-def fill_json(meta: ArrayMeta) -> Any:
-    """Return the fill value as the document has it."""
-    return meta.data_type.fill_to_json(meta.fill_or_default, 3)
+def fill_json(data_type: DataType, fill: bytes | None) -> Any:
+    """Return a fill value as documents have it."""
+    return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)

@@ -96,7 +96,7 @@ pub enum Grid {
         /// How each axis is cut.
         cuts: Vec<Cuts>,
         /// The codecs.
-        chains: Box<dyn Chains>,
+        chains: Arc<dyn Chains>,
     },
 }
 
@@ -169,8 +169,24 @@ enum Levels {
     Many(Arc<Varying>),
 }
 
+impl Levels {
+    /// The same for another fill value.
+    fn refilled(&self, fill: &[u8]) -> Levels {
+        match self {
+            Levels::One(level) => {
+                let mut level = Level::clone(level);
+                level.refill(fill);
+                Levels::One(Arc::new(level))
+            }
+            Levels::Many(varying) => {
+                Levels::Many(Arc::new(Varying { chains: varying.chains.clone(), bound: RwLock::default() }))
+            }
+        }
+    }
+}
+
 struct Varying {
-    chains: Box<dyn Chains>,
+    chains: Arc<dyn Chains>,
     /// Bound when a chunk of the shape is first met.
     bound: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
 }
@@ -198,6 +214,7 @@ impl Deref for LevelRef<'_> {
 }
 
 /// A codec chain bound to a chunk shape.
+#[derive(Clone)]
 pub struct Level {
     /// The chunk's shape, array axes.
     pub shape: PerAxis<u64>,
@@ -220,6 +237,7 @@ pub struct Level {
 }
 
 /// The array-to-bytes codec, bound.
+#[derive(Clone)]
 pub enum Body {
     /// Elements, with their byte-swap unit.
     Bytes {
@@ -235,6 +253,7 @@ pub enum Body {
 }
 
 /// The sharding codec, bound.
+#[derive(Clone)]
 pub struct Shard {
     /// Differs between any two of this process, those of one array included.
     pub id: u64,
@@ -258,6 +277,22 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 fn bad(message: impl Into<String>) -> Error {
     Error::new(Kind::Argument, message)
+}
+
+/// One item of the fill value, and where items are handles the element that it points to.
+type Fill = (Vec<u8>, Option<Arc<[u8]>>);
+
+fn fill_of(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
+    let (fill, element) = if is_vlen {
+        let element: Arc<[u8]> = fill.into();
+        (Handle::of(&element).to_item().to_vec(), Some(element))
+    } else {
+        (fill, None)
+    };
+    if item_bytes == 0 || fill.len() != item_bytes {
+        return Err(bad(format!("the fill value has {} bytes, an item {item_bytes}", fill.len())));
+    }
+    Ok((fill, element))
 }
 
 fn check_shape(shape: &[u64]) -> Result<()> {
@@ -293,15 +328,7 @@ impl Array {
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
-        let (fill, fill_element) = if plan.is_vlen {
-            let element: Arc<[u8]> = plan.fill.into();
-            (Handle::of(&element).to_item().to_vec(), Some(element))
-        } else {
-            (plan.fill, None)
-        };
-        if plan.item_bytes == 0 || fill.len() != plan.item_bytes {
-            return Err(bad(format!("the fill value has {} bytes, an item {}", fill.len(), plan.item_bytes)));
-        }
+        let (fill, fill_element) = fill_of(plan.fill, plan.is_vlen, plan.item_bytes)?;
         if plan.is_bool && plan.item_bytes != 1 {
             return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
         }
@@ -332,20 +359,29 @@ impl Array {
         })
     }
 
-    /// The same array with another shape, as many axes, and the same grid.
-    pub fn resized(&self, shape: &[u64]) -> Result<Array> {
+    /// The same array with another shape, as many axes, and another fill value, as [`Plan`] has it, if
+    /// one is given; the grid and the codecs are the same.
+    pub fn alike(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.cuts.len() {
             return Err(bad(format!("the grid has {} axes, the array has {}", self.cuts.len(), shape.len())));
         }
+        let (fill, fill_element, levels) = match fill {
+            // The very same: levels point to it, too.
+            None => (self.fill.clone(), self.fill_element.clone(), self.levels.clone()),
+            Some(fill) => {
+                let (fill, element) = fill_of(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
+                let levels = self.levels.refilled(&fill);
+                (fill, element, levels)
+            }
+        };
         Ok(Array {
             shape: shape.into(),
             cuts: self.cuts.clone(),
-            fill: self.fill.clone(),
-            // The very same: levels point to it, too.
-            fill_element: self.fill_element.clone(),
+            fill,
+            fill_element,
             keys: self.keys.clone(),
-            levels: self.levels.clone(),
+            levels,
             ..*self
         })
     }
@@ -468,13 +504,9 @@ impl Level {
                 .filter(|&bytes| bytes <= isize::MAX as u64 / 2)
                 .ok_or_else(|| bad("a chunk has more bytes than memory has addresses"))?;
         }
-        let mut stored_fill = fill.to_vec();
         let body = match chain.array_bytes {
             ArrayBytes::Bytes { swap } => {
                 check_swap(swap, item_bytes)?;
-                if swap > 1 {
-                    stored_fill.chunks_exact_mut(swap).for_each(<[u8]>::reverse);
-                }
                 Body::Bytes { swap: if swap > 1 { swap } else { 0 } }
             }
             ArrayBytes::Foreign(codec) => Body::Foreign(codec),
@@ -524,10 +556,19 @@ impl Level {
             strides,
             decoded_bytes,
             item_bytes,
+            stored_fill: body.stored(fill),
             body,
             pipeline: chain.pipeline,
-            stored_fill,
         })
+    }
+
+    /// Take another fill value.
+    fn refill(&mut self, fill: &[u8]) {
+        self.stored_fill = self.body.stored(fill);
+        if let Body::Shard(shard) = &mut self.body {
+            shard.id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+            shard.level.refill(fill);
+        }
     }
 
     /// The innermost level: what one read has to decode at least.
@@ -603,6 +644,17 @@ impl Level {
             Body::Bytes { .. } => self.pipeline.fixed_size(self.decoded_bytes),
             _ => None,
         }
+    }
+}
+
+impl Body {
+    /// An item in stored byte order.
+    fn stored(&self, item: &[u8]) -> Vec<u8> {
+        let mut stored = item.to_vec();
+        if let Body::Bytes { swap: swap @ 2.. } = self {
+            stored.chunks_exact_mut(*swap).for_each(<[u8]>::reverse);
+        }
+        stored
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Body, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
 use tessarr_engine::grid::Cuts;
 use tessarr_engine::operation::Operation;
@@ -207,7 +207,7 @@ fn grid(case: &Case) -> (Grid, u64) {
     let cuts: Vec<Cuts> = runs.iter().map(|lengths| Cuts::new(lengths).unwrap()).collect();
     let counts = case.shape.iter().zip(&cuts).map(|(size, cuts)| cuts.cell_of(size - 1) + 1);
     let chunks = counts.product();
-    (Grid::Varying { cuts, chains: Box::new(ByShape(case.clone())) }, chunks)
+    (Grid::Varying { cuts, chains: Arc::new(ByShape(case.clone())) }, chunks)
 }
 
 /// What stands for an item: the number itself, or a text of its own.
@@ -387,9 +387,53 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let resized = array.resized(&[12]).unwrap();
+    let resized = array.alike(&[12], None).unwrap();
     drop(array);
     let element = resized.fill_element.as_deref().unwrap();
     assert_eq!(resized.fill, Handle::of(element).to_item());
     assert_eq!(resized.level(&[4]).unwrap().stored_fill, resized.fill);
+    let other = resized.alike(&[12], Some(b"other")).unwrap();
+    drop(resized);
+    let element = other.fill_element.as_deref().unwrap();
+    assert_eq!(element, b"other");
+    assert_eq!(other.fill, Handle::of(element).to_item());
+    assert_eq!(other.level(&[4]).unwrap().stored_fill, other.fill);
+}
+
+#[test]
+fn another_fill_value_is_stored_in_the_order_of_each_level() {
+    let bytes =
+        |swap| Chain { order: None, array_bytes: ArrayBytes::Bytes { swap }, pipeline: Pipeline::default() };
+    let sharding = ArrayBytes::Sharding {
+        subchunk_shape: vec![2],
+        chain: Box::new(bytes(2)),
+        index_chain: Box::new(bytes(0)),
+        index_at_start: false,
+    };
+    let array = Array::compile(Plan {
+        shape: vec![8],
+        grid: Grid::Regular {
+            chunk_shape: vec![4],
+            chain: Chain { order: None, array_bytes: sharding, pipeline: Pipeline::default() },
+        },
+        item_bytes: 2,
+        is_bool: false,
+        is_vlen: false,
+        fill: vec![0, 0],
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
+        store_fill: false,
+        missing: Missing::Fill,
+    })
+    .unwrap();
+    let other = array.alike(&[6], Some(&[1, 2])).unwrap();
+    assert_eq!((other.shape.as_slice(), other.fill.as_slice()), ([6].as_slice(), [1, 2].as_slice()));
+    let shard = |array: &Array| {
+        let level = array.level(&[4]).unwrap();
+        let Body::Shard(shard) = &level.body else { return None };
+        Some((shard.id, shard.level.stored_fill.clone()))
+    };
+    let ((before, _), (after, stored)) = (shard(&array).unwrap(), shard(&other).unwrap());
+    assert_eq!(stored, [2, 1]);
+    assert_ne!(before, after);
+    assert!(array.alike(&[6], Some(&[1])).is_err());
 }

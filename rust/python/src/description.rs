@@ -55,9 +55,10 @@ impl Description {
         Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
     }
 
-    /// The same with another shape and the same grid.
-    fn resized(&self, py: Python<'_>, shape: Vec<u64>) -> PyResult<Self> {
-        let array = self.array.resized(&shape).map_err(|error| to_py(py, error))?;
+    /// The same with another shape, and another fill value if one is given, on the same grid.
+    #[pyo3(signature = (shape, fill=None))]
+    fn alike(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
+        let array = self.array.alike(&shape, fill).map_err(|error| to_py(py, error))?;
         Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }
 
@@ -101,7 +102,7 @@ fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
     let lengths: Vec<Vec<(u64, u64)>> = lengths.extract()?;
     let cuts = lengths.iter().map(|lengths| Cuts::new(lengths)).collect::<Result<_>>();
     let cuts = cuts.map_err(|error| to_py(description.py(), error))?;
-    Ok(Grid::Varying { cuts, chains: Box::new(PythonChains(codecs.unbind())) })
+    Ok(Grid::Varying { cuts, chains: Arc::new(PythonChains(codecs.unbind())) })
 }
 
 /// Chains that a Python function makes.

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::fill::{self, Wanted};
 
 use crate::error::argument;
@@ -65,6 +65,9 @@ impl<'py> Text<'_, 'py> {
                 self.text.push_str(&number.to_string());
                 return Ok(());
             }
+        } else if value.cast_exact::<PyFloat>().is_ok_and(|number| number.value().is_finite()) {
+            self.text.push_str(value.repr()?.to_str()?); // as the encoder has it
+            return Ok(());
         } else if let Ok(flag) = value.cast::<PyBool>() {
             self.text.push_str(if flag.is_true() { "true" } else { "false" });
             return Ok(());

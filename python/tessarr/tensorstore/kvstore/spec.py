@@ -73,7 +73,7 @@ class Spec:
         found = _recall.find(key)
         if found is None:
             found = cls._read(json)
-            _recall.keep(key, found)
+            _recall.keep(key, found, seldom=True)
         return found
 
     @classmethod

@@ -45,10 +45,11 @@ class Recall(Generic[T]):
     ('one', None, None)
     """
 
-    __slots__ = ("_kept", "_room")
+    __slots__ = ("_asked", "_kept", "_room")
 
     def __init__(self, room: int = _KEPT) -> None:
         self._kept: dict[Hashable, T] = {}
+        self._asked: set[int] = set()  # of what is kept only when it is made again
         self._room = room
 
     def made(self, value: Any, make: Callable[[Any], T]) -> T:
@@ -64,13 +65,22 @@ class Recall(Generic[T]):
         """Return what was made of a value, or None."""
         return None if key is None else self._kept.get(key)
 
-    def keep(self, key: Hashable, made: T) -> None:
-        """Remember what was made of a value."""
-        if key is None:
+    def keep(self, key: Hashable, made: T, *, seldom: bool = False) -> None:
+        """Remember what was made of a value; of one that is seldom met again, the second time."""
+        if key is None or (seldom and not self._again(key)):
             return
         if len(self._kept) >= self._room:
             self._kept.clear()
         self._kept[key] = made
+
+    def _again(self, key: Hashable) -> bool:
+        number = hash(key)
+        if number in self._asked:
+            return True
+        if len(self._asked) >= self._room:
+            self._asked.clear()
+        self._asked.add(number)
+        return False
 
 
 class RecallSame(Generic[T, U]):

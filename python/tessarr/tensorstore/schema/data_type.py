@@ -298,6 +298,7 @@ def _name_of_numpy(found: np.dtype[Any]) -> str:
     raise ArgumentError(f"there is no data type for {found!r} of NumPy")
 
 
+@lru_cache(maxsize=256)
 def _to_numpy(name: str) -> np.dtype[Any]:
     if name in _OBJECTS:
         return np.dtype("O")

@@ -31,6 +31,7 @@ __all__ = [
 
 _MAX_RANK: Final = 32
 _LONGEST: Final = 400
+_ROOMY: Final = 4  # floats of so many bytes have room for all integers of NumPy
 _TEXT: Final = {"string": bytes, "ustring": str}
 
 
@@ -127,7 +128,7 @@ def _number(text: str, wanted: np.dtype[Any]) -> Any:
 
 
 def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
-    """Return the array that a user means.
+    """Return the array that a user means, apart, which cannot be written to.
 
     Raises
     ------
@@ -142,17 +143,22 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             found = given
         elif isinstance(value, np.ndarray):
             found = value.astype(dtype.numpy_dtype, casting="safe")
+        elif given.dtype.kind in "biu" and dtype.numpy_dtype.itemsize >= _ROOMY:
+            found = np.array(value, dtype.numpy_dtype)  # which warns of nothing
         else:
             with np.errstate(all="ignore"):
                 found = np.array(value, dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise _refusal(value, error) from error
     if dtype is None:
-        return unbroadcast(_open_fill(given))
+        return frozen(unbroadcast(_open_fill(given)))
     _check_objects(found, dtype.name)
     if given.dtype.kind in "biufc":
         _check_kept(given, found, dtype)
-    return unbroadcast(found)
+    if found.ndim or found is given:
+        return frozen(unbroadcast(found))
+    found.flags.writeable = False
+    return found
 
 
 def _refusal(value: Any, error: Exception) -> Exception:
@@ -253,6 +259,8 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
         raise ArgumentError(f"fill_value: {fill} is not a single value")
     if fill.dtype == object and stored.elements is None:
         return _element(stored, fill.item())
+    if fill.dtype == stored.numpy and fill.dtype.kind in "biufc":
+        return fill.tobytes()
     if fill.dtype != stored.numpy:
         fill = _converted(fill, element_of(stored, WHOLE).dtype)
     try:

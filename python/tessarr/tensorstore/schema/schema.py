@@ -16,7 +16,7 @@ from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
 from tessarr.tensorstore.notation.reading import (
     beside_json,
-    given,
+    check_known,
     integer,
     items,
     members_of,
@@ -118,11 +118,16 @@ class Schema(Parts, Indexable):
                 raise beside_json(parts)
             self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
         elif parts:
-            self._take(_said.made(parts, self.of))
+            self._take(_said.made(parts, self._stated))
+
+    @classmethod
+    def _stated(cls, parts: Mapping[str, Any]) -> Schema:
+        check_known(parts, _PARTS)
+        return cls.of(parts)
 
     @classmethod
     def of(cls, parts: Mapping[str, Any]) -> Schema:
-        """Return what keywords say, which is not recalled."""
+        """Return what keywords say, which are all known; it is not recalled."""
         made = cls()
         made._add(parts)
         return made
@@ -169,15 +174,16 @@ class Schema(Parts, Indexable):
         ArgumentError
             If constraints contradict each other.
         """
+        check_known(parts, _PARTS)
         made = self.copy()
         made._add(parts)
         self._take(made)
 
     def _add(self, parts: Mapping[str, Any]) -> None:
-        stated = given(parts, SchemaKeywords)
         for name, add in _PARTS.items():
-            if name in stated:
-                add(self, stated[name])
+            value = parts.get(name)
+            if value is not None:
+                add(self, value)
 
     def merged(self, other: Schema) -> Schema:
         """Return these constraints and others together.
@@ -429,7 +435,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
         _instance(layout, ChunkLayout, "chunk_layout").constraints
     ),
     "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
-    "fill_value": lambda made, fill: made._add_fill(frozen(fill_of(fill, made._dtype))),
+    "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
     "dimension_units": lambda made, units: made._add_units(units_of(units)),
     "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
 }

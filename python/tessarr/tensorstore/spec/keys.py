@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.space import IndexDomain
-from tessarr.tensorstore.notation.recall import key_of
+from tessarr.tensorstore.notation.recall import RecallSame, key_of
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["holds_store", "key_with"]
 
-_CHANGES: Final = 8  # so many, one after the other, are recalled
-
 
 def key_with(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
     """Return what only equal specs with equal keywords have, or None."""
@@ -29,10 +27,7 @@ def key_with(made_of: Hashable, keywords: SpecKeywords) -> Hashable:
     if key is not None:
         return key
     told = [key_of(value) or _told(name, value) for name, value in keywords.items()]
-    before = made_of if isinstance(made_of, tuple) else (made_of,)
-    if None in told or len(before) > _CHANGES:
-        return None
-    return *before, (*keywords, *told)
+    return None if None in told else (made_of, *keywords, *told)
 
 
 def _told(name: str, value: Any) -> Hashable:
@@ -46,12 +41,23 @@ def _told(name: str, value: Any) -> Hashable:
     elif isinstance(value, DataType | IndexDomain):
         key = value
     else:
-        key = key_of(value.to_json()) if isinstance(value, CodecSpec) else None
+        key = _codecs.of(value) if isinstance(value, CodecSpec) else None
     return None if key is None else (type(value), key)
 
 
-def holds_store(json: Any) -> bool:
-    """Whether a store stands in JSON: it is meant itself, even if another is equal."""
+def _key_of_codec(codec: CodecSpec) -> bytes | None:
+    return key_of(codec.to_json())
+
+
+_codecs: Final = RecallSame(_key_of_codec)
+
+
+def holds_store(json: Any, key: Hashable) -> bool:
+    """Whether a store stands in JSON with a key: it is meant itself, even if another is equal."""
+    if type(key) is bytes and b"tessarr" not in key:
+        return False
     if isinstance(json, dict):
-        return json.get("driver") == "tessarr" or any(map(holds_store, json.values()))
-    return isinstance(json, list) and any(map(holds_store, json))
+        if json.get("driver") == "tessarr":
+            return True
+        json = list(json.values())
+    return isinstance(json, list) and any(holds_store(one, None) for one in json)

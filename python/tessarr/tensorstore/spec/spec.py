@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import deepcopy
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -99,9 +100,9 @@ class Spec(Indexable):
         if found is None:
             members = spec_of_url(json) if isinstance(json, str) else json
             found = self._completed(members) or self._parsed(members)
-            if not holds_store(json):
+            if not holds_store(json, key):
                 found._made_of = key
-                _read.keep(key, found)
+                _read.keep(key, found, seldom=found._open is not None)
         self._take(found)
 
     @classmethod
@@ -376,7 +377,7 @@ class Spec(Indexable):
         before = kept._made_of if self._open is None else (self._made_of, kept._made_of)
         known = self._made_of is not None and kept._made_of is not None
         key = key_with(before, often) if known else None
-        found = _read.find(key)
+        found = _made.find(key)
         if found is not None:
             return found
         options = Options()
@@ -386,13 +387,13 @@ class Spec(Indexable):
             options.schema = kept._wanted(often)
         made = self._of(kept._driver.changed(options), kept._view, kept._context)
         made._made_of = key
-        _read.keep(key, made)
+        _made.keep(key, made, seldom=True)
         return made
 
     def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with keywords, or recall it."""
         key = None if self._made_of is None else key_with(self._made_of, keywords)
-        found = _read.find(key)
+        found = _made.find(key)
         if found is not None:
             return found
         changes: dict[str, Any] = given(keywords, SpecKeywords)
@@ -401,9 +402,9 @@ class Spec(Indexable):
         if parts:
             options.schema = self._wanted(parts)
         made = self._of(self._driver.changed(options), self._view, self._context)
-        if key is not None and ("kvstore" not in keywords or not holds_store(keywords["kvstore"])):
-            made._made_of = key
-            _read.keep(key, made)
+        if key is not None and not holds_store(keywords.get("kvstore"), key):
+            made._made_of = key if type(key) is bytes else next(_numbers)  # which is short
+            _made.keep(key, made)
         return made
 
     def _minimal(self) -> Spec:
@@ -508,6 +509,11 @@ def _restored(json: JSONObject, context: Context) -> Spec:
 _OFTEN: Final = ("shape", "fill_value")
 _read: Final = Recall[Spec]()
 """Specs that were read, by their JSON."""
+
+_made: Final = Recall[Spec]()
+"""Specs that were made of others, by what these were made of and by keywords."""
+
+_numbers: Final = count()
 
 
 def spec_of(given: Any) -> Spec:

@@ -105,7 +105,9 @@ class ZarrDriver(Driver):
         self._place = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
-        self._facts = facts = facts_of(array._meta, field)
+        meta = array._meta
+        facts = facts_of(meta, field)
+        self._facts = meta, facts
         self._dtype = facts.dtype
         self._access = Access(facts, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
@@ -114,7 +116,7 @@ class ZarrDriver(Driver):
         # By whether they are minimal: of which metadata, and of which view last, with its bounds.
         self.specs: dict[bool, tuple[ArrayMeta, Any, IndexTransform, IndexTransform]] = {}
         self._seen = Seen() if seen is None else seen
-        self._meta: ArrayMeta | None = array._meta  # None: views may have other bounds
+        self._meta: ArrayMeta | None = meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
         self._arrays: WeakKeyDictionary[Any, tuple[Array, ArrayMeta]] | None = None
         self._keepers: list[Keeper] | None = None  # not looked for yet
@@ -144,9 +146,11 @@ class ZarrDriver(Driver):
     @property
     def facts(self) -> Facts:
         """What follows from the metadata as they were when they were looked at last."""
-        found = self._facts
-        if found.meta is not self._array._meta:
-            found = self._facts = facts_of(self._array._meta, self._field)
+        meta, found = self._facts
+        if meta is not self._array._meta:
+            meta = self._array._meta
+            found = facts_of(meta, self._field)
+            self._facts = meta, found
         return found
 
     @property

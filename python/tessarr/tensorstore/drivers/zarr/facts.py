@@ -61,7 +61,8 @@ class Facts:
     """
 
     def __init__(self, meta: ArrayMeta, field: Field) -> None:
-        self.meta, self.field = meta, field
+        self._meta: ArrayMeta | None = meta
+        self.field, self.shape = field, meta.shape
         data_type = meta.data_type
         self.dtype, shape, self.numpy, self.stored, self.fields = _elements.of(data_type, field)
         self.inner = Inner(meta.rank, shape) if shape else None
@@ -69,6 +70,7 @@ class Facts:
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
         self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
         self._like: Facts | None = None  # those of the first metadata that are alike
+        self._fill = meta.fill_value
         self._documents: dict[str, bytes] | None = None
 
     @classmethod
@@ -76,15 +78,27 @@ class Facts:
         """Return what follows from metadata, by that of others that are alike."""
         made, found = object.__new__(cls), vars(known)
         vars(made).update({name: found[name] for name in _LASTING if name in found})
-        made.meta, made._like, made._documents = meta, known, None
+        # The metadata keep these: who kept each other would stay until somebody collects them.
+        made._meta, made._like, made._documents = None, known, None
+        made.shape, made._fill = meta.shape, meta.fill_value
         if meta.fill_value == like.fill_value and "fill_value" in found:
             made.fill_value = known.fill_value
         return made
 
+    @property
+    def meta(self) -> ArrayMeta:
+        """The metadata, or some that are equal."""
+        if self._meta is None:
+            assert self._like is not None
+            like = self._like.meta
+            self._meta = like.alike(self.shape, like.chunk_grid, self._fill)
+        return self._meta
+
     @cached_property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
+        named = self if self._like is None else self._like
+        return array_view(self.shape, named.meta.dimension_names, self.inner_shape)
 
     @cached_property
     def domain(self) -> IndexDomain:
@@ -170,8 +184,11 @@ class Facts:
         if self._documents is not None:
             return self._documents
         like = self._like
-        found = documents(self.meta) if like is None else like._wording.of(self.meta)
-        if not self.meta.attributes:
+        if like is not None:
+            found = like._wording.of(self.shape, self._fill)
+        else:
+            found = documents(self.meta)
+        if not (like or self).meta.attributes:
             found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
         if sum(map(len, found.values())) <= _KEPT_BYTES:  # attributes may be long
             self._documents = found

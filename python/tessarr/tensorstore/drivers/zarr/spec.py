@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import drive
 from tessarr.array import bind
-from tessarr.drive import Seen, seen_document
+from tessarr.drive import Seen, create_document, seen_document
 from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
@@ -443,9 +443,8 @@ class ZarrSpec(PlacedSpec):
         meta = self._metadata()
         if self._mode.delete_existing:
             store.clear_prefix(open_flow.prefix_of(at))
-        stored = facts_of(meta, self._field).documents
-        seen = Seen()
-        if drive.run(commit(open_flow.prefix_of(at), stored, seen), store):
+        documents, seen = facts_of(meta, self._field).documents, Seen()
+        if _stored(store, open_flow.prefix_of(at), documents, seen):
             if isinstance(store, StagedStore):
                 document = open_flow.prefix_of(at) + self._marker
                 store.owner._staging.arrays.make(store, document, meta)
@@ -482,6 +481,14 @@ def _folder(place: Place) -> Place:
         place = place.copy()
         place.path = path
     return place
+
+
+def _stored(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
+    """Store the documents of an array unless it is there; only several take a flow."""
+    (name, document), *others = documents.items()
+    if others:
+        return drive.run(commit(prefix, documents, seen), store)
+    return create_document(store, prefix + name, document, seen)
 
 
 def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
