@@ -5,6 +5,7 @@ What TensorStore makes wrong, as the guide tells, no program does: `fits`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -200,3 +201,58 @@ def test_a_read_that_is_not_repeated_ends_a_transaction(ts: Any, how: str, tmp_p
         with pytest.raises(ValueError, match="Generation mismatch"):
             transaction.commit_sync()
         assert store.list().result() == [b"a"]
+
+
+@pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
+@pytest.mark.parametrize("driver", ["json", "zarr3"])
+def test_handles_that_read_what_others_changed_leave_their_transaction_open(
+    ts: Any, driver: str, tmp_path: Path
+) -> None:
+    for url in ("memory://", f"file://{tmp_path}/"):
+        if driver == "json":
+            place = {"kvstore": f"{url}a.json", "json_pointer": "/a"}
+            store = ts.open({"driver": driver, **place}).result()
+        else:
+            new = {"create": True, "dtype": "int8", "shape": [2]}
+            store = ts.open({"driver": driver, "kvstore": url}, **new).result()
+        store.write(1).result()
+        transaction = ts.Transaction(repeatable_read=True)
+        inside = store.with_transaction(transaction)
+        inside.read().result()
+        store.write(2).result()
+        with contextlib.suppress(ValueError):
+            inside.read().result()
+        assert (transaction.open, transaction.aborted) == (True, False)
+        with pytest.raises(ValueError, match="mismatch"):
+            transaction.commit_sync()
+
+
+@pytest.mark.parametrize("how", READING)
+def test_a_chunk_that_is_not_repeated_ends_a_transaction(how: str) -> None:
+    context = ours.Context()
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    new: dict[str, Any] = {"create": True, "dtype": "int8", "shape": [2], "context": context}
+    array = ours.open(spec, **new).result()
+    array.write(1).result()
+    transaction = ours.Transaction(repeatable_read=True)
+    chunks = (array.kvstore / "c/").with_transaction(transaction)
+    chunk = {"read": lambda: chunks.read("0").result(), "brackets": lambda: chunks["0"]}
+    chunk["in"] = lambda: "0" in chunks
+    chunk[how]()
+    array.with_transaction(transaction)[:1].write(5).result()
+    array.write(9).result()
+    with pytest.raises(ValueError, match="mismatch"):
+        chunk[how]()
+    assert (transaction.open, transaction.aborted) == (False, True)
+
+
+def test_a_copy_of_keys_that_are_not_repeated_ends_a_transaction() -> None:
+    store = ours.KvStore.open("memory://").result()
+    store["a"], store["b"] = b"1", b"2"
+    transaction = ours.Transaction(repeatable_read=True)
+    inside = store.with_transaction(transaction)
+    inside.read("b").result()
+    store["b"] = b"other"
+    with pytest.raises(ValueError, match="mismatch"):
+        inside.experimental_copy_range_to(ours.KvStore.open("memory://").result()).result()
+    assert (transaction.open, transaction.aborted) == (False, True)

@@ -380,17 +380,21 @@ def test_who_asks_for_the_end_while_keys_are_committed_is_told() -> None:
     stop = threading.Event()
 
     def look() -> None:
-        while not (stop.is_set() and futures):
+        last = False
+        while not last:
+            last = stop.is_set()
             futures.extend(transaction.future for transaction in current[-1:])
 
     thread = threading.Thread(target=look)
     thread.start()
-    for number in range(2000):
-        current.append(ts.Transaction())
-        store.with_transaction(current[-1])[f"{number}"] = b"1"
-        current[-1].commit_sync()
-    stop.set()
-    thread.join()
+    try:
+        for number in range(2000):
+            current.append(ts.Transaction())
+            store.with_transaction(current[-1])[f"{number}"] = b"1"
+            current[-1].commit_sync()
+    finally:
+        stop.set()
+        thread.join()
     assert futures
     for future in futures:
         future.result(60)

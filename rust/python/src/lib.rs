@@ -1,8 +1,9 @@
 //! The binding of Tessarr's engine: extract, release the GIL, call, wrap.
 
-use mimalloc::MiMalloc;
+use allocator::Allocator;
 use pyo3::prelude::*;
 
+mod allocator;
 mod array;
 mod blocks;
 mod codec;
@@ -27,11 +28,12 @@ mod subclass;
 mod unit;
 
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator::new();
 
 /// The compiled part of Tessarr; `_engine.pyi` describes it.
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Allocator::begin();
     array::register(module)?;
     blocks::register(module)?;
     codec::register(module)?;

@@ -45,7 +45,8 @@ class Document:
             In one it is read anew, with what is written in it.
         """
         if transaction is not None:
-            found = self.place.with_transaction(transaction).read("").result()
+            # Where it was changed, the transaction stays open, as TensorStore's does.
+            found = self.place.with_transaction(transaction)._look("")
             return found.value if found.state == "value" else None
         known = found = self._found
         if not _holds(known, since):

@@ -277,6 +277,12 @@ class KvStore(KvStoreBase):
             begin, store = collecting._start, collecting._store(store)
         return during(self._transaction, partial(begin, self._found, store, full, known, span))
 
+    def _look(self, key: str) -> ReadResult:
+        """Return what a key has, for others than users: a conflict is their affair."""
+        full = self._key(key)
+        found: ReadResult = self._store(full).read_stamped(full, None, None)
+        return found
+
     def _found(self, store: Any, *wish: Any) -> ReadResult:
         """Return what a key has; in another thread."""
         try:
@@ -374,7 +380,11 @@ class KvStore(KvStoreBase):
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
         for key in map(bytes.decode, self._listed(chosen, 0)):
-            value = source.get(begin + key)
+            try:
+                value = source.get(begin + key)
+            except ConflictError as error:
+                self._lost(error)
+                raise
             if value is not None:
                 target[key] = value
 

@@ -80,11 +80,10 @@ pub fn in_pieces(
     // A thread takes tasks that follow one another. Neighbours often share cache lines of the destination,
     // and two threads that write to one line keep taking it from each other: tiles of 200² items of two
     // bytes, one by one, took three times as long.
-    let count = tasks.get().len();
-    let turns = count.min(all * TURNS);
-    pool::parallel_for(turns, all, None, &|turn| {
-        let some = turn * count / turns..(turn + 1) * count / turns;
-        for (walk, piece, pieces) in &tasks.get()[some] {
+    let ends = turns(tasks.get().iter().map(|(walk, _, pieces)| walk.items() / pieces), all * TURNS);
+    pool::parallel_for(ends.len(), all, None, &|turn| {
+        let begin = if turn == 0 { 0 } else { ends[turn - 1] };
+        for (walk, piece, pieces) in &tasks.get()[begin..ends[turn]] {
             let Walk { axes, src, dst } = walk.piece(*piece, *pieces);
             work(&axes, src, dst);
         }
@@ -92,8 +91,29 @@ pub fn in_pieces(
     })
 }
 
+/// Where each turn ends, which takes tasks of about equally many items in all, and at least one.
+pub(super) fn turns(items: impl Iterator<Item = usize> + Clone, count: usize) -> Vec<usize> {
+    let all = items.clone().fold(0, usize::saturating_add);
+    let each = all.div_ceil(count.max(1)).max(1);
+    let (mut ends, mut before) = (Vec::with_capacity(count + 1), 0);
+    let mut last = 0;
+    for (task, items) in items.enumerate() {
+        // One that would make a turn longer by more than half of it begins the next.
+        if before > 0 && before + items / 2 > each {
+            ends.push(task);
+            before = 0;
+        }
+        before += items;
+        last = task + 1;
+    }
+    if last > 0 {
+        ends.push(last);
+    }
+    ends
+}
+
 /// How often each thread takes some of the tasks, if all are equally fast.
-pub(super) const TURNS: usize = 4;
+const TURNS: usize = 4;
 
 /// What several threads look at.
 struct Shared<T>(T);

@@ -257,11 +257,9 @@ impl Act {
                 made.maps.iter_mut().for_each(|map| map.stay(selected));
                 Ok(made)
             }
-            Act::MarkBoundsImplicit(lower, upper) => {
-                view.told(selected, |_, dim| {
-                    dim.implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
-                })
-            }
+            Act::MarkBoundsImplicit(lower, upper) => view.told(selected, |_, dim| {
+                dim.implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
+            }),
             Act::Transpose(target) => {
                 let places = targets(&target, dims.len(), selected.len())?;
                 let order = moved(dims.len(), selected, &places)?;
