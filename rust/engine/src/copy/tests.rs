@@ -389,10 +389,9 @@ fn turns_take_neighbours_of_as_many_items() {
     // What is large is not done by whoever does all that is small.
     let mut mixed = vec![1000, 1000];
     mixed.extend([1; 300]);
-    assert_eq!(turns(&mixed, 8), [1, 2, 302]);
+    assert_eq!(turns(&mixed, 8), [1, 2, 291, 302]);
     mixed.reverse();
-    assert_eq!(turns(&mixed, 8).len(), 3);
-    assert!(turns(&mixed, 8).windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(turns(&mixed, 8)[1..], [300, 301, 302]);
 }
 
 /// All walks are done, however many there are.
@@ -406,9 +405,11 @@ fn many_walks_are_all_done() {
         dst: target[at..].as_mut_ptr(),
     };
     let walks: Vec<Walk<'_>> = (0..400).map(|n| of(10 * n, &mut target)).collect();
-    // SAFETY: the walks are those of both arrays.
-    let copied = |axes: &[_], from, to| unsafe { copy(from, to, axes, Item { bytes: 1, swap: 0 }) };
-    in_pieces(&walks, 1000, &copied).unwrap();
+    in_pieces(&walks, 1000, &|axes, from, to| {
+        // SAFETY: the walks are those of both arrays.
+        unsafe { copy(from, to, axes, Item { bytes: 1, swap: 0 }) };
+    })
+    .unwrap();
     assert_eq!(target, bytes);
 }
 
